@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define BACKLOG 4096
-#define FIRST_FREE_FD 16 /* above every fd that the agent is to have */
+#define FIRST_FREE_FD 16 /* above all descriptors that the agent gets */
 #define SEND_BUFFER (8 << 20)
 #define REPORT_MS 5000
 
@@ -45,8 +45,8 @@ static void forget(struct gck_agent *a)
 
 /* ---- sockets -------------------------------------------------------------------------------- */
 
-/* Nobody on the node can take the name first, and all of them are of one length: a restored rank's
- * environment gets the new step's in place of the old one's. */
+/* A random name, which no other process on the node can take first. All names have the same length,
+ * so that the new step's name replaces the old one in a restored rank's environment. */
 static int name_link(struct gck_agent *a, struct gck_error *err)
 {
 	uint64_t random;
@@ -142,7 +142,7 @@ static _Noreturn void become_agent(const struct gck_agent *a, int report, const 
 	report_failure(report);
 }
 
-/* The first child exits at once, so that no process that waits for children has the agent. */
+/* The first child exits at once, so that the agent is not a child of the task. */
 static _Noreturn void fork_again(const struct gck_agent *a, int report, const char *path,
 				 char *const argv[], char *const envp[])
 {

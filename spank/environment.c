@@ -15,9 +15,9 @@
 
 #define MAX_VALUE 65536
 #define MAX_VARIABLES 24
-#define STDIO_LEN 102 /* what the preload writes there: shim/preload/start/task_stdio.c */
+#define STDIO_LEN 102 /* for the preload's text: shim/preload/start/task_stdio.c */
 
-/* A variable of the job's: "" if it is not set. */
+/* Read a variable of the job; "": it is not set. */
 static int get(spank_t spank, const char *name, char *value, size_t size, struct gck_error *err)
 {
 	spank_err_t e = spank_getenv(spank, name, value, (int)size);
@@ -50,13 +50,14 @@ unsigned gck_environment_restarts(spank_t spank)
 	char value[16];
 	uint64_t n = 0;
 
-	if (get(spank, "SLURM_RESTART_COUNT", value, sizeof value, NULL) == 0)
-		gck_parse_number(value, 0, UINT32_MAX, &n, NULL);
+	if (get(spank, "SLURM_RESTART_COUNT", value, sizeof value, NULL) ||
+	    gck_parse_number(value, 0, UINT32_MAX, &n, NULL))
+		return 0;
 	return (unsigned)n;
 }
 
-/* Slurm sets it only where it is not 0: a job that has the environment of a requeued one would
- * keep that one's. */
+/* Slurm sets the variable only if the count is not 0, so a job that a requeued job submits would
+ * inherit that job's count. */
 void gck_environment_submit(void)
 {
 	unsetenv("SLURM_RESTART_COUNT");
@@ -71,11 +72,11 @@ bool gck_environment_heterogeneous(spank_t spank)
 
 /* ---- step ----------------------------------------------------------------------------------- */
 
-/* MPI_Init of Open MPI ends with a fence that has no data, so that nobody sends to a rank that
- * has not set itself up: such a message crashes it. For a fence without data Slurm's PMIx takes
- * a tree, where a node does not wait for the others, unless it is told to take the ring, which
- * does. The ranks of a restart talk as soon as MPI_Init is through. What the user has set stays.
- * srun has put what --mpi or MpiDefault say into SLURM_MPI_TYPE by now. */
+/* Open MPI's MPI_Init ends with a fence without data, which prevents messages to a rank that is not
+ * initialised: they crash it. For such a fence Slurm's PMIx uses a tree by default, in which a node
+ * does not wait for all others; in a ring it does. The ranks of a restart send messages directly
+ * after MPI_Init, so the ring is requested, unless the user has set the variable. srun has put the
+ * value of --mpi or MpiDefault into SLURM_MPI_TYPE by now. */
 int gck_environment_launch(struct gck_error *err)
 {
 	const char *type = getenv("SLURM_MPI_TYPE");
@@ -90,8 +91,8 @@ int gck_environment_launch(struct gck_error *err)
 
 /* ---- rank ----------------------------------------------------------------------------------- */
 
-/* Ours comes first: what it interposes must be seen before the user's. A step that is started out
- * of a rank has it already. */
+/* Our libraries come first, so that their functions are found before those of the user's. A step
+ * that a rank starts has inherited them. */
 static int set_preload(spank_t spank, const char *preload, struct gck_error *err)
 {
 	size_t n = strlen(preload), size = MAX_VALUE + n + 2;
@@ -127,10 +128,10 @@ int gck_environment_rank(spank_t spank, const char *preload, const char *link, u
 	return set_preload(spank, preload, err);
 }
 
-int gck_environment_mpi(spank_t spank, bool must, const char *aside, struct gck_error *err)
+int gck_environment_mpi(spank_t spank, bool must, const char *left_out, struct gck_error *err)
 {
-	spank_unsetenv(spank, "GPUCKPT_MPI_ASIDE"); /* of the shell that submitted */
-	if (*aside && set(spank, "GPUCKPT_MPI_ASIDE", aside, err))
+	spank_unsetenv(spank, "GPUCKPT_MPI_ASIDE"); /* inherited from a submitting shell */
+	if (*left_out && set(spank, "GPUCKPT_MPI_ASIDE", left_out, err))
 		return -1;
 	return set(spank, "GPUCKPT_MPI", must ? "openmpi" : "auto", err);
 }
@@ -166,7 +167,7 @@ static void add_item(struct list *l, spank_t spank, const char *name, spank_item
 		l->failed = true;
 }
 
-/* A variable of the job's under another name; left out if it is not set. */
+/* Add a variable of the job under another name, if it is set. */
 static int add_job(struct list *l, spank_t spank, const char *name, const char *from,
 		   struct gck_error *err)
 {
@@ -199,7 +200,7 @@ static int add_cwd(struct list *l, struct gck_error *err)
 	return 0;
 }
 
-/* slurmstepd's own SLURM_CONF, if it is set; not the job's. */
+/* Add the SLURM_CONF of slurmstepd, not of the job, if it is set. */
 static void add_slurm_conf(struct list *l)
 {
 	const char *path = getenv("SLURM_CONF");
@@ -208,8 +209,8 @@ static void add_slurm_conf(struct list *l)
 		add(l, "SLURM_CONF=%s", path);
 }
 
-/* Slurm's own tools, first of all those of the installation that this slurmstepd is of: its sbin
- * has a bin beside it. */
+/* Add a PATH with Slurm's tools. The bin directory beside the sbin of this slurmstepd comes
+ * first. */
 static void add_path(struct list *l)
 {
 	char exe[PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Slurm carries the text itself: srun hands it to slurmstepd; sbatch and salloc leave it in the
- * environment, where each srun in the job takes it as if it had been given there. The callback
- * runs more than once in a process, and the last text counts. */
+ * The option's text. Slurm transports it: srun passes it to slurmstepd; sbatch and salloc put it
+ * into the environment, and each srun in the job uses it as its own option. The callback runs more
+ * than once in a process; the last text counts. */
 #include "spank/option.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static char conf_path[PATH_MAX] = GCK_CONF_PATH;
 static char text[PATH_MAX + 1024];
 static bool given;
 
-/* The option without "=..." comes as NULL from srun, as "(null)" or "" out of an environment. */
+/* An option without "=..." is NULL in srun, and "(null)" or "" from the environment. */
 static const char *argument(const char *optarg)
 {
 	return !optarg || strcmp(optarg, "(null)") == 0 ? "" : optarg;
@@ -27,21 +27,21 @@ const char *gck_option_conf_path(void)
 	return conf_path;
 }
 
-/* Without gpuckpt.conf the text is still checked. */
+/* Without gpuckpt.conf the text is still parsed: its `require` counts. */
 int gck_option_read(struct gck_conf *conf, struct gck_options *o, struct gck_error *err)
 {
 	gck_options_init(o);
 	gck_conf_init(conf);
 	if (gck_conf_load(conf, conf_path, err)) {
-		gck_options_parse(o, text, NULL);
+		(void)!gck_options_parse(o, text, NULL); /* the first failure is the one reported */
 		return -1;
 	}
 	*o = conf->defaults;
 	return gck_options_parse(o, text, err);
 }
 
-/* In srun, sbatch and salloc: refuse impossible options before anything is launched. A missing or
- * broken gpuckpt.conf is for the site to mend; the nodes report it again. */
+/* In srun, sbatch and salloc: refuse invalid options before anything is launched. A missing or
+ * invalid gpuckpt.conf is not the user's fault; the nodes report it. */
 static int check(struct gck_error *err)
 {
 	static struct gck_conf conf;

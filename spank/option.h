@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * --gpu-ckpt as srun, sbatch and salloc take it, and gpuckpt.conf below it. */
+ * The option --gpu-ckpt of srun, sbatch and salloc, with defaults from gpuckpt.conf. */
 #ifndef GCK_SPANK_OPTION_H
 #define GCK_SPANK_OPTION_H
 
@@ -8,14 +8,14 @@
 
 #include "common/base/conf.h"
 
-/* Take the plugin's arguments in plugstack.conf (conf=PATH), and register the option. */
-int gck_option_register(spank_t spank, int ac, char *argv[], struct gck_error *err);
+/* Read the plugin's arguments in plugstack.conf (conf=PATH), and register the option. */
+GCK_MUST_CHECK int gck_option_register(spank_t spank, int ac, char *argv[], struct gck_error *err);
 
-/* Was the option given (by the user, or to sbatch or salloc around this step)? */
+/* Was the option given, to srun or to the sbatch or salloc of this job? */
 bool gck_option_given(void);
 
-/* gpuckpt.conf, and its defaults with the user's text over them. o is the best that could be read
- * even on failure, so that its `require` says how bad the failure is. */
+/* Read gpuckpt.conf, then set the user's options over its defaults. On failure o still has what
+ * could be read, so that the caller knows `require`. */
 int gck_option_read(struct gck_conf *conf, struct gck_options *o, struct gck_error *err);
 
 const char *gck_option_conf_path(void);

@@ -2,17 +2,17 @@
  * The SPANK plugin: Slurm's hooks, and the state of a step between them. Order and identities
  * of the hooks in slurmstepd (real/effective uid):
  *
- *   init                              in sbatch and salloc, where it tidies what they hand on
- *   init, the option          0/0     once a step and node
- *   init_post_opt                     in srun, where it sets what the step is launched with
- *   user_init                 0/user  sockets are made, with the user as their owner
+ *   init                              in sbatch and salloc: removes inherited variables
+ *   init, the option          0/0     once per step and node
+ *   init_post_opt                     in srun: sets variables for the launch of the step
+ *   user_init                 0/user  makes sockets, owned by the user
  *   task_init_privileged      0/0     in each task: clocks
- *   task_post_fork            0/0     in slurmstepd, for all tasks before any of them execs
+ *   task_post_fork            0/0     in slurmstepd, for all tasks before the first exec
  *   task_init                 user    in each task: the first starts the agent; environment
  *   task_exit                 0/0     in slurmstepd
  *   exit                      0/0
  *
- * Everything but the hooks is hidden: srun has symbols of its own that would be taken instead. */
+ * All symbols but the hooks are hidden: symbols of srun with the same names would replace them. */
 #pragma GCC visibility push(default)
 #include <slurm/spank.h>
 
@@ -40,7 +40,7 @@ static struct {
 	bool on;            /* the step has the option */
 	bool failed;        /* the plugin could not do its part on this node */
 	bool *called_off;   /* shared: slurmstepd failed after it had forked the tasks */
-	bool must;          /* then the step must not run */
+	bool must;          /* the step must not run if the plugin fails */
 	unsigned restarts;
 	struct gck_standins standins;
 	uint32_t tasks, exited; /* of this node */
@@ -50,10 +50,11 @@ static struct {
 	struct gck_agent agent;
 } step = { .agent = GCK_AGENT_NONE };
 
-/* Report that the plugin cannot work. A job that starts runs without checkpoints; a requeued job
- * must not start again over work that may be in a checkpoint, nor one that requires checkpoints:
- * its tasks end before their program (task_init). A hook that fails instead would end the step
- * too, but with an exit status of 0 from srun, and only where plugstack.conf says "required". */
+/* Report that the plugin cannot work. A job that starts for the first time runs without
+ * checkpoints. A requeued job must not start from the beginning, since its work may be in a
+ * checkpoint; nor may a job that requires checkpoints. Their tasks end before their program
+ * (task_init). If a hook failed instead, the step would end only where plugstack.conf has
+ * "required", and srun would exit with status 0. */
 static void fail(const struct gck_error *err)
 {
 	char host[64] = "?";
@@ -140,7 +141,7 @@ static int make_agent(spank_t spank, struct gck_error *err)
 	return gck_agent_prepare(&step.agent, err);
 }
 
-/* In the first task of the node. */
+/* Start the agent, in the first task of the node. */
 static int start_agent(spank_t spank, struct gck_error *err)
 {
 	char **envp = gck_environment_agent(spank, gck_option_conf_path(), step.agent.link,
@@ -152,8 +153,8 @@ static int start_agent(spank_t spank, struct gck_error *err)
 	return gck_agent_start(&step.agent, step.conf.agent, argv, envp, err);
 }
 
-/* All tasks of the node have the agent, or none: the first starts it and says why it failed, the
- * others wait for it. */
+/* The first task of the node starts the agent and reports a failure; the others wait for it. So all
+ * tasks of the node have the agent, or none has. */
 static bool agent_is_up(spank_t spank)
 {
 	struct gck_error err = { 0 };
@@ -212,7 +213,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
 	(void)argv;
 	if (spank_context() != S_CTX_LOCAL || !gck_option_given())
 		return 0;
-	gck_option_read(&step.conf, &step.options, NULL); /* what is wrong with them was told */
+	gck_option_read(&step.conf, &step.options, NULL); /* a failure was already reported */
 	if (step.options.mpi != GCK_MPI_NONE && gck_environment_launch(&err))
 		slurm_spank_log("gpuckpt: %s", err.text);
 	return 0;
@@ -252,6 +253,7 @@ int slurm_spank_task_post_fork(spank_t spank, int ac, char *argv[])
 	struct gck_error err = { 0 };
 	uint32_t rank;
 	pid_t pid;
+	int rc;
 
 	(void)ac;
 	(void)argv;
@@ -260,10 +262,10 @@ int slurm_spank_task_post_fork(spank_t spank, int ac, char *argv[])
 	gck_agent_forked(&step.agent);
 	if (spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS ||
 	    spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
-		gck_fail(&err, EINVAL, "Slurm does not tell a task's pid");
+		rc = gck_fail(&err, EINVAL, "Slurm does not tell a task's pid");
 	else
-		gck_agent_tell(&step.agent, GCK_CONTROL_TASK, rank, pid, 0, &err);
-	if (err.code)
+		rc = gck_agent_tell(&step.agent, GCK_CONTROL_TASK, rank, pid, 0, &err);
+	if (rc)
 		fail(&err);
 	return 0;
 }

@@ -12,7 +12,7 @@
 
 
 #define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
-#define MPI_PATH (PATH_MAX + 32) /* of a file beside MpiPath */
+#define MPI_PATH (PATH_MAX + 32) /* of a path beside MpiPath */
 
 static bool is_there(const char *path, int mode)
 {
@@ -35,7 +35,7 @@ static void beside_mpi(char path[MPI_PATH], const struct gck_conf *c, const char
 	snprintf(path, MPI_PATH, "%.*s%s", slash ? (int)(slash + 1 - c->mpi) : 0, c->mpi, name);
 }
 
-/* The libraries that the stand-in for MPI loads: a program ends if they are missing. */
+/* Check that the libraries which the stand-in for MPI loads exist: without them programs end. */
 static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck_error *err)
 {
 	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
@@ -49,8 +49,8 @@ static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck
 	return rc;
 }
 
-/* They come after the preload, which must be the first; Fortran's lies beside the other and
- * needs it. Without them programs with MPI run and are refused by checkpoints. */
+/* Add the stand-ins for MPI behind the preload, which must be first. Fortran's lies beside the
+ * other and needs it. Without them a program with MPI runs, and checkpoints refuse it. */
 static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
 		      const struct gck_options *o, struct gck_error *err)
 {

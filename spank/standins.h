@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The libraries that are preloaded into a step's tasks: the preload, and the stand-ins for Open
- * MPI's libraries and the CUDA driver's. Knows nothing of SPANK. */
+ * MPI's libraries and the CUDA driver's. Independent of SPANK. */
 #ifndef GCK_SPANK_STANDINS_H
 #define GCK_SPANK_STANDINS_H
 
@@ -10,8 +10,8 @@
 #include "common/base/options.h"
 
 struct gck_standins {
-	char preload[4 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */
-	struct gck_error mpi_left_out;   /* why mpi=auto left MPI's stand-in out; code 0: it did not */
+	char preload[4 * PATH_MAX + 32]; /* put in front of the tasks' LD_PRELOAD */
+	struct gck_error mpi_left_out;   /* why mpi=auto left out MPI's stand-in; code 0: included */
 };
 
 /* Choose the libraries for a step. conf_path: gpuckpt.conf, for messages. -1: a library that the
@@ -24,11 +24,11 @@ GCK_MUST_CHECK int gck_standins_choose(struct gck_standins *s, const struct gck_
 GCK_MUST_CHECK int gck_standins_check_access(const char *path, int mode, const char *key,
 					     const char *conf_path, struct gck_error *err);
 
-#define GCK_CUDA_DEVICE "/dev/nvidiactl" /* there with the driver's module */
+#define GCK_CUDA_DEVICE "/dev/nvidiactl" /* exists while the driver's module is loaded */
 
 /* Is the stand-in for the CUDA driver loaded into a step's tasks? library: the stand-in; device:
  * GCK_CUDA_DEVICE. 1: yes, 0: no, -1: it was requested and does not exist. */
-int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device,
-		    struct gck_error *err);
+GCK_MUST_CHECK int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device,
+				   struct gck_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A task between its fork and its program. */
+ * A task between its fork and its exec. */
 #include "config.h"
 
 #include "spank/task.h"
@@ -33,7 +33,7 @@ void gck_clock_measure(struct gck_clock *c)
 	c->boottime = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_BOOTTIME);
 }
 
-/* The kernel wants whole seconds, and nanoseconds that are not negative. */
+/* Format an offset for the kernel: seconds, and nanoseconds that are not negative. */
 static int format_offset(char *text, size_t size, const char *clock, int64_t offset)
 {
 	int64_t ns = (offset % NS + NS) % NS;
@@ -57,7 +57,7 @@ static int write_offsets(const struct gck_clock *c)
 	return done == n ? 0 : -1;
 }
 
-/* unshare alone is for children: not every kernel moves the task itself at its exec. */
+/* unshare() affects children only, and not every kernel moves the task itself at its exec. */
 static int join(void)
 {
 	int fd = open("/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt.conf: one table of keys, with where and how each value is kept. */
+ * gpuckpt.conf: a table of keys, with the type and the place of each value. */
 #include "common/base/conf.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 enum kind { TEXT, PATH, NUMBER, AGE, SIZE };
 
-/* LD_PRELOAD separates paths by colons. */
+/* Refuse a path that LD_PRELOAD would split at a colon. */
 static int no_colon(const char *value, struct gck_error *err)
 {
 	if (!strchr(value, ':'))
@@ -38,7 +38,7 @@ typedef int check_fn(const char *value, struct gck_error *err);
 static const struct key {
 	const char *name;
 	enum kind kind;
-	size_t offset, size; /* size: of a text; numbers are unsigned */
+	size_t offset, size; /* size: of a text with its NUL; numbers are unsigned */
 	unsigned min, max;
 	check_fn *check;     /* of a text; may be NULL */
 } keys[] = {
@@ -77,12 +77,12 @@ static const struct key {
 
 #define MIN_AGE_MS 1000u
 #define NKEYS (sizeof keys / sizeof *keys)
-#define MAX_KEYS 64 /* room to remember where each was given, Default... included */
+#define MAX_KEYS 64 /* capacity of reader.lines, with the keys Default... */
 
 /* The state of a reader of gpuckpt.conf. */
 struct reader {
 	struct gck_conf conf;
-	unsigned given[MAX_KEYS]; /* line of a key, 0: not yet */
+	unsigned lines[MAX_KEYS]; /* where each key was set; 0: not yet */
 };
 
 void gck_conf_init(struct gck_conf *c)
@@ -127,7 +127,7 @@ static int set_number(struct gck_conf *c, const struct key *k, const char *value
 	return 0;
 }
 
-/* "off" is 0. */
+/* Set an age in seconds; "off" is 0. */
 static int set_age(struct gck_conf *c, const struct key *k, const char *value,
 		   struct gck_error *err)
 {
@@ -170,7 +170,7 @@ static int set_value(struct gck_conf *c, const struct key *k, const char *value,
 	}
 }
 
-/* DefaultRestartWait is restart-wait. */
+/* Does a key such as DefaultRestartWait name this option (restart-wait)? */
 static bool is_default(const char *key, const char *option)
 {
 	if (strncasecmp(key, "Default", 7) != 0)
@@ -185,11 +185,12 @@ static bool is_default(const char *key, const char *option)
 	return !*key;
 }
 
-static int once(struct reader *r, size_t i, unsigned line, const char *key, struct gck_error *err)
+static int check_first(struct reader *r, size_t i, unsigned line, const char *key,
+		       struct gck_error *err)
 {
-	if (r->given[i])
-		return gck_fail(err, EINVAL, "%s was already given in line %u", key, r->given[i]);
-	r->given[i] = line;
+	if (r->lines[i])
+		return gck_fail(err, EINVAL, "%s was already given in line %u", key, r->lines[i]);
+	r->lines[i] = line;
 	return 0;
 }
 
@@ -200,11 +201,11 @@ static int set(struct reader *r, const char *key, const char *value, unsigned li
 
 	for (size_t i = 0; i < NKEYS; i++)
 		if (strcasecmp(keys[i].name, key) == 0)
-			return once(r, i, line, keys[i].name, err) ? -1 :
+			return check_first(r, i, line, keys[i].name, err) ? -1 :
 			       set_value(&r->conf, &keys[i], value, err);
 	for (size_t i = 0; (option = gck_options_key(i)); i++)
 		if (is_default(key, option)) {
-			if (once(r, NKEYS + i, line, key, err))
+			if (check_first(r, NKEYS + i, line, key, err))
 				return -1;
 			if (gck_options_set(&r->conf.defaults, option, value, err))
 				return gck_fail_in(err, "%s", key);
@@ -248,11 +249,11 @@ static int read_line(struct reader *r, char *line, unsigned number, struct gck_e
 static int read_lines(struct reader *r, FILE *f, const char *path, struct gck_error *err)
 {
 	char *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 	ssize_t n;
 	int rc = 0;
 
-	for (unsigned number = 1; rc == 0 && (n = getline(&line, &room, f)) >= 0; number++) {
+	for (unsigned number = 1; rc == 0 && (n = getline(&line, &capacity, f)) >= 0; number++) {
 		if (strlen(line) != (size_t)n)
 			rc = gck_fail(err, EINVAL, "a NUL byte in it; this is not a text file");
 		else
@@ -289,7 +290,7 @@ static int check_all(const struct gck_conf *c, const char *path, struct gck_erro
 	return 0;
 }
 
-/* Slurm has cluster names in lower case, however slurm.conf writes them. */
+/* Slurm converts the cluster name of slurm.conf to lower case. */
 static void lower(char *name)
 {
 	for (; *name; name++)

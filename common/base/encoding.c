@@ -38,7 +38,7 @@ static int value_of(char c)
 	return at ? (int)(at - base64_digits) : -1;
 }
 
-/* Four characters; how many bytes they are, or -1. */
+/* Decode four characters. Returns the number of bytes, or -1. */
 static int group(const char *text, unsigned char *out)
 {
 	int n = text[3] != '=' ? 3 : text[2] != '=' ? 2 : 1;
@@ -121,7 +121,7 @@ bool gck_unhex(const char *text, size_t n, void *bytes)
 
 /* ---- UTF-8 ---------------------------------------------------------------------------------- */
 
-/* The length of the character that this byte begins; 0: it begins none. */
+/* The length of a character by its first byte; 0: no character begins with this byte. */
 static size_t length(unsigned char first)
 {
 	if (first < 0x80)
@@ -131,7 +131,7 @@ static size_t length(unsigned char first)
 	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/* Not overlong, not a surrogate, not above the last character. */
+/* Is a character neither overlong, nor a surrogate, nor above U+10FFFF? */
 static bool is_allowed(const unsigned char *p)
 {
 	switch (p[0]) {

@@ -11,10 +11,10 @@
 
 /* ---- base64 (RFC 4648, with padding, without line ends) ------------------------------------- */
 
-/* Text for size bytes, malloced; NULL without memory. */
+/* Encode size bytes as a text; free() it. NULL without memory. */
 char *gck_base64_text(const void *bytes, size_t size);
 
-/* An upper bound of the bytes in a text of this length. */
+/* At most this many bytes are in a text of this length. */
 #define GCK_BASE64_BYTES_MAX(length) ((length) / 4 * 3)
 
 /* Decode a text. Returns the number of bytes, or -1 if the text is not base64. */
@@ -22,18 +22,18 @@ GCK_MUST_CHECK long gck_base64_bytes(const char *text, size_t length, void *byte
 
 /* ---- hexadecimal digits --------------------------------------------------------------------- */
 
-/* Each value has one text: capital letters are refused. */
+/* The text of a value is unique: capital letters are refused. */
 #define GCK_HEX_DIGITS "0123456789abcdef"
 
 /* Write 2 n digits and a NUL. */
 void gck_hex(const void *bytes, size_t n, char *text);
 
-/* Decode the text's first 2 n digits; false if it has fewer. On failure bytes may have been written
- * to. They may begin at the text's second digit. */
-bool gck_unhex(const char *text, size_t n, void *bytes);
+/* Decode the text's first 2 n digits; false if it has fewer, and bytes may be changed. bytes may
+ * begin at the text's second digit. */
+GCK_MUST_CHECK bool gck_unhex(const char *text, size_t n, void *bytes);
 
-/* The number of the text's first digits, 16 at most; false if it has fewer. */
-bool gck_unhex_number(const char *text, unsigned digits, uint64_t *number);
+/* Parse the text's first `digits` digits (at most 16) as a number; false if it has fewer. */
+GCK_MUST_CHECK bool gck_unhex_number(const char *text, unsigned digits, uint64_t *number);
 
 /* ---- UTF-8 ---------------------------------------------------------------------------------- */
 

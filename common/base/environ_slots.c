@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Slots of the launcher's variables. */
+ * Slots for the launcher's variables. */
 #include "config.h"
 
 #include "common/base/environ_slots.h"
@@ -9,7 +9,7 @@
 
 #include "common/base/launcher_env.h"
 
-#define SPARE 1024u /* for variables that later starts add */
+#define SPARE 1024u /* bytes for variables that later starts add */
 
 const char *gck_slots_next(const char *text, size_t size, size_t *at, size_t *capacity)
 {
@@ -18,7 +18,7 @@ const char *gck_slots_next(const char *text, size_t size, size_t *at, size_t *ca
 	while (begin < size && !text[begin])
 		begin++;
 	end = begin + strnlen(text + begin, size - begin);
-	if (end >= size) /* an entry that is cut off, too */
+	if (end >= size) /* the end, or an entry that is cut off */
 		return NULL;
 	while (end < size && !text[end])
 		end++;
@@ -44,7 +44,7 @@ static bool is_launchers(const char *entry)
 	return strchr(entry, '=') && (gck_launcher_owns(entry) || gck_launcher_default(entry));
 }
 
-/* Space for numbers, hosts and addresses that get longer. */
+/* The size of an entry's slot, with reserve for longer numbers, hosts and addresses. */
 static size_t slot_of(const char *entry)
 {
 	size_t n = strlen(entry) + 1;
@@ -54,13 +54,13 @@ static size_t slot_of(const char *entry)
 
 size_t gck_slots_capacity(const char *entries, size_t size)
 {
-	size_t room = SPARE;
+	size_t capacity = SPARE;
 	const char *entry;
 
 	for (size_t at = 0; (entry = gck_slots_next(entries, size, &at, NULL));)
 		if (is_launchers(entry))
-			room += slot_of(entry);
-	return room;
+			capacity += slot_of(entry);
+	return capacity;
 }
 
 static int renew(struct gck_slots *s, const char *entries, size_t size)
@@ -92,7 +92,7 @@ int gck_slots_fill(struct gck_slots *s, const char *entries, size_t size)
 
 		if (!is_launchers(entry) || gck_slots_find(s->text, before, entry))
 			continue;
-		if (n > s->room - s->used)
+		if (n > s->capacity - s->used)
 			return -1;
 		memset(s->text + s->used, 0, n);
 		strcpy(s->text + s->used, entry);

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The launcher's variables of one start of a rank, as they lie in a restored process:
- * "NAME=value" each at the beginning of a slot of its own, NULs to the slot's end. The next
- * start's values are written into the slots of the same names: pointers that the program holds
- * stay good, and a lineage of restarts does not grow. */
+ * The launcher's variables of one start of a rank, as they lie in a restored process: each
+ * "NAME=value" begins a slot that is filled up with NULs. The values of the next start are written
+ * into the slots of the same names. So pointers that the program holds stay valid, and the memory
+ * does not grow from restart to restart. */
 #ifndef GCK_ENVIRON_SLOTS_H
 #define GCK_ENVIRON_SLOTS_H
 
 #include <stddef.h>
 
+#include "common/base/error.h"
+
 struct gck_slots {
-	char *text;        /* room bytes; those from `used` on are none yet */
-	size_t used, room;
+	char *text;            /* capacity bytes; slots fill the first `used` */
+	size_t used, capacity;
 };
 
-/* The first entry at or behind *at, which goes to the next one; NULL: there is none. capacity:
- * bytes of its slot, with the NUL (may be NULL). Works for any text of entries that end with
- * NUL, as /proc/PID/environ has them. */
+/* Return the first entry at or after *at, and move *at to the next one; NULL: there is no entry.
+ * capacity (may be NULL): bytes of its slot, with the NUL. Reads any text whose entries end with
+ * NULs, such as /proc/PID/environ. */
 const char *gck_slots_next(const char *text, size_t size, size_t *at, size_t *capacity);
 
-/* The entry among `text`'s that has this one's name; NULL: none. */
+/* Find the entry in `text` with the same name as this entry; NULL: there is none. */
 const char *gck_slots_find(const char *text, size_t size, const char *entry);
 
-/* Room for the launcher's variables among these entries, and for some to come. */
+/* The bytes that slots for the launcher's variables among these entries need, with reserve for
+ * variables that later starts add. */
 size_t gck_slots_capacity(const char *entries, size_t size);
 
-/* Put the launcher's variables of another start in: -1 if one that has a slot is not among them, or
- * has outgrown it, or if a new one finds no room; text is spoilt then. */
-int gck_slots_fill(struct gck_slots *s, const char *entries, size_t size);
+/* Write the launcher's variables of another start into the slots. -1: a variable that has a slot is
+ * missing or too long, or no slot is left for a new one; the text is then unusable. */
+GCK_MUST_CHECK int gck_slots_fill(struct gck_slots *s, const char *entries, size_t size);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "common/base/encoding.h"
 
-/* What was quoted from outside must not start a line of its own in somebody's log, and the text,
- * which may be cut, must fit into JSON. */
+/* Make the text one line of valid UTF-8. Text quoted from outside must not begin a new line in a
+ * log, and truncation may have split a character, which JSON refuses. */
 static void one_line(char *text)
 {
 	gck_utf8_sanitize(text);

@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <stdarg.h>
 
-/* Marks a function whose result must not be dropped: it says whether the work was done. */
+/* Marks a function whose result must be used: it reports whether the function succeeded. */
 #define GCK_MUST_CHECK __attribute__((warn_unused_result))
 
 struct gck_error {
-	int code;       /* an errno value; 0 while nothing failed */
+	int code;       /* an errno value; 0: no failure */
 	char text[480]; /* what failed, on which object, why, and what to do; UTF-8, no newline */
 };
 
@@ -21,7 +21,7 @@ int gck_fail(struct gck_error *err, int code, const char *fmt, ...)
 int gck_vfail(struct gck_error *err, int code, const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
 
-/* Put "prefix: " in front of a text that a callee left in err. Always returns -1. */
+/* Put "prefix: " in front of the text in err, which a callee has set. Always returns -1. */
 int gck_fail_in(struct gck_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Faults to order, for tests: in a build made with --enable-faults the environment variable
- * GPUCKPT_FAULT=NUMBER:FILE kills (SIGKILL) the process that passes the point of that number,
- * once: it removes FILE, and without FILE nothing happens. GPUCKPT_FAULT=/DIR is for all points:
- * the file DIR/kill.POINT (as below, without GCK_FAULT_) does the same, and DIR/hold.POINT holds
- * the thread that passes for as long as DIR/held.POINT, as it is called from then on, is there.
- * In other builds a point is nothing. */
+ * Fault injection for tests, in builds with --enable-faults; in other builds a point does nothing.
+ *
+ * GPUCKPT_FAULT=NUMBER:FILE in the environment: a process that passes the point of this number
+ * removes FILE and kills itself with SIGKILL. Without FILE nothing happens, so it dies once.
+ *
+ * GPUCKPT_FAULT=/DIR holds for all points. POINT is a name of the list below without GCK_FAULT_.
+ * The file DIR/kill.POINT works like FILE. DIR/hold.POINT holds the thread that passes the point:
+ * the thread renames the file to DIR/held.POINT and waits until that is removed. */
 #ifndef GCK_FAULT_H
 #define GCK_FAULT_H
 
 enum gck_fault {
 	GCK_FAULT_NONE,
-	GCK_FAULT_AGENT_PREPARE,   /* workers were forked */
+	GCK_FAULT_AGENT_PREPARE,   /* the workers are forked */
 	GCK_FAULT_AGENT_PREPARED,  /* about to answer */
-	GCK_FAULT_AGENT_FREEZE,    /* workers were told to freeze */
-	GCK_FAULT_AGENT_FROZEN,    /* ranks are held, about to answer */
-	GCK_FAULT_AGENT_RESUME,    /* workers were told to let go */
+	GCK_FAULT_AGENT_FREEZE,    /* the workers have the order to freeze */
+	GCK_FAULT_AGENT_FROZEN,    /* the ranks are held; about to answer */
+	GCK_FAULT_AGENT_RESUME,    /* the workers have the order to release the ranks */
 	GCK_FAULT_AGENT_RESUMED,   /* about to answer */
-	GCK_FAULT_AGENT_WRITE,     /* workers were told to write */
+	GCK_FAULT_AGENT_WRITE,     /* the workers have the order to write */
 	GCK_FAULT_AGENT_WRITTEN,   /* about to answer */
 	GCK_FAULT_AGENT_COMMIT,    /* the commit object is being written */
-	GCK_FAULT_AGENT_COMMITTED, /* it is written, about to answer */
+	GCK_FAULT_AGENT_COMMITTED, /* the commit object is written; about to answer */
 	GCK_FAULT_WORKER_FROZEN,   /* the rank's threads are stopped */
-	GCK_FAULT_WORKER_TAKEN,    /* the clone is there */
+	GCK_FAULT_WORKER_TAKEN,    /* the clone of the rank exists */
 	GCK_FAULT_WORKER_RESUMED,  /* the rank runs */
 	GCK_FAULT_WORKER_WRITE,    /* about to write chunks */
-	GCK_FAULT_WORKER_STAGED,   /* chunks are written or staged; about to upload these */
-	GCK_FAULT_RESTORE_BUILD,   /* about to empty the process */
-	GCK_FAULT_RESTORE_BUILT,   /* built and held */
-	GCK_FAULT_RESTORE_FILES,   /* about to cut files back */
-	GCK_FAULT_RESTORE_RUN,     /* about to let the rank go */
-	GCK_FAULT_MPI_ROUND,       /* in a rank's MPI thread: about to say READY */
-	GCK_FAULT_MPI_READY,       /* said so: the others may be in PMIx's fence */
-	GCK_FAULT_MPI_FENCE,       /* in it */
-	GCK_FAULT_MPI_BRING_ON,    /* about to bring on what is under way, and take messages in */
-	GCK_FAULT_MPI_SAVE,        /* nothing is under way any more */
-	GCK_FAULT_MPI_QUIESCED,    /* at rest, about to answer */
-	GCK_FAULT_MPI_RESTORED,    /* the image runs, with a dead copy of MPI */
-	GCK_FAULT_MPI_LOADED,      /* with a new one */
-	GCK_FAULT_MPI_INITIALIZED, /* which is initialised */
-	GCK_FAULT_MPI_REBUILT,     /* and has all objects; about to answer */
+	GCK_FAULT_WORKER_STAGED,   /* chunks are written or staged; about to upload staged ones */
+	GCK_FAULT_RESTORE_BUILD,   /* about to unmap the memory of the process */
+	GCK_FAULT_RESTORE_BUILT,   /* the rank is built and held */
+	GCK_FAULT_RESTORE_FILES,   /* about to truncate files */
+	GCK_FAULT_RESTORE_RUN,     /* about to release the rank */
+	GCK_FAULT_MPI_ROUND,       /* a rank's MPI thread is about to send READY */
+	GCK_FAULT_MPI_READY,       /* READY is sent: other ranks may be in PMIx's fence */
+	GCK_FAULT_MPI_FENCE,       /* in the fence */
+	GCK_FAULT_MPI_BRING_ON,    /* about to progress pending operations and receive messages */
+	GCK_FAULT_MPI_SAVE,        /* no operation is pending */
+	GCK_FAULT_MPI_QUIESCED,    /* MPI is quiesced; about to answer */
+	GCK_FAULT_MPI_RESTORED,    /* the restored image runs; its MPI library is dead */
+	GCK_FAULT_MPI_LOADED,      /* a new MPI library is loaded */
+	GCK_FAULT_MPI_INITIALIZED, /* the new library is initialised */
+	GCK_FAULT_MPI_REBUILT,     /* all MPI objects are rebuilt; about to answer */
 	GCK_FAULT_LIMIT
 };
 

@@ -7,7 +7,7 @@
 
 union control {
 	struct cmsghdr head;
-	char room[CMSG_SPACE(GCK_FDS_MAX * sizeof(int))];
+	char bytes[CMSG_SPACE(GCK_FDS_MAX * sizeof(int))];
 };
 
 ssize_t gck_fd_send(int socket, const void *data, size_t size, const int *fds, size_t n, int flags)

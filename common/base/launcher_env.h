@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Environment variables that belong to one start of a step: the launcher sets them again at each
- * start. They are in a header, since the shim does not link the libraries of common/. */
+ * Environment variables of one start of a step, which the launcher sets again at each start. The
+ * lists are in a header, since the shim does not link the libraries of common/. */
 #ifndef GCK_LAUNCHER_ENV_H
 #define GCK_LAUNCHER_ENV_H
 
@@ -17,9 +17,9 @@ static inline bool gck_launcher_matches(const char *entry, const char *const *wo
 	return false;
 }
 
-/* Set by the launcher or the batch script, and the program may well set them to something of its
- * own: replaced only where it has not. Parameters of MPI libraries are among them: a program
- * that chose one before MPI_Init is to get the same library again. */
+/* Set by the launcher or the batch script, and possibly changed by the program: a restart replaces
+ * the value unless the program has changed it. Parameters of MPI libraries are among them: a
+ * program that chose a library before MPI_Init must get the same library after a restart. */
 static inline bool gck_launcher_default(const char *entry)
 {
 	static const char *const words[] = {
@@ -31,7 +31,7 @@ static inline bool gck_launcher_default(const char *entry)
 	return gck_launcher_matches(entry, words);
 }
 
-/* Set by the launcher alone: the value in the program is wrong after a restart. */
+/* Set by the launcher only: the program's value is wrong after a restart. */
 static inline bool gck_launcher_owns(const char *entry)
 {
 	static const char *const words[] = {

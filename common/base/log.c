@@ -16,8 +16,8 @@ static char log_name[64] = "gpuckpt";
 static enum gck_log_level log_level = GCK_LOG_INFO;
 static int log_fd = STDERR_FILENO;
 
-/* Logs may lie in a directory where others make files too: what one of them put there under the
- * log's name, or linked there, is not written to. Nobody but root makes a device (/dev/null). */
+/* Other users may create files in the log's directory: do not write to a file or link that one of
+ * them made under the log's name. Only root can make a device such as /dev/null. */
 static int open_file(const char *path)
 {
 	struct stat st;
@@ -76,7 +76,7 @@ void gck_log(enum gck_log_level level, const char *fmt, ...)
 	static const char *const names[] = { "error", "warning", "info", "debug" };
 	char line[MAX_LINE];
 	int saved = errno;
-	size_t n, room;
+	size_t n, capacity;
 	va_list ap;
 	int m;
 
@@ -85,15 +85,16 @@ void gck_log(enum gck_log_level level, const char *fmt, ...)
 	n = (size_t)put_time(line, sizeof line);
 	n += (size_t)snprintf(line + n, sizeof line - n, " %s[%d] %s: ", log_name, (int)getpid(),
 			      names[level]);
-	room = sizeof line - n - 1; /* the newline takes the NUL's place */
+	capacity = sizeof line - n - 1; /* the newline takes the NUL's place */
 	va_start(ap, fmt);
-	m = vsnprintf(line + n, room, fmt, ap);
+	m = vsnprintf(line + n, capacity, fmt, ap);
 	va_end(ap);
-	for (size_t end = n + (m < 0 ? 0 : (size_t)m < room ? (size_t)m : room - 1); n < end; n++)
+	for (size_t end = n + (m < 0 ? 0 : (size_t)m < capacity ? (size_t)m : capacity - 1);
+	     n < end; n++)
 		if ((unsigned char)line[n] < ' ' || line[n] == 0x7f)
 			line[n] = '?';
 	line[n++] = '\n';
-	/* One write for a line, so that lines of several processes do not mix. */
+	/* One write per line, so that lines of several processes do not mix. */
 	if (write(log_fd, line, n) < 0)
 		errno = saved;
 	errno = saved;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Logging for mains (libraries do not log): one line an event, to stderr or a file, with time. */
+ * Logging for programs (libraries do not log): a line with the time for each event, to stderr or a
+ * file. */
 #ifndef GCK_LOG_H
 #define GCK_LOG_H
 
 enum gck_log_level { GCK_LOG_ERROR, GCK_LOG_WARN, GCK_LOG_INFO, GCK_LOG_DEBUG };
 
-/* Log to path (appending, 0600) or, if NULL, to stderr. name stands in every line. -1 with errno:
- * EPERM if path is no regular file of one's own with this one name, nor a device; ELOOP if it is a
- * link. */
+/* Append to the file path (mode 0600), or log to stderr if path is NULL. Every line has name. -1
+ * with errno. EPERM: path is neither a device nor a regular file that belongs to this user and has
+ * one link; ELOOP: it is a symbolic link. */
 int gck_log_open(const char *name, const char *path, enum gck_log_level level);
 
-/* The log becomes stderr: for a child that closes all else that is open. */
+/* Log to stderr from now on: for a child process that closes all other descriptors. */
 void gck_log_as_stderr(void);
 
 void gck_log(enum gck_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What each key of --gpu-ckpt takes, and how it is written. */
+ * The keys of --gpu-ckpt: parsing and formatting the value of each. */
 #include "common/base/options.h"
 
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static int read_path(char to[PATH_MAX], const char *value, struct gck_error *err
 					"the path must not hold commas or control characters");
 	if (strlen(value) >= PATH_MAX)
 		return gck_fail(err, ENAMETOOLONG, "the path is too long");
-	memset(to, 0, PATH_MAX); /* equal options are equal bytes */
+	memset(to, 0, PATH_MAX); /* so that equal options are equal bytes */
 	strcpy(to, value);
 	return 0;
 }
@@ -265,7 +265,7 @@ static void write_files(const struct gck_options *o, char *value, size_t size)
 	print(value, size, "%llu", (unsigned long long)o->files);
 }
 
-/* SEQ or JOBID:SEQ */
+/* Parse SEQ or JOBID:SEQ. */
 static int read_origin(const char *value, uint64_t *job, uint64_t *seq)
 {
 	const char *colon = strchr(value, ':');

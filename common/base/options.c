@@ -33,11 +33,11 @@ const char *gck_options_key(size_t i)
 
 static int unknown_key(const char *key, struct gck_error *err)
 {
-	char known[200] = "";
+	char names[200] = "";
 
 	for (size_t i = 0, n = 0; i < gck_option_nkeys; i++)
-		n += (size_t)snprintf(known + n, sizeof known - n, " %s", gck_option_keys[i].name);
-	return gck_fail(err, EINVAL, "unknown key \"%.64s\"; the keys are:%s", key, known);
+		n += (size_t)snprintf(names + n, sizeof names - n, " %s", gck_option_keys[i].name);
+	return gck_fail(err, EINVAL, "unknown key \"%.64s\"; the keys are:%s", key, names);
 }
 
 int gck_options_set(struct gck_options *o, const char *key, const char *value,
@@ -53,7 +53,7 @@ int gck_options_set(struct gck_options *o, const char *key, const char *value,
 	return unknown_key(key, err);
 }
 
-/* One "key=value" that ends at a comma or the end. */
+/* Set the key of one "key=value", n bytes long. */
 static int set_item(struct gck_options *o, const char *item, size_t n, struct gck_error *err)
 {
 	char text[PATH_MAX + 64];
@@ -114,7 +114,7 @@ int gck_options_format(const struct gck_options *o, char *text, size_t size,
 
 /* ---- numbers, times and sizes --------------------------------------------------------------- */
 
-/* Digits at *text, which moves behind them. -1: no digit, or too large. */
+/* Parse the digits at *text and move *text behind them. -1: no digit, or too large. */
 static int digits(const char **text, uint64_t *number)
 {
 	char *end;
@@ -127,7 +127,7 @@ static int digits(const char **text, uint64_t *number)
 	return errno ? -1 : 0;
 }
 
-/* sum += a * b, -1 if that does not fit. */
+/* sum += a * b; -1: overflow. */
 static int add_product(uint64_t *sum, uint64_t a, uint64_t b)
 {
 	uint64_t product = 0;
@@ -150,7 +150,7 @@ int gck_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *num
 	return 0;
 }
 
-/* Milliseconds of the unit at *text, which moves behind it; 0: there is none. */
+/* The milliseconds of the unit at *text, which is moved behind it; 0: no unit. */
 static uint64_t time_unit(const char **text)
 {
 	static const struct {
@@ -180,7 +180,7 @@ int gck_parse_time_ms(const char *text, uint64_t *ms, struct gck_error *err)
 		if (digits(&p, &n))
 			goto bad;
 		unit = time_unit(&p);
-		/* A number without a unit is seconds, if it stands alone. */
+		/* A single number without a unit is in seconds. */
 		if (!unit && sum == 0 && !*p && p == text + strspn(text, "0123456789"))
 			unit = 1000;
 		if (!unit || add_product(&sum, n, unit))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The keys of --gpu-ckpt[=key=value,...], parsed the same way by srun's plugin, gpuckpt.conf (as
- * defaults) and the agent. Plain libc: this is linked into the SPANK plugin. */
+ * The options of --gpu-ckpt[=key=value,...], parsed in the same way by the SPANK plugin, for
+ * gpuckpt.conf (as defaults) and by the agent. Plain libc: the plugin links it. */
 #ifndef GCK_OPTIONS_H
 #define GCK_OPTIONS_H
 
@@ -17,25 +17,25 @@ enum gck_gpu { GCK_GPU_AUTO, GCK_GPU_NVIDIA, GCK_GPU_NONE };
 enum gck_restart { GCK_RESTART_AUTO, GCK_RESTART_NEVER, GCK_RESTART_FROM };
 
 struct gck_options {
-	unsigned interval_s;     /* between checkpoints, seconds; 0 is "off"; "auto" is 1800 */
-	char store[PATH_MAX];    /* "file:/path" or "s3://bucket/prefix"; "" until one is given */
-	char stage[PATH_MAX];    /* "": none; an absolute path: of a disk of the node */
+	unsigned interval_s;     /* seconds between checkpoints; 0: "off"; "auto" is 1800 */
+	char store[PATH_MAX];    /* "file:/path" or "s3://bucket/prefix"; "": not set */
+	char stage[PATH_MAX];    /* a directory on a disk of the node; "": none */
 	unsigned keep;           /* commits kept, 1 or more */
 	enum gck_compress compress;
 	int compress_level;      /* 0: the library's default */
-	bool encrypt;            /* images, with a key of the job's */
-	unsigned timeout_ms;     /* how long running ranks and stalled writes are waited for */
-	unsigned hold_ms;        /* how long a create may hold a rank */
+	bool encrypt;            /* encrypt images with a key of the job */
+	unsigned timeout_ms;     /* limit of the wait for running ranks and stalled writes */
+	unsigned hold_ms;        /* how long a create may hold ranks */
 	unsigned restart_wait_s; /* how long a restart waits for the coordinator */
 	enum gck_mpi mpi;
 	enum gck_gpu cuda;
 	uint64_t files;          /* bytes of file contents that an image may carry */
 	enum gck_restart restart;
-	uint32_t restart_job;    /* GCK_RESTART_FROM: 0 is the job's own */
+	uint32_t restart_job;    /* of GCK_RESTART_FROM; 0: this job */
 	uint32_t restart_seq;
 	bool skip_done;
 	bool require;
-	unsigned cpus;           /* cores an agent's writers may use on a node, 1 or more */
+	unsigned cpus;           /* cores that an agent's writers may use, 1 or more */
 };
 
 /* The built-in defaults. */
@@ -44,32 +44,33 @@ void gck_options_init(struct gck_options *o);
 /* The name of the i-th key, or NULL after the last. */
 const char *gck_options_key(size_t i);
 
-/* Set one key. -1 with the key named and o unchanged if the key is unknown or the value bad; a
- * value that would do nothing in this version is bad too. */
-int gck_options_set(struct gck_options *o, const char *key, const char *value,
+/* Set one key. -1: the key is unknown, or its value is invalid or has no effect in this version;
+ * err names the key and o is unchanged. */
+GCK_MUST_CHECK int gck_options_set(struct gck_options *o, const char *key, const char *value,
 		    struct gck_error *err);
 
-/* Set every key of "key=value,key=value" ("" and NULL set none). All or nothing. */
-int gck_options_parse(struct gck_options *o, const char *text, struct gck_error *err);
+/* Set all keys of "key=value,key=value" ("" and NULL: none). o is unchanged on failure. */
+GCK_MUST_CHECK int gck_options_parse(struct gck_options *o, const char *text,
+				     struct gck_error *err);
 
-/* The text that gck_options_parse reads back into the same options. -1 if size is too small. */
-int gck_options_format(const struct gck_options *o, char *text, size_t size,
-		       struct gck_error *err);
+/* Format the text from which gck_options_parse makes equal options. -1: size is too small. */
+GCK_MUST_CHECK int gck_options_format(const struct gck_options *o, char *text, size_t size,
+				      struct gck_error *err);
 
-/* "30m", "90" (seconds), "1h30m", "500ms" to milliseconds; "1G", "64M", "4096" to bytes; a decimal
- * number from min to max. The text of a failure says what is allowed. */
-int gck_parse_time_ms(const char *text, uint64_t *ms, struct gck_error *err);
-int gck_parse_size(const char *text, uint64_t *bytes, struct gck_error *err);
-int gck_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *number,
-		     struct gck_error *err);
+/* Parse "30m", "90" (seconds), "1h30m" or "500ms" as milliseconds; "1G", "64M" or "4096" as bytes;
+ * a decimal number from min to max. On failure err has what is allowed. */
+GCK_MUST_CHECK int gck_parse_time_ms(const char *text, uint64_t *ms, struct gck_error *err);
+GCK_MUST_CHECK int gck_parse_size(const char *text, uint64_t *bytes, struct gck_error *err);
+GCK_MUST_CHECK int gck_parse_number(const char *text, uint64_t min, uint64_t max,
+				    uint64_t *number, struct gck_error *err);
 
 /* ---- the table of keys (option_keys.c) ------------------------------------------------------ */
 
 struct gck_option_key {
 	const char *name;
-	/* Set the value. On failure err says what is allowed; the caller names the key. */
+	/* Set the value. On failure err has what is allowed; the caller adds the key. */
 	int (*read)(struct gck_options *o, const char *value, struct gck_error *err);
-	/* The value as read takes it back, or "" to leave the key out. */
+	/* Format the value for `read`; "" leaves the key out. */
 	void (*write)(const struct gck_options *o, char *value, size_t size);
 };
 

@@ -13,7 +13,7 @@ bool gck_s3_is(const char *url)
 	return strncmp(url, SCHEME, strlen(SCHEME)) == 0;
 }
 
-/* The length of the component at p; 0 if it is not valid. */
+/* The length of the component at p; 0: it is invalid. */
 static size_t component(const char *p)
 {
 	size_t n = strspn(p, ALNUM "._-");

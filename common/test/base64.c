@@ -38,9 +38,9 @@ int main(void)
 					  "AA\n="};
 	unsigned char out[64];
 
-	ok(there_and_back(), "bytes of every length come back");
+	ok(there_and_back(), "bytes of every length are decoded again");
 	ok(all_of(is_text("fooba", "Zm9vYmE="), is_text("foob", "Zm9vYg==")),
-	   "as RFC 4648 has them");
+	   "vectors of RFC 4648");
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		ok(gck_base64_bytes(bad[i], strlen(bad[i]), out) < 0, "refused: %.2s...", bad[i]);
 	return tap_done();

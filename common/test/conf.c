@@ -51,7 +51,7 @@ static void test_all(void)
 	gck_conf_init(&c);
 	if (!ok(load(&c, text, strlen(text)) == 0, "every key"))
 		printf("#   %s\n", err.text);
-	is_str(c.cluster, "lab", "ClusterName, in lower case as Slurm has it");
+	is_str(c.cluster, "lab", "ClusterName, in lower case as in Slurm");
 	is_str(c.host, "ctl", "a key in lower case, a line with CRLF");
 	is_int(c.port, 7000, "CoordinatorPort");
 	is_str(c.listen, "10.0.0.1", "ListenAddress");
@@ -80,7 +80,7 @@ static void test_all(void)
 	is_str(c.defaults.store, "s3://images/site/all", "DefaultStore");
 	is_int(c.defaults.restart_wait_s, 300, "DefaultRestartWait");
 	ok(!c.defaults.skip_done, "DefaultSkipDone");
-	is_int(c.defaults.interval_s, 0, "DefaultInterval, in a last line without an end");
+	is_int(c.defaults.interval_s, 0, "DefaultInterval, in a last line without a newline");
 }
 
 static void test_bad(void)
@@ -141,7 +141,7 @@ static void test_allows(void)
 		  strstr(err.text, "Default")), "%s", err.text);
 }
 
-/* Into text: the lines of the example, without the # before each that sets something. */
+/* Copy the settings of the example to text, also those in comments. */
 static size_t uncommented(const char *example, char *text, size_t size)
 {
 	FILE *f = fopen(example, "r");
@@ -160,7 +160,7 @@ static size_t uncommented(const char *example, char *text, size_t size)
 	return n;
 }
 
-/* What people copy has to work, and what it shows as defaults are these. */
+/* The example must be valid, and show the defaults. */
 static void test_example(void)
 {
 	const char *top = getenv("srcdir");
@@ -174,12 +174,12 @@ static void test_example(void)
 	snprintf(example, sizeof example, "%s/contrib/examples/gpuckpt.conf", top);
 	gck_conf_init(&c);
 	err = (struct gck_error){ 0 };
-	ok(gck_conf_load(&c, example, &err) == 0, "the example %s", err.text);
+	ok(gck_conf_load(&c, example, &err) == 0, "the example is valid %s", err.text);
 	is_str(c.defaults.store, "file:/scratch/gpuckpt", "it sets a store");
 	gck_conf_init(&shown);
 	ok(all_of(load(&shown, text, uncommented(example, text, sizeof text)) == 0,
-		  shown.keep_age_s == 0), "with all of its lines %s", err.text);
-	ok(memcmp(&shown, &c, sizeof c) == 0, "it is the same: they show the defaults");
+		  shown.keep_age_s == 0), "so do the settings in comments %s", err.text);
+	ok(memcmp(&shown, &c, sizeof c) == 0, "its comments show the defaults");
 }
 
 int main(void)

@@ -9,12 +9,12 @@ static void test_encodings(void)
 		const char *text, *becomes, *name;
 	} all[] = {
 		{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.",
-		 "UTF-8 is left"},
+		 "UTF-8 is unchanged"},
 		{"caf\xe9 au lait", "caf? au lait", "a byte of Latin-1"},
-		{"\xa9\xc0\xaf.", "???.", "bytes that begin no character"},
-		{"\xe0\x80\xaf.", "???.", "one that is longer than need be"},
+		{"\xa9\xc0\xaf.", "???.", "bytes that do not begin a character"},
+		{"\xe0\x80\xaf.", "???.", "an overlong character"},
 		{"\xed\xa0\x80.", "???.", "a surrogate"},
-		{"\xf4\x90\x80\x80.", "????.", "one above the last"},
+		{"\xf4\x90\x80\x80.", "????.", "a character above the last one"},
 		{"a\xe2\x82", "a", "a character that is cut"},
 	};
 	struct gck_error err = {0};
@@ -36,13 +36,13 @@ static void test_cut(void)
 	text[sizeof text - 1] = '\0';
 	gck_fail(&err, EIO, "%s", text);
 	is_int((long long)strlen(err.text), sizeof err.text - 2,
-	       "a text is cut between its characters");
+	       "a text is cut between characters");
 	gck_fail(&err, EIO, ".%s", text);
-	is_int((long long)strlen(err.text), sizeof err.text - 1, "wherever they begin");
+	is_int((long long)strlen(err.text), sizeof err.text - 1, "at any offset of the characters");
 	gck_fail_in(&err, "x");
-	is_int((long long)strlen(err.text), sizeof err.text - 2, "behind a prefix, too");
+	is_int((long long)strlen(err.text), sizeof err.text - 2, "also behind a prefix");
 	gck_fail_in(&err, "y");
-	is_int((long long)strlen(err.text), sizeof err.text - 1, "or two");
+	is_int((long long)strlen(err.text), sizeof err.text - 1, "also behind two prefixes");
 }
 
 int main(void)
@@ -54,11 +54,11 @@ int main(void)
 	is_int(gck_fail_in(NULL, "x"), -1, "NULL is allowed in a prefix");
 	is_int(gck_fail(&err, ENOENT, "%s: gone", "a\nb"), -1, "gck_fail returns -1");
 	is_int(err.code, ENOENT, "the code is kept");
-	is_str(err.text, "a?b: gone", "a newline does not get into a message");
+	is_str(err.text, "a?b: gone", "a newline is replaced in a message");
 	gck_fail_in(&err, "file %d", 7);
 	is_str(err.text, "file 7: a?b: gone", "a prefix");
 	gck_fail(&err, 0, "x");
-	is_int(err.code, EIO, "a code of 0 is an error all the same");
+	is_int(err.code, EIO, "the code 0 becomes EIO");
 	memset(text, 'y', sizeof text);
 	text[sizeof text - 1] = '\0';
 	gck_fail(&err, EIO, "%s", text);

@@ -17,10 +17,10 @@ static void test_bytes(void)
 	gck_hex(in, sizeof in, text);
 	ok(all_of(strlen(text) == 512, !strncmp(text, "000102", 6), !strcmp(text + 508, "feff")),
 	   "bytes as text");
-	ok(all_of(gck_unhex(text, 256, out), !memcmp(in, out, 256)), "and back");
+	ok(all_of(gck_unhex(text, 256, out), !memcmp(in, out, 256)), "and back to bytes");
 	ok(all_of(gck_unhex(text, 256, text + 1), !memcmp(in, text + 1, 256)),
-	   "and where the text is");
-	ok(gck_unhex("", 0, out), "none of them");
+	   "also in the place of the text");
+	ok(gck_unhex("", 0, out), "an empty text");
 	/* In either place of a byte. */
 	for (int c = 0; c < 256; c++) {
 		char first[] = {(char)c, '0', 0}, second[] = {'0', (char)c, 0};
@@ -30,9 +30,9 @@ static void test_bytes(void)
 		taken += digit;
 	}
 	ok(all_of(good == 256, taken == 16),
-	   "digits and small letters up to f are taken, nothing else");
+	   "only digits and small letters up to f are accepted");
 	ok(all_of(!gck_unhex("00", 2, out), !gck_unhex("000", 2, out)),
-	   "nor a text that is too short");
+	   "a text that is too short is refused");
 }
 
 static void test_numbers(void)
@@ -42,10 +42,10 @@ static void test_numbers(void)
 	ok(all_of(gck_unhex_number("fedcba9876543210", 16, &n), n == 0xfedcba9876543210u),
 	   "a number of 16 digits");
 	ok(all_of(gck_unhex_number("00a5ff", 4, &n), n == 0xa5),
-	   "what is behind the digits is not looked at");
+	   "text behind the digits is ignored");
 	ok(all_of(!gck_unhex_number("12", 3, &n), !gck_unhex_number("-1", 2, &n),
 		  !gck_unhex_number("0x1", 3, &n), n == 0xa5),
-	   "what is none leaves the number as it was");
+	   "on failure the number is unchanged");
 }
 
 int main(void)

@@ -27,9 +27,9 @@ static void test_others(const char *dir, const char *log)
 	if (link(log, path) == 0)
 		refused(path, EPERM, "a hard link");
 	if (mkfifo(path, 0666) == 0)
-		refused(path, ENXIO, "a FIFO that nobody reads: without waiting");
+		refused(path, ENXIO, "a FIFO without a reader, without waiting");
 	if (geteuid() == 0 && mknod(path, S_IFREG | 0666, 0) == 0 && chown(path, 1, 1) == 0)
-		refused(path, EPERM, "somebody else's file");
+		refused(path, EPERM, "a file of another user");
 }
 
 int main(void)
@@ -46,7 +46,7 @@ int main(void)
 	is_int(gck_log_open("test", path, GCK_LOG_INFO), 0, "a log file");
 	errno = ENOSPC;
 	gck_error_log("one %d", 1);
-	is_int(errno, ENOSPC, "errno is left alone");
+	is_int(errno, ENOSPC, "errno is unchanged");
 	gck_info("two\nforged line");
 	gck_debug("hidden");
 	memset(big, 'x', sizeof big);
@@ -61,13 +61,14 @@ int main(void)
 		return 1;
 	fclose(f);
 	ok(all_of(strstr(text, "] error: one 1\n"), strstr(text, " test[")), "a line");
-	ok(strstr(text, "] info: two?forged line\n") != NULL, "a newline does not make a line");
+	ok(strstr(text, "] info: two?forged line\n") != NULL,
+	   "a newline in a text does not begin a line");
 	ok(all_of(!strstr(text, "hidden"), !strstr(text, "nowhere")),
-	   "what is below the level is left out");
+	   "messages below the level are left out");
 	ok(all_of(strstr(text, "xxx\n"), strstr(text, "] info: last\n")),
-	   "a long line is cut, then it goes on");
+	   "a long line is cut; the next one is complete");
 	stat(path, &st);
-	is_int(st.st_mode & 0777, 0600, "only the owner reads it");
+	is_int(st.st_mode & 0777, 0600, "only the owner can read it");
 	test_others(dir, path);
 	unlink(path);
 	rmdir(dir);

@@ -29,10 +29,10 @@ static bool is_of(int fd, int reader)
 	return write(fd, "x", 1) == 1 && read(reader, &c, 1) == 1 && c == 'x';
 }
 
-static void test_passed(size_t n, size_t room)
+static void test_passed(size_t n, size_t capacity)
 {
 	int out[GCK_FDS_MAX], in[GCK_FDS_MAX + 1], before = open_files();
-	size_t many = room;
+	size_t many = capacity;
 	char text[16] = "";
 	bool right = true;
 
@@ -40,15 +40,15 @@ static void test_passed(size_t n, size_t room)
 		out[i] = pipes[i][1];
 	ok(all_of(gck_fd_send(pair[0], "hello", 5, out, n, 0) == 5,
 		  gck_fd_receive(pair[1], text, sizeof text, in, &many, 0) == 5,
-		  !strcmp(text, "hello")), "a packet with %zu, where there is room for %zu", n,
-	   room);
-	is_int((long long)many, (long long)(n < room ? n : room), "so many come");
+		  !strcmp(text, "hello")), "a packet with %zu descriptors and a capacity of %zu", n,
+	   capacity);
+	is_int((long long)many, (long long)(n < capacity ? n : capacity), "descriptors that arrive");
 	for (size_t i = 0; i < many; i++)
 		right &= is_of(in[i], pipes[i][0]) && fcntl(in[i], F_GETFD) == FD_CLOEXEC;
-	ok(right, "in their order, closed on exec");
+	ok(right, "in order, close-on-exec");
 	for (size_t i = 0; i < many; i++)
 		close(in[i]);
-	is_int(open_files(), before, "and no others");
+	is_int(open_files(), before, "and no others are open");
 }
 
 int main(void)
@@ -66,11 +66,11 @@ int main(void)
 		for (size_t k = 0; k <= GCK_FDS_MAX; k++)
 			test_passed(i, k);
 	ok(all_of(gck_fd_receive(pair[1], &c, 1, &fd, &n, MSG_DONTWAIT) < 0, errno == EAGAIN,
-		  n == 0, fd == -1), "where no packet is, no descriptor comes");
+		  n == 0, fd == -1), "without a packet no descriptor arrives");
 	close(pair[1]);
 	ok(all_of(gck_fd_send(pair[0], "x", 1, pipes[0], 1, 0) < 0, errno == EPIPE),
-	   "nobody there: no signal");
+	   "a closed peer: an error, no signal");
 	n = 1;
-	ok(all_of(gck_fd_receive(pair[0], &c, 1, &fd, &n, 0) == 0, n == 0), "and the end");
+	ok(all_of(gck_fd_receive(pair[0], &c, 1, &fd, &n, 0) == 0, n == 0), "and end of file");
 	return tap_done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The wire against a real munged: what must pass, and each way to tamper with it. A "post" is a
- * connection whose frames go through the test's hands. */
+ * The wire with a real munged: messages that must be accepted, and each way to tamper with them. A
+ * "post" is a connection whose frames the test carries from one end to the other. */
 #include "common/wire/wire.h"
 
 #include <arpa/inet.h>
@@ -38,7 +38,7 @@ static size_t take(int fd, char *buf, size_t size)
 	return n < 0 ? 0 : (size_t)n;
 }
 
-/* One piece that fits into a socket's buffer. */
+/* Carry as much as fits into a socket's buffer. */
 static void carry(int from, int to)
 {
 	char buf[32768];
@@ -54,9 +54,9 @@ static struct post post_open(uid_t peer)
 
 	p.server = one_end(true, 0, &p.s);
 	p.client = one_end(false, peer, &p.c);
-	gck_wire_flush(p.server, &err);
+	must(gck_wire_flush(p.server, &err));
 	carry(p.s, p.c);
-	gck_wire_fill(p.client, &err);
+	must(gck_wire_fill(p.client, &err));
 	return p;
 }
 
@@ -123,21 +123,21 @@ static void test_round_trip(void)
 	say(p.client, 1);
 	ok(all_of(gck_wire_waiting(p.client), !gck_wire_pending(p.client)),
 	   "a client waits for the hello");
-	gck_wire_flush(p.server, &err);
+	must(gck_wire_flush(p.server, &err));
 	carry(p.s, p.c);
 	ok(all_of(gck_wire_fill(p.client, &err) == 1, gck_wire_pending(p.client)),
-	   "the hello lets it go");
-	gck_wire_flush(p.client, &err);
+	   "and can send after it");
+	must(gck_wire_flush(p.client, &err));
 	carry(p.c, p.s);
-	is_int(heard(p.server, &uid), 1, "client to server");
+	is_int(heard(p.server, &uid), 1, "a message from client to server");
 	is_int(uid, getuid(), "the uid is the sender's");
-	is_int(heard(p.server, NULL), -1, "no second message");
+	is_int(heard(p.server, NULL), -1, "there is no second message");
 	is_int(err.code, EAGAIN, "which is EAGAIN");
 	for (int i = 10; i < 13; i++)
 		say(p.server, i);
 	carry(p.s, p.c);
 	for (int i = 10; i < 13; i++)
-		is_int(heard(p.client, NULL), i, "server to client, in order");
+		is_int(heard(p.client, NULL), i, "messages from server to client in order");
 	post_close(&p);
 }
 
@@ -157,14 +157,14 @@ static void test_size(void)
 	json_decref(body);
 	text[500000] = '\0';
 	body = json_pack("{s:s}", "data", text);
-	is_int(gck_wire_send(p.client, body, &err), 0, "the next one is");
+	is_int(gck_wire_send(p.client, body, &err), 0, "the next one is sent");
 	for (int i = 0; i < 1000 && !got; i++) {
-		gck_wire_flush(p.client, &err);
+		must(gck_wire_flush(p.client, &err));
 		carry(p.c, p.s);
-		gck_wire_fill(p.server, &err);
+		must(gck_wire_fill(p.server, &err));
 		got = gck_wire_next(p.server, NULL, &err);
 	}
-	ok(all_of(got, json_equal(got, body)), "500 kB arrive as they were, in pieces");
+	ok(all_of(got, json_equal(got, body)), "500 kB arrive unchanged, in pieces");
 	json_decref(body);
 	json_decref(got);
 	free(text);
@@ -179,7 +179,7 @@ static void test_frames(void)
 
 	put(p.s, "\x00\x10\x00\x01", 4);
 	refused(p.server, EMSGSIZE, "1048577", "an oversized frame is refused by its length");
-	refused(p.server, EPROTO, "refused before", "and nothing is taken after it");
+	refused(p.server, EPROTO, "refused before", "and nothing is accepted after it");
 	post_close(&p);
 
 	p = post_open(getuid());
@@ -194,7 +194,7 @@ static void test_frames(void)
 		if (heard(p.server, NULL) != -1 || err.code != EAGAIN)
 			break;
 		if (i == n - 2)
-			ok(true, "a frame that comes byte by byte is waited for");
+			ok(true, "a frame that arrives byte by byte is completed");
 	}
 	shutdown(p.s, SHUT_RDWR);
 	ok(all_of(gck_wire_fill(p.server, &err) == -1, err.code == ECONNRESET,
@@ -234,7 +234,7 @@ static void test_binding(void)
 	p = post_open(GCK_WIRE_ANY_UID);
 	n = said(p.client, p.c, 1, frame, sizeof frame);
 	put(p.s, frame, n);
-	is_int(heard(p.server, NULL), 1, "a frame counts once");
+	is_int(heard(p.server, NULL), 1, "a frame is accepted once");
 	put(p.s, frame, n);
 	refused(p.server, EACCES, "eplay", "a replayed frame");
 	post_close(&p);
@@ -256,7 +256,7 @@ static void test_count(void)
 	struct gck_wire *w = one_end(true, 0, &fd);
 	size_t n;
 
-	gck_wire_flush(w, &err);
+	must(gck_wire_flush(w, &err));
 	n = take(fd, hello, sizeof hello - 1);
 	hello[n] = '\0';
 	sscanf(strstr(hello + 4, "nonce\":\"") + 8, "%32s", nonce);
@@ -274,7 +274,7 @@ static void test_count(void)
 		free(c);
 	}
 	is_int(heard(w, NULL), 0, "a frame made by hand");
-	refused(w, EBADMSG, "message 0 came in place of 1", "a count that came before");
+	refused(w, EBADMSG, "message 0 came in place of 1", "a count that was used before");
 	gck_wire_free(w);
 	close(fd);
 	post_close(&p);
@@ -294,7 +294,7 @@ static void test_uid(void)
 
 	c = gck_credential_encode(sock, getuid() + 1, "secret", &err);
 	ok(all_of(c, !gck_credential_decode(sock, c, strlen(c), &length, &uid, &err),
-		  err.code == EACCES), "what is sealed for another uid cannot be opened: %s",
+		  err.code == EACCES), "a credential for another uid cannot be opened: %s",
 	   err.text);
 	free(c);
 }
@@ -355,7 +355,7 @@ static void test_blocking(void)
 	ok(all_of(c, s), "connect");
 	is_int(gck_wire_put(c, body, 100, &err), -1, "no hello in time");
 	is_int(err.code, ETIMEDOUT, "which is ETIMEDOUT");
-	gck_wire_flush(s, &err);
+	must(gck_wire_flush(s, &err));
 	is_int(gck_wire_put(c, body, 5000, &err), 0, "put");
 	got = gck_wire_get(s, 5000, &err);
 	ok(json_equal(got, body), "get");

@@ -61,7 +61,7 @@ char *gck_credential_encode(const char *socket, uid_t reader, const char *payloa
 	return text;
 }
 
-/* text is NUL-terminated. */
+/* Decode a NUL-terminated text. */
 static char *decode(munge_ctx_t ctx, const char *text, size_t *length, uid_t *uid,
 		    struct gck_error *err)
 {
@@ -70,7 +70,7 @@ static char *decode(munge_ctx_t ctx, const char *text, size_t *length, uid_t *ui
 	int n = 0;
 	munge_err_t e = munge_decode(text, ctx, &payload, &n, &maker, NULL);
 
-	/* munge hands out the payload of an expired or replayed credential too. */
+	/* munge also returns the payload of an expired or replayed credential. */
 	if (e != EMUNGE_SUCCESS) {
 		explain(ctx, e, "credential refused", err);
 		free(payload);

@@ -25,23 +25,23 @@ static void compact(struct gck_buffer *b)
 
 unsigned char *gck_buffer_space(struct gck_buffer *b, size_t size, struct gck_error *err)
 {
-	size_t room;
+	size_t capacity;
 	unsigned char *data;
 
-	if (b->room - b->end < size && b->start)
+	if (b->capacity - b->end < size && b->start)
 		compact(b);
-	if (b->room - b->end >= size)
+	if (b->capacity - b->end >= size)
 		return b->data + b->end;
-	room = b->end + size;
-	if (room < 2 * b->room)
-		room = 2 * b->room;
-	data = realloc(b->data, room);
+	capacity = b->end + size;
+	if (capacity < 2 * b->capacity)
+		capacity = 2 * b->capacity;
+	data = realloc(b->data, capacity);
 	if (!data) {
 		gck_fail(err, ENOMEM, "no memory for a message of %zu bytes", size);
 		return NULL;
 	}
 	b->data = data;
-	b->room = room;
+	b->capacity = capacity;
 	return b->data + b->end;
 }
 
@@ -51,7 +51,7 @@ void gck_buffer_consume(struct gck_buffer *b, size_t size)
 	if (b->start < b->end)
 		return;
 	b->start = b->end = 0;
-	if (b->room > KEEP_CAPACITY)
+	if (b->capacity > KEEP_CAPACITY)
 		gck_buffer_free(b);
 }
 

@@ -19,17 +19,17 @@
 #define NONCE_TEXT (2 * NONCE_BYTES)
 #define READ_SIZE 65536u
 #define MAX_QUEUE (16u << 20) /* bytes queued for a peer that does not read */
-#define MAX_WAITING 1024u     /* messages queued before the hello came */
+#define MAX_WAITING 1024u     /* messages queued before the hello arrives */
 
 struct gck_wire {
 	int fd;
 	bool server;
-	bool broken;              /* a frame was refused: nothing more is taken */
-	uid_t peer;               /* whose frames are taken; the server learns it from the first */
+	bool broken;              /* a frame was refused: nothing more is read */
+	uid_t peer;               /* the user of accepted frames; a server's first frame sets it */
 	char *munge_socket;
-	char nonce[NONCE_TEXT + 1]; /* "" until a client has its hello */
-	json_int_t sent, taken;   /* messages so far, each way */
-	json_t *waiting;          /* a client's messages from before its hello */
+	char nonce[NONCE_TEXT + 1]; /* "": a client that has no hello yet */
+	json_int_t sent, received; /* messages so far */
+	json_t *waiting;          /* a client's messages that wait for the hello */
 	struct gck_buffer in, out;
 };
 
@@ -44,8 +44,8 @@ static int make_nonce(char text[NONCE_TEXT + 1], struct gck_error *err)
 	return 0;
 }
 
-/* Small messages go out at once, and a peer whose host is gone is noticed in about a minute. Not
- * every stream socket is TCP, so failure means nothing. */
+/* Send small messages at once, and notice the failure of the peer's host in about a minute. Errors
+ * are ignored, since not every stream socket is TCP. */
 static void tune(int fd)
 {
 	int on = 1, idle = 30, interval = 10, count = 3, user_ms = 60000;
@@ -58,7 +58,7 @@ static void tune(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_ms, sizeof user_ms);
 }
 
-/* On failure the fd stays the caller's. */
+/* On failure the caller still owns fd. */
 static struct gck_wire *wire_new(int fd, bool server, const char *munge_socket, uid_t peer,
 				 struct gck_error *err)
 {
@@ -145,7 +145,7 @@ static char *envelope(const struct gck_wire *w, const json_t *body, struct gck_e
 	return text;
 }
 
-/* Only the peer can decode the credential, so that the content stays between the two. */
+/* Only the peer can decode the credential: no other user can read the content. */
 static int seal(struct gck_wire *w, const json_t *body, struct gck_error *err)
 {
 	char *text = envelope(w, body, err);
@@ -165,7 +165,7 @@ static int seal(struct gck_wire *w, const json_t *body, struct gck_error *err)
 	return rc;
 }
 
-/* The body is copied: later changes are not sent. */
+/* Queue a copy of the body: later changes to it are not sent. */
 static int wait_for_hello(struct gck_wire *w, const json_t *body, struct gck_error *err)
 {
 	if (json_array_size(w->waiting) >= MAX_WAITING)
@@ -245,7 +245,7 @@ static int read_hello(struct gck_wire *w, const char *text, size_t size, struct 
 	return rc;
 }
 
-/* A client's first frame is the hello; what waited for it can go then. */
+/* A client's first frame is the hello. Messages that waited for it can be sent now. */
 static int take_hello(struct gck_wire *w, struct gck_error *err)
 {
 	const char *text;
@@ -277,7 +277,7 @@ int gck_wire_fill(struct gck_wire *w, struct gck_error *err)
 	unsigned char *p;
 	ssize_t n;
 
-	/* Whoever is not asked for its messages is not read from. */
+	/* Read no more until the caller has taken the messages. */
 	if (gck_buffer_size(&w->in) >= GCK_FRAME_HEADER + GCK_WIRE_MAX_FRAME)
 		return 1;
 	p = gck_buffer_space(&w->in, READ_SIZE, err);
@@ -298,7 +298,7 @@ int gck_wire_fill(struct gck_wire *w, struct gck_error *err)
 	return 1;
 }
 
-/* nonce, count and direction bind a credential to its connection and its place there. */
+/* nonce, count and direction bind a credential to its connection and to its place in it. */
 static json_t *check_envelope(struct gck_wire *w, const json_t *e, struct gck_error *err)
 {
 	const char *nonce, *to;
@@ -312,9 +312,9 @@ static json_t *check_envelope(struct gck_wire *w, const json_t *e, struct gck_er
 		gck_fail(err, EBADMSG, "a message made for another connection came");
 	else if (strcmp(to, w->server ? "server" : "client") != 0)
 		gck_fail(err, EBADMSG, "a message in the wrong direction came");
-	else if (count != w->taken)
+	else if (count != w->received)
 		gck_fail(err, EBADMSG, "message %" JSON_INTEGER_FORMAT " came in place of %"
-			 JSON_INTEGER_FORMAT, count, w->taken);
+			 JSON_INTEGER_FORMAT, count, w->received);
 	else
 		return json_incref(body);
 	return NULL;
@@ -383,8 +383,8 @@ json_t *gck_wire_next(struct gck_wire *w, uid_t *uid, struct gck_error *err)
 		return NULL;
 	}
 	gck_frame_drop(&w->in);
-	w->taken++;
-	/* All messages of a connection are one user's: the first decides. */
+	w->received++;
+	/* All messages of a connection must be of one user; the first sets it. */
 	w->peer = maker;
 	if (uid)
 		*uid = maker;

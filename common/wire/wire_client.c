@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The wire for blocking callers: every wait ends at a deadline. */
+ * The wire for callers that block: every wait ends at a deadline. */
 #include <netdb.h>
 #include <poll.h>
 #include <stdint.h>
@@ -58,7 +58,7 @@ static int connect_one(const struct addrinfo *a, int64_t deadline, struct gck_er
 	return -1;
 }
 
-/* The first address that answers. */
+/* Connect to the first address that answers. */
 static int connect_any(const char *host, unsigned port, int64_t deadline, struct gck_error *err)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };

@@ -88,22 +88,22 @@ static void test_start(void)
 	gck_agent_forked(&a);
 	ok(all_of(a.peer < 0, a.listener < 0, a.control >= 0), "slurmstepd keeps its own end only");
 	is_int(status_of(first), 0, "the first task starts the agent");
-	is_int(status_of(other[0]), 0, "the others learn of it");
-	is_int(status_of(other[1]), 0, "both of them");
+	is_int(status_of(other[0]), 0, "the other tasks are told");
+	is_int(status_of(other[1]), 0, "both of the others");
 	is_str(heard(&a), "fds 0 1 2 3 4", "the agent's descriptors");
 	is_str(heard(&a), "signals 0 ignored or caught, 0 blocked", "its signals");
-	is_str(heard(&a), "session own, umask 077, cwd /", "its surroundings");
+	is_str(heard(&a), "session own, umask 077, cwd /", "its session, umask and directory");
 	is_str(heard(&a), "arguments 3: gpuckpt-agent -- /bin/prog", "its arguments");
 	is_str(heard(&a), "environment REPORT=ok", "its environment");
-	gck_agent_tell(&a, GCK_CONTROL_TASK, 5, 123, 0, &err);
+	is_int(gck_agent_tell(&a, GCK_CONTROL_TASK, 5, 123, 0, &err), 0, "tell it of a task");
 	is_str(heard(&a), "task 5 of type 1, pid 123, status 0", "a task");
-	gck_agent_tell(&a, GCK_CONTROL_EXIT, 5, 123, 256, &err);
+	is_int(gck_agent_tell(&a, GCK_CONTROL_EXIT, 5, 123, 256, &err), 0, "tell it of an end");
 	is_str(heard(&a), "task 5 of type 2, pid 123, status 256", "its end");
 	gck_agent_finish(&a, 10000);
 	ok(a.control < 0, "the end");
 }
 
-/* What failed to become the agent may take a moment to end. */
+/* A process that failed to become the agent may need a moment to end. */
 static bool nobody_hears(const struct gck_agent *a)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -120,7 +120,7 @@ static void test_start_failure(const char *path, char *env, const char *why, con
 	pid_t first, other;
 
 	why_not = why;
-	gck_agent_prepare(&a, &err);
+	is_int(gck_agent_prepare(&a, &err), 0, "the sockets are made");
 	first = fork_first(&a, path, env, 2);
 	other = fork_other(&a);
 	gck_agent_forked(&a);
@@ -140,7 +140,7 @@ static void test_failure(void)
 			   "an agent that cannot serve");
 	test_start_failure(stub, NULL, "ended without a word", "an agent that ends");
 
-	gck_agent_prepare(&a, &err);
+	is_int(gck_agent_prepare(&a, &err), 0, "the sockets are made");
 	first = fork();
 	if (first == 0)
 		_exit(1);
@@ -159,7 +159,7 @@ static void test_deaf(void)
 	struct timespec t[2];
 	int told = 0;
 
-	gck_agent_prepare(&a, &err);
+	is_int(gck_agent_prepare(&a, &err), 0, "the sockets are made");
 	clock_gettime(CLOCK_MONOTONIC, &t[0]);
 	for (int i = 0; i < 100000; i++)
 		told += gck_agent_tell(&a, GCK_CONTROL_TASK, (uint32_t)i, 1, 0, &err) == 0;
@@ -179,7 +179,7 @@ static void test_link(void)
 	struct ucred cred = { 0 };
 	socklen_t n = sizeof cred, length;
 
-	gck_agent_prepare(&a, &err);
+	is_int(gck_agent_prepare(&a, &err), 0, "the sockets are made");
 	strcpy(addr.sun_path + 1, a.link);
 	length = (socklen_t)(sizeof addr.sun_family + 1 + strlen(a.link));
 	is_int(connect(fd, (struct sockaddr *)&addr, length), 0, "a rank can connect at once");

@@ -119,8 +119,8 @@ static json_t *next(int64_t until)
 
 		if (err.code != EAGAIN || left <= 0)
 			return NULL;
-		gck_wire_flush(wire, NULL);
-		if (poll(&p, 1, (int)left) > 0 && gck_wire_fill(wire, &err) < 0)
+		if (gck_wire_flush(wire, NULL) < 0 ||
+		    (poll(&p, 1, (int)left) > 0 && gck_wire_fill(wire, &err) < 0))
 			return NULL;
 	}
 	return wire ? body : NULL;

@@ -81,7 +81,8 @@ static void answer(struct gck_wire *w, const json_t *request)
 	snprintf(path, sizeof path, "%s/%s%s.json", dir, op ? op : "none", rest);
 	messages = json_load_file(path, 0, NULL);
 	json_array_foreach(messages, i, m)
-		gck_wire_put(w, m, 5000, NULL);
+		if (gck_wire_put(w, m, 5000, NULL))
+			break; /* the client is gone */
 	json_decref(messages);
 }
 
@@ -98,8 +99,7 @@ static void serve(int listener)
 		close(fd);
 		return;
 	}
-	gck_wire_flush(w, NULL);
-	request = gck_wire_get(w, 5000, NULL);
+	request = gck_wire_flush(w, NULL) < 0 ? NULL : gck_wire_get(w, 5000, NULL);
 	if (request)
 		answer(w, request);
 	json_decref(request);

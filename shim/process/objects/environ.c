@@ -59,7 +59,8 @@ static int add(struct entries *e, uint64_t address, struct gck_error *err)
 
 /* ---- what the program has ------------------------------------------------------------------ */
 
-/* A string of the process. NULL: it cannot be read, or is too long for a variable of the launcher. */
+/* A string of the process. NULL: it cannot be read, or is too long for a variable of the
+ * launcher. */
 static char *read_entry(const struct gck_restore *r, uint64_t at)
 {
 	char *text = NULL;
@@ -243,7 +244,7 @@ static int reuse(const struct gck_restore *r, const struct gck_shim_state *s,
 		return -1;
 	memcpy(slots->text, b->initial, b->initial_size);
 	slots->used = b->initial_size;
-	slots->room = s->environment_room;
+	slots->capacity = s->environment_room;
 	return gck_slots_fill(slots, r->environment, r->environment_size);
 }
 
@@ -253,10 +254,11 @@ static int begin_anew(struct gck_restore *r, struct gck_shim_state *s, const str
 	size_t room = (gck_slots_capacity(r->environment, r->environment_size) + 7) / 8 * 8;
 
 	free(slots->text);
-	*slots = (struct gck_slots){.text = calloc(1, room), .room = room};
+	*slots = (struct gck_slots){.text = calloc(1, room), .capacity = room};
 	if (!slots->text || gck_slots_fill(slots, r->environment, r->environment_size))
 		return gck_fail(err, ENOMEM, "no memory for the environment");
-	/* of the slots' names the list has at most as many as there are slots, of at least 16 bytes */
+	/* of the slots' names the list has at most as many as there are slots, of at least 16
+	 * bytes */
 	return map(r, s, room, b->list.n + room / 16 + LIST_SPARE, err);
 }
 
