@@ -72,7 +72,7 @@ void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS]);
 /* With this rank frozen and taken, once all ranks of the step are frozen: bring what the image says
  * of files outside up to what they are now. Logs grow by what other ranks appended meanwhile;
  * EAGAIN if another file that the image carries was changed, naming it. */
-int gck_capture_settle(struct gck_capture *c, struct gck_error *err);
+int gck_capture_update_files(struct gck_capture *c, struct gck_error *err);
 
 /* Let the rank go on. Does nothing if it is not frozen. */
 void gck_capture_resume(struct gck_capture *c);
@@ -80,7 +80,7 @@ void gck_capture_resume(struct gck_capture *c);
 /* CLOCK_REALTIME when the first thread was asked to stop, and when the last was let go. */
 void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns);
 
-/* What its devices have was kept there: it comes over these (struct gck_device_ends.own, borrowed)
+/* What its devices have was kept there: it comes over these (struct gck_device_channel_ends.own, borrowed)
  * when the image is written. hashes: the commit before may have the same. */
 void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_FDS], bool hashes);
 
@@ -104,9 +104,9 @@ int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t r
  * chunks' numbers: the writer has to be opened with the same manifest. When it is written and has
  * that hash: put it back. Whatever does not happen or fails costs that all is read, and nothing
  * else. */
-void gck_capture_marks_take(struct gck_capture *c, const int shelf[2]);
+void gck_capture_take_tracker(struct gck_capture *c, const int tracker_fds[2]);
 void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash);
-void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash);
+void gck_capture_leave_tracker(struct gck_capture *c, const int tracker_fds[2], const char *hash);
 
 /* Resume if frozen, end and reap the clone, free. */
 void gck_capture_close(struct gck_capture *c);

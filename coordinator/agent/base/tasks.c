@@ -46,7 +46,7 @@ static struct task *tasks_add(struct tasks *t, const struct gck_control *m)
 	}
 	task->rank = m->rank;
 	task->pid = m->pid;
-	task->pidfd = task->marks[0] = task->marks[1] = -1;
+	task->pidfd = task->tracker_fds[0] = task->tracker_fds[1] = -1;
 	t->v[t->n++] = task;
 	return task;
 }
@@ -77,12 +77,12 @@ void tasks_begin_requests(struct task_requests *asks)
 	asks->asked[GCK_ASKER_ALL] = asks->committed[GCK_ASKER_ALL] = all;
 }
 
-void tasks_close_marks(struct task *t)
+void tasks_close_tracker(struct task *t)
 {
 	for (int i = 0; i < 2; i++) {
-		if (t->marks[i] >= 0)
-			close(t->marks[i]);
-		t->marks[i] = -1;
+		if (t->tracker_fds[i] >= 0)
+			close(t->tracker_fds[i]);
+		t->tracker_fds[i] = -1;
 	}
 }
 

@@ -85,7 +85,7 @@ static void fill(struct rank_checkpoint *m, const json_t *prepare, const struct 
 		.backstop_ms = m->t->held_ms + TRANSACTION_BACKSTOP_MORE_MS,
 		.base_named = json_object_get(prepare, "base") != NULL,
 		.base = (uint32_t)packet_int(prepare, "base", 0),
-		.marks = { m->task->marks[0], m->task->marks[1] },
+		.tracker_fds = { m->task->tracker_fds[0], m->task->tracker_fds[1] },
 	};
 	snprintf(m->work.nonce, sizeof m->work.nonce, "%s", packet_text(prepare, "nonce", ""));
 	snprintf(m->work.key, sizeof m->work.key, "%s", packet_text(prepare, "key", ""));
@@ -100,24 +100,24 @@ static struct child *start_worker(struct rank_checkpoint *m, const json_t *prepa
 {
 	struct link *l = m->task->link;
 	struct agent *a = l->all->agent;
-	int keep[3 + GCK_LINK_DATA_FDS] = { l->fd, m->task->marks[0], m->task->marks[1] };
+	int keep[3 + GCK_LINK_DATA_FDS] = {l->fd, m->task->tracker_fds[0], m->task->tracker_fds[1]};
 	struct child *child;
 
 	if (m->task->cuda)
-		gck_device_make(&m->device, NULL);
+		gck_device_channel_make(&m->device, NULL);
 	fill(m, prepare, a->step);
 	memcpy(keep + 3, m->device.own, sizeof m->device.own);
 	child = child_start(a->loop, &ops, &m->work, keep, sizeof keep / sizeof *keep, m, err);
-	gck_device_drop(m->device.own);
+	gck_device_channel_drop(m->device.own);
 	return child;
 }
 
 /* A worker leaves its page marks here for the next. Without them all pages are read. */
 static void make_shelf(struct task *t)
 {
-	if (t->marks[0] < 0 &&
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, t->marks))
-		t->marks[0] = t->marks[1] = -1;
+	if (t->tracker_fds[0] < 0 &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, t->tracker_fds))
+		t->tracker_fds[0] = t->tracker_fds[1] = -1;
 }
 
 int rank_checkpoint_start(struct rank_checkpoint *m, const json_t *prepare, struct gck_error *err)
@@ -181,5 +181,5 @@ void rank_checkpoint_clear(struct rank_checkpoint *m)
 	memset(m->answer, 0, sizeof m->answer);
 	free(m->trouble);
 	m->trouble = NULL;
-	gck_device_drop(m->device.rank);
+	gck_device_channel_drop(m->device.rank);
 }

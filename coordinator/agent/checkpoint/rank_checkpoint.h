@@ -38,7 +38,7 @@ struct rank_checkpoint {
 						    * bytes; UINT64_MAX: no other rank uses the
 						    * device, so what it finds free */
 	json_int_t fits_device;   /* how many of its bytes have room there, as far as is known */
-	struct gck_device_ends device; /* channel for the copies on its devices; -1: they cannot
+	struct gck_device_channel_ends device; /* channel for the copies on its devices; -1: they cannot
 				        * be read */
 	bool announced;           /* it was told what to drain, and not yet to drain or resume */
 	bool device_copy;         /* its drain left copies on the devices */

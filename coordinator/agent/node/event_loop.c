@@ -45,7 +45,7 @@ static void send_exit(struct agent *a, const struct task *t)
 static void task_ended(struct agent *a, struct task *t)
 {
 	send_exit(a, t);
-	tasks_close_marks(t);
+	tasks_close_tracker(t);
 	if (a->transaction)
 		events_task_ended(a->transaction, t);
 	if (a->restart)

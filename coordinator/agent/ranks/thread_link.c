@@ -31,7 +31,7 @@ struct thread_packet {
 static void packet_free(struct thread_packet *p)
 {
 	if (p)
-		gck_device_drop(p->fds);
+		gck_device_channel_drop(p->fds);
 	free(p);
 }
 
@@ -152,7 +152,7 @@ void thread_link_give(struct thread_link *l, const struct gck_thread_msg *m,
 	struct thread_packet *p = queue_piece(l, m, NULL, 0, 0, 0);
 
 	if (!p) {
-		gck_device_drop(fds);
+		gck_device_channel_drop(fds);
 		give_up(l);
 		return;
 	}

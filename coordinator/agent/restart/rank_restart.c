@@ -240,7 +240,8 @@ static void refuse(struct thread_link *l, const struct gck_error *why)
 	thread_link_send(l, &m, why->text, strlen(why->text) + 1);
 }
 
-static int start_feeder(struct rank_restart *one, struct gck_device_ends *e, struct gck_error *err)
+static int start_feeder(struct rank_restart *one, struct gck_device_channel_ends *e,
+			struct gck_error *err)
 {
 	struct worker_task work = one->work;
 
@@ -248,7 +249,7 @@ static int start_feeder(struct rank_restart *one, struct gck_device_ends *e, str
 		return gck_fail(err, EIO,
 				"the process that sends its devices' data ended %d times",
 				TIMES_MAX);
-	if (gck_device_make(e, err) < 0)
+	if (gck_device_channel_make(e, err) < 0)
 		return -1;
 	one->device_restores++;
 	one->device_bytes = 0; /* each starts over */
@@ -257,17 +258,17 @@ static int start_feeder(struct rank_restart *one, struct gck_device_ends *e, str
 	memcpy(work.device, e->own, sizeof work.device);
 	one->device_restore = child_start(one->r->agent->loop, &feeder_ops, &work, e->own,
 					  GCK_LINK_DATA_FDS, one, err);
-	gck_device_drop(e->own);
+	gck_device_channel_drop(e->own);
 	if (one->device_restore)
 		return 0;
-	gck_device_drop(e->rank);
+	gck_device_channel_drop(e->rank);
 	return -1;
 }
 
 static void fill(struct rank_restart *one)
 {
 	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RESTORE, .seq = one->r->seq };
-	struct gck_device_ends e;
+	struct gck_device_channel_ends e;
 	struct gck_error err = { 0 };
 
 	device_restore_end(one);

@@ -185,7 +185,8 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 static json_t *answer_to(const char *phase, unsigned rank)
 {
 	bool cuda = rank < fake_world->cuda;
-	json_int_t device = cuda ? fake_world->device : 0, kept = cuda ? fake_world->kept : 0;
+	json_int_t device = cuda ? fake_world->device : 0,
+		   free_bytes = cuda ? fake_world->device_free : 0;
 
 	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:[{s:s, s:I, s:I}], s:I, s:I, "
 			 "s:i, s:i, s:s,"
@@ -194,7 +195,7 @@ static json_t *answer_to(const char *phase, unsigned rank)
 			 rank == 2 ? 4 : 0, "mpi", rank < fake_world->mpi, "cuda", cuda,
 			 "device", device, "devices", "uuid", fake_world->shared ? "one" : rank ?
 			 "other" : "one",
-			 "bytes", device, "room", kept, "expected", 1000 + device,
+			 "bytes", device, "room", free_bytes, "expected", 1000 + device,
 			 "chunks", fake_world->chunks,
 			 "first_ns", 100 + (int)rank, "last_ns", 200 + (int)rank, "manifest",
 			 "feed", "put", 10, "stored", 5, "common", rank == 1 ?

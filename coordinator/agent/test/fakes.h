@@ -30,7 +30,7 @@ struct fake_world {
 	unsigned mpi, cuda;         /* workers and restorers find that this many ranks, the first
 				     * ones, use MPI or CUDA */
 	int64_t device;             /* workers: bytes in each of these ranks' GPUs, */
-	int64_t kept;               /* and free bytes there */
+	int64_t device_free;               /* and free bytes there */
 	bool shared;                /* all use one device */
 	int64_t chunks;             /* workers: of each image */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */

@@ -134,11 +134,11 @@ static void times(void)
 }
 
 /* With a copy on a device, if the rank may have one. */
-static void drained(unsigned kept)
+static void drained(unsigned copies)
 {
 	for (unsigned i = 0; i < CUDA_RANKS; i++) {
 		struct gck_thread_msg m = { .type = GCK_LINK_CUDA_DRAINED, .seq = 7,
-					  .round = i < kept };
+					  .round = i < copies };
 
 		thread_send(i, &m, HEAD);
 	}
@@ -161,7 +161,7 @@ static void begin_with_data(void)
 {
 	begin();
 	fake_world->device = 3 << 20;
-	fake_world->kept = 2 << 20;
+	fake_world->device_free = 2 << 20;
 	fake_world->memory = 32 << 20;
 }
 
@@ -217,7 +217,7 @@ static void shared(void)
 
 	begin_with_data();
 	fake_world->shared = true;
-	fake_world->kept = 4 << 20;
+	fake_world->device_free = 4 << 20;
 	start_freeze(4000);
 	for (unsigned i = 0; i < CUDA_RANKS; i++) {
 		m = next(i, fds);
@@ -230,7 +230,7 @@ static void shared(void)
 
 	begin_with_data();
 	fake_world->shared = true;
-	fake_world->kept = 4 << 20;
+	fake_world->device_free = 4 << 20;
 	fake_command("prepare", NULL);
 	fake_await("done", "prepare");
 	fake_rank_ends(1, true);
@@ -491,7 +491,7 @@ static void too_little_memory(void)
 	threads_end();
 
 	begin();
-	fake_world->device = fake_world->kept = 1 << 30;
+	fake_world->device = fake_world->device_free = 1 << 30;
 	fake_world->memory = 3000;
 	fake_command("prepare", NULL);
 	answer = fake_await("done", "prepare");

@@ -126,7 +126,7 @@ bool thread_given(unsigned rank, struct gck_thread_msg *m, int fds[2])
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(2 * sizeof(int))];
+		char buffer[CMSG_SPACE(2 * sizeof(int))];
 	} control;
 	struct iovec v = { m, sizeof *m };
 	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
@@ -135,7 +135,7 @@ bool thread_given(unsigned rank, struct gck_thread_msg *m, int fds[2])
 	fds[0] = fds[1] = -1;
 	if (recvmsg(threads[rank], &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
 		return false;
-	if (h.msg_controllen >= sizeof control.room)
+	if (h.msg_controllen >= sizeof control.buffer)
 		memcpy(fds, CMSG_DATA(&control.head), 2 * sizeof(int));
 	return true;
 }

@@ -37,18 +37,18 @@ struct child {
 
 /* The descriptors that a new process keeps beside 0 to 2: its sockets, then those it was given.
  * -1: none. */
-#define KEPT (2 + CHILD_KEEP_MAX)
+#define KEEP_FDS (2 + CHILD_KEEP_MAX)
 
-static void close_all_but(const int kept[KEPT])
+static void close_all_but(const int keep_fds[KEEP_FDS])
 {
 	int from = 3;
 
 	for (;;) {
 		int next = INT_MAX;
 
-		for (int i = 0; i < KEPT; i++)
-			if (kept[i] >= from && kept[i] < next)
-				next = kept[i];
+		for (int i = 0; i < KEEP_FDS; i++)
+			if (keep_fds[i] >= from && keep_fds[i] < next)
+				next = keep_fds[i];
 		if (next > from)
 			close_range((unsigned)from, next == INT_MAX ? ~0u : (unsigned)next - 1, 0);
 		if (next == INT_MAX)
@@ -107,17 +107,18 @@ static void default_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void become_child(const struct child_ops *ops, void *arg, pid_t agent, const int kept[KEPT])
+static void become_child(const struct child_ops *ops, void *arg, pid_t agent,
+			 const int keep_fds[KEEP_FDS])
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != agent)
 		_exit(1);
 	default_signals();
 	prctl(PR_SET_NAME, "gpuckpt-worker");
-	close_all_but(kept);
-	if (kept[1] >= 0)
-		proxy_use(kept[1]);
-	_exit(ops->run(kept[0], arg));
+	close_all_but(keep_fds);
+	if (keep_fds[1] >= 0)
+		proxy_use(keep_fds[1]);
+	_exit(ops->run(keep_fds[0], arg));
 }
 
 static void take_packets(struct child *c)
@@ -166,7 +167,7 @@ static void watch(struct child *c)
 	ev_child_start(c->loop, &c->reaped);
 }
 
-static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int kept[KEPT])
+static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int keep_fds[KEEP_FDS])
 {
 	sigset_t all, before;
 	pid_t agent = getpid(), pid;
@@ -175,13 +176,13 @@ static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int kept
 	sigprocmask(SIG_SETMASK, &all, &before);
 	pid = fork_victim();
 	if (pid == 0)
-		become_child(ops, arg, agent, kept);
+		become_child(ops, arg, agent, keep_fds);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
 }
 
 /* Makes two sockets. The agent's ends do not block. */
-static int make_sockets(int own[2], int kept[KEPT], struct gck_error *err)
+static int make_sockets(int own[2], int keep_fds[KEEP_FDS], struct gck_error *err)
 {
 	size_t n = proxy_serves() ? 2 : 1;
 
@@ -192,7 +193,7 @@ static int make_sockets(int own[2], int kept[KEPT], struct gck_error *err)
 			return gck_fail(err, errno, "cannot make a worker process: %s",
 					strerror(errno));
 		own[i] = sv[0];
-		kept[i] = sv[1];
+		keep_fds[i] = sv[1];
 		fcntl(sv[0], F_SETFL, O_NONBLOCK);
 	}
 	return 0;
@@ -207,18 +208,18 @@ static void close_ends(const int *fds)
 
 static int launch(struct child *c, void *arg, const int *keep, size_t nkeep, struct gck_error *err)
 {
-	int own[2] = { -1, -1 }, kept[KEPT], rc;
+	int own[2] = { -1, -1 }, keep_fds[KEEP_FDS], rc;
 
-	for (size_t i = 0; i < KEPT; i++)
-		kept[i] = i >= 2 && i - 2 < nkeep ? keep[i - 2] : -1;
-	rc = make_sockets(own, kept, err);
+	for (size_t i = 0; i < KEEP_FDS; i++)
+		keep_fds[i] = i >= 2 && i - 2 < nkeep ? keep[i - 2] : -1;
+	rc = make_sockets(own, keep_fds, err);
 	if (rc == 0) {
-		c->pid = fork_quietly(c->ops, arg, kept);
+		c->pid = fork_quietly(c->ops, arg, keep_fds);
 		if (c->pid < 0)
 			rc = gck_fail(err, errno, "cannot fork a worker process: %s",
 				      strerror(errno));
 	}
-	close_ends(kept);
+	close_ends(keep_fds);
 	if (rc < 0) {
 		close_ends(own);
 		return -1;

@@ -158,16 +158,17 @@ static int serve(const struct worker_task *t, struct rank_image *f, struct repor
 		 struct gck_error *err)
 {
 	struct gck_image *img = gck_image_from_json(f->manifest, err);
-	struct gck_device d;
+	struct gck_device_channel d;
 	int rc;
 
 	if (!img)
 		return -1;
 	rank_image_drop_manifest(f);
-	rc = gck_device_open(&d, t->device, err);
+	rc = gck_device_channel_open(&d, t->device, err);
 	if (rc == 0) {
-		rc = gck_device_serve(&d, &img->device, f->reader, report_progress, report, err);
-		gck_device_close(&d);
+		rc = gck_device_channel_serve(&d, &img->device, f->reader, report_progress, report,
+					      err);
+		gck_device_channel_close(&d);
 	}
 	gck_image_free(img);
 	return rc;

@@ -129,8 +129,8 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 	json_decref(extra);
 	if (rc < 0)
 		return -1;
-	if (w->task->marks[0] >= 0)
-		gck_capture_marks_leave(w->capture, w->task->marks, hash);
+	if (w->task->tracker_fds[0] >= 0)
+		gck_capture_leave_tracker(w->capture, w->task->tracker_fds, hash);
 	gck_writer_totals(w->writer, &put, &stored);
 	done = json_pack("{s:s, s:I, s:I, s:O, s:I}", "manifest", hash, "put", (json_int_t)put,
 			 "stored",
@@ -150,7 +150,7 @@ static int settle(struct worker *w, struct gck_error *err)
 	if (!w->held || w->settled)
 		return 0;
 	w->settled = true;
-	return gck_capture_settle(w->capture, err);
+	return gck_capture_update_files(w->capture, err);
 }
 
 /* The writer gives way to a rank that runs, but not while the rank is held for it. Without a
@@ -274,7 +274,7 @@ static json_t *devices(const struct gck_capture *c)
 
 		gck_hex(v[i].uuid, sizeof v->uuid, uuid);
 		json_array_append_new(all, json_pack("{s:s, s:I, s:I}", "uuid", uuid, "bytes",
-				      (json_int_t)v[i].bytes, "room", (json_int_t)v[i].room));
+				      (json_int_t)v[i].bytes, "room", (json_int_t)v[i].free_bytes));
 	}
 	return all;
 }
@@ -291,8 +291,8 @@ int worker_main(int fd, void *arg)
 		report_failure(&w.report, "prepare", &err);
 		return 1;
 	}
-	if (t->marks[1] >= 0)
-		gck_capture_marks_take(w.capture, t->marks);
+	if (t->tracker_fds[1] >= 0)
+		gck_capture_take_tracker(w.capture, t->tracker_fds);
 	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:I, s:o, s:b, s:b}", "expected",
 		    (json_int_t)gck_capture_expected(w.capture), "chunks",
 		    (json_int_t)gck_capture_chunks(w.capture), "device",

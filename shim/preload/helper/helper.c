@@ -64,13 +64,13 @@ static long end_clone(int32_t pid)
 
 /* A descriptor that lets the agent know which pages are written, for as long as it keeps it. The
  * threads are stopped, so that the program does not meet its number. */
-static int give_marks(int fd, struct gck_link_msg *m)
+static int give_userfaultfd(int fd, struct gck_link_msg *m)
 {
-	long marks = gck_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-	int r = gck_link_give(fd, m, GCK_LINK_DIRTY_FD, marks < 0 ? marks : 0, marks);
+	long uffd = gck_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	int r = gck_link_give(fd, m, GCK_LINK_DIRTY_FD, uffd < 0 ? uffd : 0, uffd);
 
-	if (marks >= 0)
-		gck_raw(SYS_close, marks);
+	if (uffd >= 0)
+		gck_raw(SYS_close, uffd);
 	return r;
 }
 
@@ -96,7 +96,7 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 		r = end_clone(m->pid);
 		return gck_link_send(fd, m, GCK_LINK_REAPED, r);
 	case GCK_LINK_TRACK_DIRTY:
-		return give_marks(fd, m);
+		return give_userfaultfd(fd, m);
 	case GCK_LINK_OUTCOME:
 		gck_ask_told(&m->outcome);
 		return 0;

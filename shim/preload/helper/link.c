@@ -167,7 +167,7 @@ int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags)
 {
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
+		char buffer[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec v;
 	struct msghdr h;
@@ -198,7 +198,7 @@ static int put(int fd, const struct gck_link_msg *m, unsigned long n, int give)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
+		char buffer[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec v;
 	struct msghdr h;

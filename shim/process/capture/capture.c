@@ -33,13 +33,13 @@ static int new_image(struct gck_capture *c, struct gck_error *err)
 	return c->img ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
 }
 
-/* So many bytes, anywhere in a range of this size, which may begin and end within windows. */
+/* So many bytes, anywhere in a range of this size, which may begin and end within page groups. */
 static void expect(struct gck_capture *c, uint64_t bytes, uint64_t size)
 {
-	uint64_t pages = (bytes + GCK_PAGE - 1) / GCK_PAGE, windows = size / GCK_WINDOW + 2;
+	uint64_t pages = (bytes + GCK_PAGE - 1) / GCK_PAGE, groups = size / GCK_GROUP_BYTES + 2;
 
 	c->expected += bytes;
-	c->chunks += pages < windows ? pages : windows;
+	c->chunks += pages < groups ? pages : groups;
 }
 
 /* What the image will hold: shared memory and files are copied while the rank is held. */
@@ -51,13 +51,14 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 	for (size_t i = 0; i < img->nmaps; i++) {
 		const struct gck_map *m = &img->maps[i];
 		const struct gck_vma *x = gck_maps_find(&c->flags, m->start);
-		bool kept = m->object >= 0 || (m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
+		bool unforked = m->object >= 0 ||
+				(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
 		uint64_t size = m->end - m->start;
 
 		if (!x)
 			continue;
-		*held += kept ? x->resident + x->swapped : 0;
-		expect(c, (kept ? x->resident : x->anonymous) + x->swapped, size);
+		*held += unforked ? x->resident + x->swapped : 0;
+		expect(c, (unforked ? x->resident : x->anonymous) + x->swapped, size);
 		if (m->content >= 0 && img->contents[m->content].carried)
 			expect(c, size, size);
 	}
@@ -139,7 +140,7 @@ static int look_before(struct gck_capture *c, struct gck_error *err)
 	if (gck_prefixes_start(&c->prefixes, &c->t, c->img, err))
 		return -1;
 	estimate(c, &held);
-	return gck_frozen_prepare(&c->kept, held, err);
+	return gck_frozen_prepare(&c->copies, held, err);
 }
 
 struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_hello *hello,
@@ -152,7 +153,7 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 		return NULL;
 	}
 	c->o = *o;
-	c->life = c->device[0] = c->device[1] = c->marks.uffd = -1;
+	c->life = c->device[0] = c->device[1] = c->dirty.uffd = -1;
 	if (gck_target_open(&c->t, pid, link, hello, err)) {
 		free(c);
 		return NULL;
@@ -239,14 +240,14 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	gck_maps_free(&s.maps);
 	if (result)
 		return -1;
-	gck_threads_settle_calls(c->img, &c->held, &c->t);
+	gck_threads_restart_calls(c->img, &c->held, &c->t);
 	return 0;
 }
 
 static struct gck_hold hold_of(struct gck_capture *c, struct gck_error *err)
 {
-	return (struct gck_hold){.t = &c->t, .img = c->img, .kept = &c->kept,
-				 .outside = &c->outside, .timeout_ms = GCK_HELPER_MS, .err = err};
+	return (struct gck_hold){.t = &c->t, .img = c->img, .copies = &c->copies,
+				 .external = &c->external, .timeout_ms = GCK_HELPER_MS, .err = err};
 }
 
 static int copy(struct gck_capture *c, struct gck_error *err)
@@ -263,11 +264,11 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 		return gck_fail(err, EINVAL, "the rank is not held");
 	if (describe(c, err) || copy(c, err))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	if (c->marked)
-		gck_dirty_set(&c->marks, &c->t, c->img);
+	if (c->track_dirty)
+		gck_dirty_protect(&c->dirty, &c->t, c->img);
 	if (gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	gck_dirty_settle(&c->marks, &c->t, c->img);
+	gck_dirty_update(&c->dirty, &c->t, c->img);
 	return 0;
 }
 
@@ -277,13 +278,13 @@ void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS])
 		asked[i] = c->t.shim->askers[i].asked;
 }
 
-int gck_capture_settle(struct gck_capture *c, struct gck_error *err)
+int gck_capture_update_files(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_hold h = hold_of(c, err);
 
 	if (!c->held.whole || !c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held, or nothing was taken");
-	if (gck_prefixes_finish(&c->prefixes, &c->t, c->img, err) || gck_hold_settle(&h))
+	if (gck_prefixes_finish(&c->prefixes, &c->t, c->img, err) || gck_hold_update_files(&h))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
 	return 0;
 }
@@ -305,26 +306,26 @@ void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_
 	c->device_hashes = hashes;
 }
 
-void gck_capture_marks_take(struct gck_capture *c, const int shelf[2])
+void gck_capture_take_tracker(struct gck_capture *c, const int tracker_fds[2])
 {
-	gck_dirty_drop(&c->marks);
-	gck_dirty_take(&c->marks, shelf);
-	c->marked = true;
+	gck_dirty_drop(&c->dirty);
+	gck_dirty_take(&c->dirty, tracker_fds);
+	c->track_dirty = true;
 }
 
 void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash)
 {
-	struct gck_windows pages;
+	struct gck_page_groups pages;
 
-	gck_hex_table_clear(&c->base.rows); /* its chunks are another manifest's */
-	if (!strcmp(c->marks.of, hash) && !gck_image_pages(manifest, &pages, NULL))
-		c->base = pages;
+	gck_hex_table_clear(&c->base_pages.rows); /* its chunks are another manifest's */
+	if (!strcmp(c->dirty.base_hash, hash) && !gck_image_pages(manifest, &pages, NULL))
+		c->base_pages = pages;
 }
 
-void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash)
+void gck_capture_leave_tracker(struct gck_capture *c, const int tracker_fds[2], const char *hash)
 {
-	snprintf(c->marks.of, sizeof(c->marks.of), "%s", hash);
-	gck_dirty_leave(&c->marks, shelf);
+	snprintf(c->dirty.base_hash, sizeof(c->dirty.base_hash), "%s", hash);
+	gck_dirty_leave(&c->dirty, tracker_fds);
 }
 
 void gck_capture_drop_clone(struct gck_capture *c)
@@ -343,12 +344,12 @@ void gck_capture_close(struct gck_capture *c)
 		return;
 	gck_threads_release(&c->held);
 	gck_capture_drop_clone(c);
-	gck_dirty_drop(&c->marks);
-	gck_hex_table_clear(&c->base.rows);
+	gck_dirty_drop(&c->dirty);
+	gck_hex_table_clear(&c->base_pages.rows);
 	gck_image_free(c->img);
-	gck_frozen_free(&c->kept);
+	gck_frozen_free(&c->copies);
 	gck_prefixes_free(&c->prefixes);
-	gck_external_free(&c->outside);
+	gck_external_free(&c->external);
 	gck_maps_free(&c->flags);
 	gck_target_close(&c->t);
 	free(c->exe);

@@ -17,8 +17,8 @@ struct gck_capture {
 	struct gck_maps flags;       /* smaps before the rank was held */
 	uint64_t locked;             /* KiB of its memory by then */
 	struct gck_prefixes prefixes;
-	struct gck_frozen_copies kept;
-	struct gck_external_files outside;
+	struct gck_frozen_copies copies;
+	struct gck_external_files external;
 	struct gck_held held;
 	struct gck_image *img;
 	char *exe, *cpu_flags;       /* found before the rank was held */
@@ -27,9 +27,9 @@ struct gck_capture {
 	int device[GCK_LINK_DATA_FDS]; /* what its devices have comes over these; -1 */
 	bool device_hashes;          /* and is worth a look by its hashes */
 	uint64_t expected, chunks;   /* of the image: bytes; chunks at most */
-	bool marked;                 /* somebody keeps the marks until the next checkpoint */
-	struct gck_dirty_tracker marks;
-	struct gck_windows base;     /* pages of the image that the marks count from, if this builds on it */
+	bool track_dirty;                 /* somebody keeps the marks until the next checkpoint */
+	struct gck_dirty_tracker dirty;
+	struct gck_page_groups base_pages;    /* pages of the image that the marks count from, if this builds on it */
 };
 
 /* End and reap the clone; its memory is no longer needed. */
@@ -38,13 +38,13 @@ void gck_capture_drop_clone(struct gck_capture *c);
 /* ---- writing the image --------------------------------------------------------------------- */
 
 #define GCK_BATCH_PAGES 256u /* read at once: what fits a core's cache */
-#define GCK_BATCH_WINDOWS 64u
+#define GCK_BATCH_GROUPS 64u
 
 /* Pages that are read together. */
 struct gck_page_batch {
 	struct gck_ranges pieces;
-	struct gck_window windows[GCK_BATCH_WINDOWS];
-	size_t nwindows, pages;
+	struct gck_page_group groups[GCK_BATCH_GROUPS];
+	size_t ngroups, pages;
 };
 
 struct gck_output {
@@ -57,21 +57,22 @@ struct gck_output {
 	struct gck_error *err;
 
 	struct gck_clone_pages pages_out;
-	struct gck_window next;      /* of private memory, as far as its pages are known */
-	size_t base;                 /* of c->base: the first that may be at it or behind it */
+	struct gck_page_group next;      /* of private memory, as far as its pages are known */
+	size_t base;                 /* of c->base_pages: the first that may be at it or behind it */
 	struct gck_page_batch batches[2]; /* one for each half of pages_out */
 	int filling;                 /* the one that pieces are added to; the other is under way */
 };
 
-/* Store the pages of mask, which are at data, as one window. */
-int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t address, uint64_t mask,
-		   const char *data);
+/* Store the pages of mask, which are at data, as one page group. */
+int gck_output_put(struct gck_output *o, struct gck_page_groups *to, uint64_t address,
+		   uint64_t mask, const char *data);
 
 /* Count bytes as done. -1 if the write was cancelled. */
 int gck_output_count(struct gck_output *o, uint64_t bytes);
 
-/* Take a window as the previous commit has it. 1; 0: its chunk is gone; -1 on failure. */
-int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct gck_window *x);
+/* Take a page group as the previous commit has it. 1; 0: its chunk is gone; -1 on failure. */
+int gck_output_again(struct gck_output *o, struct gck_page_groups *to,
+		     const struct gck_page_group *x);
 
 /* Finish calls of the vdso that threads were stopped in, by single steps in the clone. Before
  * memory is read, and with a clone that is ready. Registers in the image change. */

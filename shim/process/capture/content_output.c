@@ -28,7 +28,7 @@ static struct mapped *mapped_pages(const struct gck_image *img, int32_t content,
 {
 	uint64_t size = img->contents[content].size;
 	struct mapped *v = NULL;
-	size_t n = 0, kept = 0;
+	size_t n = 0, unique = 0;
 
 	for (size_t i = 0; i < img->nmaps; i++) {
 		const struct gck_map *m = &img->maps[i];
@@ -50,9 +50,9 @@ static struct mapped *mapped_pages(const struct gck_image *img, int32_t content,
 	if (n)
 		qsort(v, n, sizeof(*v), by_offset);
 	for (size_t i = 0; i < n; i++)
-		if (!kept || v[kept - 1].offset != v[i].offset)
-			v[kept++] = v[i];
-	*count_ = kept;
+		if (!unique || v[unique - 1].offset != v[i].offset)
+			v[unique++] = v[i];
+	*count_ = unique;
 	return v ? v : calloc(1, sizeof(*v));
 }
 
@@ -91,7 +91,7 @@ static uint64_t read_pages(const struct gck_output *o, int fd, const struct mapp
 
 	for (size_t i = 0; i < n;) {
 		size_t run = 1;
-		uint64_t bit = v[i].offset % GCK_WINDOW / GCK_PAGE;
+		uint64_t bit = v[i].offset % GCK_GROUP_BYTES / GCK_PAGE;
 
 		while (i + run < n && v[i + run].offset == v[i].offset + run * GCK_PAGE)
 			run++;
@@ -119,13 +119,13 @@ static int write_content(struct gck_output *o, int32_t index)
 	int fd = open_content(c), result = v ? 0 : -1;
 
 	for (size_t i = 0; i < n && !result; i += run) {
-		uint64_t window = v[i].offset / GCK_WINDOW * GCK_WINDOW, mask;
+		uint64_t group = v[i].offset / GCK_GROUP_BYTES * GCK_GROUP_BYTES, mask;
 
-		for (run = 1; i + run < n && v[i + run].offset < window + GCK_WINDOW; run++)
+		for (run = 1; i + run < n && v[i + run].offset < group + GCK_GROUP_BYTES; run++)
 			;
 		mask = gck_pack_pages(o->pages_out.buffer, read_pages(o, fd, v + i, run));
 		if (mask)
-			result = gck_output_put(o, &c->windows, window, mask, o->pages_out.buffer);
+			result = gck_output_put(o, &c->groups, group, mask, o->pages_out.buffer);
 	}
 	if (fd >= 0)
 		close(fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Writing the data that the rank's devices hold for the image, while the rank runs on. If the
- * previous commit is known, the GPU hashes its windows, and only those that the commit lacks are
+ * previous commit is known, the GPU hashes its page groups, and only those that the commit lacks are
  * transferred. */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #define ADDRESS_MAX (1ull << 56)
 #define LOOK_MS 100 /* between looks whether the write was called off */
 
-_Static_assert(GCK_LINK_DATA_PAGE_GROUP == GCK_WINDOW, "hashes are of the image's windows");
+_Static_assert(GCK_LINK_DATA_PAGE_GROUP == GCK_GROUP_BYTES, "hashes are of the image's windows");
 
 /* What the rank was asked for; its answers come in the same order. */
 struct asked {
@@ -25,13 +25,13 @@ struct asked {
 
 struct reading {
 	struct gck_output *o;
-	struct gck_device d;
+	struct gck_device_channel d;
 	bool hashes;                 /* they are worth asking for */
 	struct gck_ranges pieces;    /* what there is, without what was asked for: from `piece` on */
 	size_t piece;
 	struct gck_ranges wanted;    /* of that, whose bytes are needed: from `want` on */
 	size_t want;
-	struct asked asked[GCK_DEVICE_SLOTS]; /* a ring, as the places of their answers are */
+	struct asked asked[GCK_DEVICE_RING_SLOTS]; /* a ring, as the places of their answers are */
 	unsigned first, n;
 };
 
@@ -48,7 +48,7 @@ static int hear(struct reading *r, struct gck_link_data *m)
 {
 	int rc;
 
-	while ((rc = gck_device_hear(&r->d, m, LOOK_MS, r->o->err)) == 0)
+	while ((rc = gck_device_channel_receive(&r->d, m, LOOK_MS, r->o->err)) == 0)
 		if (gck_output_count(r->o, 0))
 			return -1;
 	return rc < 0 ? -1 : 0;
@@ -71,7 +71,7 @@ static int take_list(struct reading *r)
 {
 	struct gck_link_data m = {.type = GCK_LINK_DATA_LIST};
 
-	gck_device_say(&r->d, &m, NULL);
+	gck_device_channel_send(&r->d, &m, NULL);
 	for (;;) {
 		if (hear(r, &m))
 			return -1;
@@ -86,11 +86,11 @@ static int take_list(struct reading *r)
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-/* The first `most` bytes of a list, up to the end of a window, of its first range. */
+/* The first `most` bytes of a list, up to the end of a page group, of its first range. */
 static struct gck_range cut(const struct gck_ranges *list, size_t *first, uint64_t most)
 {
 	struct gck_range *r = &list->v[*first], taken = *r;
-	uint64_t end = (taken.start / GCK_WINDOW + most / GCK_WINDOW) * GCK_WINDOW;
+	uint64_t end = (taken.start / GCK_GROUP_BYTES + most / GCK_GROUP_BYTES) * GCK_GROUP_BYTES;
 
 	if (end < taken.end)
 		r->start = taken.end = end;
@@ -101,10 +101,10 @@ static struct gck_range cut(const struct gck_ranges *list, size_t *first, uint64
 
 static void ask(struct reading *r, uint32_t type, struct gck_range range)
 {
-	unsigned slot = (r->first + r->n++) % GCK_DEVICE_SLOTS;
+	unsigned slot = (r->first + r->n++) % GCK_DEVICE_RING_SLOTS;
 
 	r->asked[slot] = (struct asked){type, range};
-	gck_device_say(&r->d, &(struct gck_link_data){.type = type, .address = range.start,
+	gck_device_channel_send(&r->d, &(struct gck_link_data){.type = type, .address = range.start,
 		       .size = range.end - range.start,
 		       .number = (uint64_t)slot * GCK_LINK_DATA_GET_MAX}, NULL);
 }
@@ -125,7 +125,7 @@ static int want(struct reading *r, uint64_t start, uint64_t end)
 
 static int ask_on(struct reading *r)
 {
-	while (r->n < GCK_DEVICE_SLOTS) {
+	while (r->n < GCK_DEVICE_RING_SLOTS) {
 		struct gck_range x;
 
 		if (r->want < r->wanted.n) {
@@ -145,14 +145,14 @@ static int ask_on(struct reading *r)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* The part of a range that is in the window of its first byte; the range is what is behind it. */
-static struct gck_window next_window(struct gck_range *x, uint64_t *size)
+/* The part of a range that is in the page group of its first byte; the range is what is behind it. */
+static struct gck_page_group next_group(struct gck_range *x, uint64_t *size)
 {
-	struct gck_window w = {.address = x->start / GCK_WINDOW * GCK_WINDOW};
-	uint64_t end = w.address + GCK_WINDOW < x->end ? w.address + GCK_WINDOW : x->end;
+	struct gck_page_group w = {.address = x->start / GCK_GROUP_BYTES * GCK_GROUP_BYTES};
+	uint64_t end = w.address + GCK_GROUP_BYTES < x->end ? w.address + GCK_GROUP_BYTES : x->end;
 	unsigned n = (unsigned)((end - x->start) / GCK_PAGE);
 
-	w.mask = (n == GCK_WINDOW_PAGES ? ~0ull : (1ull << n) - 1)
+	w.mask = (n == GCK_GROUP_PAGES ? ~0ull : (1ull << n) - 1)
 		 << (x->start - w.address) / GCK_PAGE;
 	*size = end - x->start;
 	x->start = end;
@@ -171,7 +171,7 @@ static int take_bytes(struct reading *r, struct gck_range x, const unsigned char
 
 	while (x.start < x.end) {
 		uint64_t size;
-		struct gck_window w = next_window(&x, &size);
+		struct gck_page_group w = next_group(&x, &size);
 		int rc = all_zero(data, size) ? gck_output_count(o, size)
 					      : gck_output_put(o, &o->c->img->device, w.address,
 							       w.mask, (const char *)data);
@@ -185,8 +185,8 @@ static int take_bytes(struct reading *r, struct gck_range x, const unsigned char
 
 static struct gck_hash hash_of_zeros(uint64_t size)
 {
-	static struct gck_hash known[GCK_WINDOW_PAGES + 1];
-	static const unsigned char zeros[GCK_WINDOW];
+	static struct gck_hash known[GCK_GROUP_PAGES + 1];
+	static const unsigned char zeros[GCK_GROUP_BYTES];
 	struct gck_hash *h = &known[size / GCK_PAGE];
 
 	if (!h->hi && !h->lo)
@@ -194,7 +194,7 @@ static struct gck_hash hash_of_zeros(uint64_t size)
 	return *h;
 }
 
-static int take_hash(struct reading *r, struct gck_window *w, uint64_t start, uint64_t size,
+static int take_hash(struct reading *r, struct gck_page_group *w, uint64_t start, uint64_t size,
 		     struct gck_hash hash)
 {
 	struct gck_output *o = r->o;
@@ -205,14 +205,15 @@ static int take_hash(struct reading *r, struct gck_window *w, uint64_t start, ui
 	known = gck_writer_find(o->w, hash, (uint32_t)size, &w->chunk, o->err);
 	if (known <= 0)
 		return known < 0 ? -1 : want(r, start, start + size);
-	return gck_windows_add(&o->c->img->device, w, o->err) || gck_output_count(o, size) ? -1 : 0;
+	return gck_page_groups_add(&o->c->img->device, w, o->err) || gck_output_count(o, size) ? -1
+											       : 0;
 }
 
 static int take_hashes(struct reading *r, struct gck_range x, const unsigned char *data)
 {
 	while (x.start < x.end) {
 		uint64_t size, start = x.start;
-		struct gck_window w = next_window(&x, &size);
+		struct gck_page_group w = next_group(&x, &size);
 		struct gck_hash hash;
 
 		memcpy(&hash, data, sizeof hash);
@@ -234,7 +235,7 @@ static int take_answer(struct reading *r)
 	if (m.type != GCK_LINK_DATA_READY || m.address != a->range.start ||
 	    m.size != a->range.end - a->range.start)
 		return broken(r, &m);
-	r->first = (r->first + 1) % GCK_DEVICE_SLOTS;
+	r->first = (r->first + 1) % GCK_DEVICE_RING_SLOTS;
 	r->n--;
 	if (m.value == ENOTSUP && a->type == GCK_LINK_DATA_HASH) {
 		r->hashes = false;
@@ -256,7 +257,7 @@ static int read_all(struct reading *r)
 		if (r->n && take_answer(r))
 			return -1;
 	} while (r->n || r->want < r->wanted.n || r->piece < r->pieces.n);
-	gck_device_say(&r->d, &(struct gck_link_data){.type = GCK_LINK_DATA_DONE}, NULL);
+	gck_device_channel_send(&r->d, &(struct gck_link_data){.type = GCK_LINK_DATA_DONE}, NULL);
 	return 0;
 }
 
@@ -267,12 +268,12 @@ int gck_output_device(struct gck_output *o)
 
 	if (o->c->device[0] < 0)
 		return 0;
-	if (gck_device_open(&r.d, o->c->device, o->err))
+	if (gck_device_channel_open(&r.d, o->c->device, o->err))
 		return -1;
 	result = read_all(&r);
-	gck_device_close(&r.d);
+	gck_device_channel_close(&r.d);
 	free(r.pieces.v);
 	free(r.wanted.v);
-	gck_windows_sort(&o->c->img->device);
+	gck_page_groups_sort(&o->c->img->device);
 	return result ? gck_fail_in(o->err, "what its devices have") : 0;
 }

@@ -18,16 +18,16 @@ static int store(struct gck_output *o, int half)
 
 	if (!at)
 		return -1;
-	for (size_t i = 0; i < b->nwindows; i++) {
-		uint64_t mask = b->windows[i].mask;
+	for (size_t i = 0; i < b->ngroups; i++) {
+		uint64_t mask = b->groups[i].mask;
 		size_t size = (size_t)__builtin_popcountll(mask) * GCK_PAGE;
 
 		mask = gck_pack_pages(at, mask);
-		if (mask && gck_output_put(o, &o->c->img->pages, b->windows[i].address, mask, at))
+		if (mask && gck_output_put(o, &o->c->img->pages, b->groups[i].address, mask, at))
 			return -1;
 		at += size;
 	}
-	b->pieces.n = b->nwindows = b->pages = 0;
+	b->pieces.n = b->ngroups = b->pages = 0;
 	return 0;
 }
 
@@ -42,18 +42,18 @@ static int flush(struct gck_output *o)
 	return store(o, o->filling);
 }
 
-/* Have the clone asked for a window's pages. */
-static int read_window(struct gck_output *o, const struct gck_window *x)
+/* Have the clone asked for a page group's pages. */
+static int read_group(struct gck_output *o, const struct gck_page_group *x)
 {
 	unsigned pages = (unsigned)__builtin_popcountll(x->mask);
 	struct gck_page_batch *b = &o->batches[o->filling];
 
-	if (b->nwindows == GCK_BATCH_WINDOWS || b->pages + pages > GCK_BATCH_PAGES) {
+	if (b->ngroups == GCK_BATCH_GROUPS || b->pages + pages > GCK_BATCH_PAGES) {
 		if (flush(o))
 			return -1;
 		b = &o->batches[o->filling];
 	}
-	b->windows[b->nwindows++] = *x;
+	b->groups[b->ngroups++] = *x;
 	b->pages += pages;
 	for (uint64_t left = x->mask; left; left &= left - 1) {
 		uint64_t at = x->address + (uint64_t)__builtin_ctzll(left) * GCK_PAGE;
@@ -64,28 +64,29 @@ static int read_window(struct gck_output *o, const struct gck_window *x)
 	return 0;
 }
 
-/* The window as it is in the image that this one builds on, if that has exactly these pages and
+/* The page group as it is in the image that this one builds on, if that has exactly these pages and
  * none was written since. (A page that is there now and was not stored then may have been zero, or
  * left out: it is read.) Windows come in order of address. */
-static bool unwritten(struct gck_output *o, const struct gck_window *x, struct gck_window *was)
+static bool unwritten(struct gck_output *o, const struct gck_page_group *x,
+		      struct gck_page_group *was)
 {
-	const struct gck_windows *base = &o->c->base;
+	const struct gck_page_groups *base = &o->c->base_pages;
 	size_t n = base->rows.n;
 
-	while (o->base < n && gck_windows_address(base, o->base) < x->address)
+	while (o->base < n && gck_page_groups_address(base, o->base) < x->address)
 		o->base++;
 	if (o->base == n ||
-	    (o->base + 1 < n && gck_windows_address(base, o->base + 1) == x->address))
+	    (o->base + 1 < n && gck_page_groups_address(base, o->base + 1) == x->address))
 		return false;
-	*was = gck_windows_at(base, o->base);
+	*was = gck_page_groups_at(base, o->base);
 	return was->address == x->address && was->mask == x->mask &&
-	       gck_dirty_unwritten(&o->c->marks, x->address);
+	       gck_dirty_unwritten(&o->c->dirty, x->address);
 }
 
-/* All pages of a window are known. */
-static int finish_window(struct gck_output *o)
+/* All pages of a page group are known. */
+static int finish_group(struct gck_output *o)
 {
-	struct gck_window x = o->next, was;
+	struct gck_page_group x = o->next, was;
 	int known = 0;
 
 	if (x.mask && unwritten(o, &x, &was))
@@ -93,19 +94,19 @@ static int finish_window(struct gck_output *o)
 	o->next.mask = 0;
 	if (known || !x.mask)
 		return known < 0 ? -1 : 0;
-	return read_window(o, &x);
+	return read_group(o, &x);
 }
 
-/* Add pages to the window that they are in. */
+/* Add pages to the page group that they are in. */
 static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
 {
-	uint64_t window = start / GCK_WINDOW * GCK_WINDOW;
-	unsigned first = (unsigned)((start - window) / GCK_PAGE);
+	uint64_t group = start / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
+	unsigned first = (unsigned)((start - group) / GCK_PAGE);
 	unsigned n = (unsigned)((end - start) / GCK_PAGE);
 
-	if (o->next.address != window && finish_window(o))
+	if (o->next.address != group && finish_group(o))
 		return -1;
-	o->next.address = window;
+	o->next.address = group;
 	o->next.mask |= (n == 64 ? ~0ull : (1ull << n) - 1) << first;
 	return 0;
 }
@@ -118,7 +119,7 @@ static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t st
 
 	for (size_t i = 0; i < r.n && !result; i++)
 		for (uint64_t at = r.v[i].start, next; at < r.v[i].end && !result; at = next) {
-			next = (at / GCK_WINDOW + 1) * GCK_WINDOW;
+			next = (at / GCK_GROUP_BYTES + 1) * GCK_GROUP_BYTES;
 			if (next > r.v[i].end)
 				next = r.v[i].end;
 			result = add_piece(o, at, next);
@@ -150,7 +151,7 @@ int gck_output_memory(struct gck_output *o)
 		    !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) && write_map(o, m))
 			return -1;
 	}
-	return finish_window(o) || flush(o) || flush(o);
+	return finish_group(o) || flush(o) || flush(o);
 }
 
 void gck_output_free(struct gck_output *o)

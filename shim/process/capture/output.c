@@ -25,36 +25,37 @@ int gck_output_count(struct gck_output *o, uint64_t bytes)
 	return 0;
 }
 
-int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t address, uint64_t mask,
-	       const char *data)
+int gck_output_put(struct gck_output *o, struct gck_page_groups *to, uint64_t address,
+		   uint64_t mask, const char *data)
 {
-	struct gck_window x = {.address = address, .mask = mask};
+	struct gck_page_group x = {.address = address, .mask = mask};
 	size_t size = (size_t)__builtin_popcountll(mask) * GCK_PAGE;
 
 	if (gck_writer_put(o->w, data, size, &x.chunk, o->err) ||
-	    gck_windows_add(to, &x, o->err))
+	    gck_page_groups_add(to, &x, o->err))
 		return -1;
 	return gck_output_count(o, size);
 }
 
-int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct gck_window *x)
+int gck_output_again(struct gck_output *o, struct gck_page_groups *to,
+		     const struct gck_page_group *x)
 {
 	uint32_t size = (uint32_t)__builtin_popcountll(x->mask) * GCK_PAGE;
-	struct gck_window now = *x;
+	struct gck_page_group now = *x;
 	int known = gck_writer_reuse(o->w, x->chunk.index, size, &now.chunk, o->err);
 
 	if (known <= 0)
 		return known;
-	return gck_windows_add(to, &now, o->err) || gck_output_count(o, size) ? -1 : 1;
+	return gck_page_groups_add(to, &now, o->err) || gck_output_count(o, size) ? -1 : 1;
 }
 
 /* ---- frozen copies ------------------------------------------------------------------------- */
 
-static struct gck_windows *kept_list(struct gck_image *img, const struct gck_frozen_window *x)
+static struct gck_page_groups *kept_list(struct gck_image *img, const struct gck_frozen_group *x)
 {
 	switch (x->of) {
 	case GCK_FROZEN_OBJECT:
-		return &img->objects[x->index].windows;
+		return &img->objects[x->index].groups;
 	case GCK_FROZEN_FILE:
 		return &img->files[x->index].data;
 	case GCK_FROZEN_PAGES:
@@ -66,18 +67,18 @@ static struct gck_windows *kept_list(struct gck_image *img, const struct gck_fro
 static int write_kept(struct gck_output *o)
 {
 	struct gck_image *img = o->c->img;
-	const struct gck_frozen_copies *k = &o->c->kept;
+	const struct gck_frozen_copies *k = &o->c->copies;
 
 	for (size_t i = 0; i < k->n; i++) {
-		const struct gck_frozen_window *x = &k->v[i];
+		const struct gck_frozen_group *x = &k->v[i];
 
 		if (x->mask &&
 		    gck_output_put(o, kept_list(img, x), x->address, x->mask, x->data))
 			return -1;
 	}
-	gck_windows_sort(&img->pages);
+	gck_page_groups_sort(&img->pages);
 	for (size_t i = 0; i < img->nobjects; i++)
-		gck_windows_sort(&img->objects[i].windows);
+		gck_page_groups_sort(&img->objects[i].groups);
 	return 0;
 }
 
@@ -118,14 +119,14 @@ static int check_clone(struct gck_output *o)
 static int put_vdso(struct gck_output *o, uint64_t start, uint64_t end)
 {
 	for (uint64_t at = start, next; at < end; at = next) {
-		uint64_t window = at / GCK_WINDOW * GCK_WINDOW;
+		uint64_t group = at / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
 		uint64_t mask;
 		unsigned n;
 
-		next = window + GCK_WINDOW < end ? window + GCK_WINDOW : end;
+		next = group + GCK_GROUP_BYTES < end ? group + GCK_GROUP_BYTES : end;
 		n = (unsigned)((next - at) / GCK_PAGE);
-		mask = (n == 64 ? ~0ull : (1ull << n) - 1) << ((at - window) / GCK_PAGE);
-		if (gck_output_put(o, &o->c->img->pages, window, mask,
+		mask = (n == 64 ? ~0ull : (1ull << n) - 1) << ((at - group) / GCK_PAGE);
+		if (gck_output_put(o, &o->c->img->pages, group, mask,
 				   o->pages_out.buffer + (at - start)))
 			return -1;
 	}
@@ -191,8 +192,8 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 		 gck_prefixes_verify(&c->prefixes, c->img, err) || gck_writer_finish(w, err);
 	if (result)
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	gck_frozen_free(&c->kept);
-	gck_hex_table_clear(&c->base.rows);
+	gck_frozen_free(&c->copies);
+	gck_hex_table_clear(&c->base_pages.rows);
 	if (progress) {
 		uint64_t all = o.done > c->expected ? o.done : c->expected;
 

@@ -142,8 +142,8 @@ static void note_writes(struct gck_output *o, const struct user_regs_struct *r)
 			       r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15};
 
 	for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
-		gck_dirty_spoil(&o->c->marks, at[i] - REACH);
-		gck_dirty_spoil(&o->c->marks, at[i] + REACH);
+		gck_dirty_spoil(&o->c->dirty, at[i] - REACH);
+		gck_dirty_spoil(&o->c->dirty, at[i] + REACH);
 	}
 }
 

@@ -18,7 +18,7 @@
 
 /* ---- both ends ----------------------------------------------------------------------------- */
 
-void gck_device_drop(int fds[GCK_LINK_DATA_FDS])
+void gck_device_channel_drop(int fds[GCK_LINK_DATA_FDS])
 {
 	for (int i = 0; i < GCK_LINK_DATA_FDS; i++) {
 		if (fds[i] >= 0)
@@ -32,7 +32,7 @@ static int make_ring(void)
 {
 	int fd = memfd_create("gpuckpt-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd >= 0 && ftruncate(fd, (off_t)GCK_DEVICE_SLOTS * GCK_LINK_DATA_GET_MAX) == 0 &&
+	if (fd >= 0 && ftruncate(fd, (off_t)GCK_DEVICE_RING_SLOTS * GCK_LINK_DATA_GET_MAX) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
 	if (fd >= 0)
@@ -40,11 +40,11 @@ static int make_ring(void)
 	return -1;
 }
 
-int gck_device_make(struct gck_device_ends *e, struct gck_error *err)
+int gck_device_channel_make(struct gck_device_channel_ends *e, struct gck_error *err)
 {
 	int pair[2] = {-1, -1}, ring = make_ring();
 
-	*e = (struct gck_device_ends){.rank = {-1, ring}, .own = {-1, -1}};
+	*e = (struct gck_device_channel_ends){.rank = {-1, ring}, .own = {-1, -1}};
 	if (ring >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
 		e->rank[0] = pair[0];
 		e->own[0] = pair[1];
@@ -53,14 +53,15 @@ int gck_device_make(struct gck_device_ends *e, struct gck_error *err)
 	if (e->own[1] >= 0)
 		return 0;
 	gck_fail(err, errno, "no socket and ring for device data: %s", strerror(errno));
-	gck_device_drop(e->rank);
-	gck_device_drop(e->own);
+	gck_device_channel_drop(e->rank);
+	gck_device_channel_drop(e->own);
 	return -1;
 }
 
 /* ---- one of them --------------------------------------------------------------------------- */
 
-int gck_device_open(struct gck_device *d, const int fds[GCK_LINK_DATA_FDS], struct gck_error *err)
+int gck_device_channel_open(struct gck_device_channel *d, const int fds[GCK_LINK_DATA_FDS],
+			    struct gck_error *err)
 {
 	struct stat st;
 	void *ring;
@@ -70,18 +71,19 @@ int gck_device_open(struct gck_device *d, const int fds[GCK_LINK_DATA_FDS], stru
 	ring = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
 	if (ring == MAP_FAILED)
 		return gck_fail(err, errno, "the ring for device data: %s", strerror(errno));
-	*d = (struct gck_device){.socket = fds[0], .ring = ring, .size = (uint64_t)st.st_size};
+	*d = (struct gck_device_channel){.socket = fds[0], .ring = ring, .size = (uint64_t)st.st_size};
 	return 0;
 }
 
-void gck_device_close(struct gck_device *d)
+void gck_device_channel_close(struct gck_device_channel *d)
 {
 	if (d->ring)
 		munmap(d->ring, d->size);
 	d->ring = NULL;
 }
 
-void gck_device_say(const struct gck_device *d, const struct gck_link_data *m, const char *why)
+void gck_device_channel_send(const struct gck_device_channel *d, const struct gck_link_data *m,
+			     const char *why)
 {
 	struct gck_link_data x = *m;
 	size_t n = why ? strnlen(why, sizeof x.why - 1) : 0;
@@ -94,7 +96,7 @@ void gck_device_say(const struct gck_device *d, const struct gck_link_data *m, c
 		;
 }
 
-static int take(const struct gck_device *d, struct gck_link_data *m, struct gck_error *err)
+static int take(const struct gck_device_channel *d, struct gck_link_data *m, struct gck_error *err)
 {
 	ssize_t n;
 
@@ -108,7 +110,7 @@ static int take(const struct gck_device *d, struct gck_link_data *m, struct gck_
 	return n >= (ssize_t)HEAD ? 1 : gck_fail(err, EPROTO, "its CUDA part sent %zd bytes", n);
 }
 
-int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms,
+int gck_device_channel_receive(const struct gck_device_channel *d, struct gck_link_data *m, int ms,
 		    struct gck_error *err)
 {
 	struct pollfd p = {.fd = d->socket, .events = POLLIN};
@@ -121,11 +123,11 @@ int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms,
 #define LOOK_MS 100 /* between looks whether it was called off */
 
 struct serving {
-	const struct gck_device *d;
-	const struct gck_windows *w;
+	const struct gck_device_channel *d;
+	const struct gck_page_groups *w;
 	struct gck_reader *reader;
-	size_t planned;              /* windows that the reader was told of */
-	size_t last;                 /* the window whose bytes are at hand: */
+	size_t planned;              /* page groups that the reader was told of */
+	size_t last;                 /* the page group whose bytes are at hand: */
 	const unsigned char *bytes;  /* or NULL */
 	struct gck_error *err;
 };
@@ -136,11 +138,11 @@ static bool next_chunk(void *arg, struct gck_chunk *c)
 
 	if (s->planned == s->w->rows.n)
 		return false;
-	*c = gck_windows_at(s->w, s->planned++).chunk;
+	*c = gck_page_groups_at(s->w, s->planned++).chunk;
 	return true;
 }
 
-static int fetch(struct serving *s, size_t number, const struct gck_window *w)
+static int fetch(struct serving *s, size_t number, const struct gck_page_group *w)
 {
 	if (s->bytes && s->last == number)
 		return 0;
@@ -149,16 +151,16 @@ static int fetch(struct serving *s, size_t number, const struct gck_window *w)
 	return s->bytes ? 0 : -1;
 }
 
-/* The pages of a window that are between start and end, to where start is at. */
-static int put_window(struct serving *s, size_t number, const struct gck_window *w, uint64_t start,
-		      uint64_t end, unsigned char *at)
+/* The pages of a page group that are between start and end, to where start is at. */
+static int put_group(struct serving *s, size_t number, const struct gck_page_group *w,
+		     uint64_t start, uint64_t end, unsigned char *at)
 {
 	const unsigned char *page;
 
 	if (fetch(s, number, w))
 		return -1;
 	page = s->bytes;
-	for (unsigned i = 0; i < GCK_WINDOW_PAGES; i++) {
+	for (unsigned i = 0; i < GCK_GROUP_PAGES; i++) {
 		uint64_t address = w->address + (uint64_t)i * GCK_PAGE;
 
 		if (!(w->mask >> i & 1))
@@ -173,18 +175,18 @@ static int put_window(struct serving *s, size_t number, const struct gck_window 
 static int put_range(struct serving *s, uint64_t start, uint64_t end, unsigned char *at)
 {
 	memset(at, 0, end - start);
-	for (size_t i = gck_windows_find(s->w, start); i < s->w->rows.n; i++) {
-		struct gck_window x = gck_windows_at(s->w, i);
+	for (size_t i = gck_page_groups_find(s->w, start); i < s->w->rows.n; i++) {
+		struct gck_page_group x = gck_page_groups_at(s->w, i);
 
 		if (x.address >= end)
 			break;
-		if (put_window(s, i, &x, start, end, at))
+		if (put_group(s, i, &x, start, end, at))
 			return -1;
 	}
 	return 0;
 }
 
-static bool is_sound(const struct gck_device *d, const struct gck_link_data *m)
+static bool is_sound(const struct gck_device_channel *d, const struct gck_link_data *m)
 {
 	return m->type == GCK_LINK_DATA_GET && m->size && m->size <= GCK_LINK_DATA_GET_MAX &&
 	       m->address % GCK_PAGE == 0 && m->size % GCK_PAGE == 0 && m->number % GCK_PAGE == 0 &&
@@ -202,10 +204,10 @@ static int serve_one(struct serving *s, const struct gck_link_data *m)
 				(unsigned long long)m->address);
 	if (put_range(s, m->address, m->address + m->size, s->d->ring + m->number)) {
 		answer.value = (uint32_t)s->err->code;
-		gck_device_say(s->d, &answer, s->err->text);
+		gck_device_channel_send(s->d, &answer, s->err->text);
 		return -1;
 	}
-	gck_device_say(s->d, &answer, NULL);
+	gck_device_channel_send(s->d, &answer, NULL);
 	return 0;
 }
 
@@ -215,7 +217,7 @@ static int hear(struct serving *s, struct gck_link_data *m,
 {
 	int rc;
 
-	while ((rc = gck_device_hear(s->d, m, LOOK_MS, s->err)) == 0)
+	while ((rc = gck_device_channel_receive(s->d, m, LOOK_MS, s->err)) == 0)
 		if (progress(arg, done, all))
 			return gck_fail(s->err, ECANCELED, "the restart was cancelled");
 	if (rc < 0)
@@ -224,13 +226,13 @@ static int hear(struct serving *s, struct gck_link_data *m,
 }
 
 /* What a rank asks for is more than the image stores: pages of zeros are not in it. */
-int gck_device_serve(const struct gck_device *d, const struct gck_windows *w,
+int gck_device_channel_serve(const struct gck_device_channel *d, const struct gck_page_groups *w,
 		     struct gck_reader *reader,
 		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
 		     struct gck_error *err)
 {
 	struct serving s = {.d = d, .w = w, .reader = reader, .err = err};
-	const uint64_t stored = gck_windows_bytes(w);
+	const uint64_t stored = gck_page_groups_bytes(w);
 	uint64_t done = 0, all = stored;
 	struct gck_link_data m;
 	int rc;

@@ -10,7 +10,7 @@
 
 /* The two ends of one: for a rank (GCK_LINK_DATA_FDS, in that order), and for the process that
  * reads or brings. A descriptor is -1 when it was given away. */
-struct gck_device_ends {
+struct gck_device_channel_ends {
 	int rank[GCK_LINK_DATA_FDS];
 	int own[GCK_LINK_DATA_FDS];
 };
@@ -19,40 +19,42 @@ struct gck_device_ends {
 struct gck_device_memory {
 	unsigned char uuid[16];
 	uint64_t bytes;
-	uint64_t room;       /* that copies of it may find there, when it came */
+	uint64_t free_bytes; /* there, for copies of it, when the rank came */
 };
 
 /* GETs that fit into a ring. */
-#define GCK_DEVICE_SLOTS 8u
+#define GCK_DEVICE_RING_SLOTS 8u
 
-int gck_device_make(struct gck_device_ends *e, struct gck_error *err);
+int gck_device_channel_make(struct gck_device_channel_ends *e, struct gck_error *err);
 
 /* Close the descriptors of one side that were not given away. */
-void gck_device_drop(int fds[GCK_LINK_DATA_FDS]);
+void gck_device_channel_drop(int fds[GCK_LINK_DATA_FDS]);
 
-struct gck_device {
+struct gck_device_channel {
 	int socket;          /* borrowed */
 	unsigned char *ring;
 	uint64_t size;       /* of it */
 };
 
 /* With descriptors of `own`, which must stay open. */
-int gck_device_open(struct gck_device *d, const int fds[GCK_LINK_DATA_FDS], struct gck_error *err);
-void gck_device_close(struct gck_device *d);
+int gck_device_channel_open(struct gck_device_channel *d, const int fds[GCK_LINK_DATA_FDS],
+			    struct gck_error *err);
+void gck_device_channel_close(struct gck_device_channel *d);
 
 /* Send a packet. why: the text that goes with an errno value, or NULL. A dead peer shows at the
- * next gck_device_hear. */
-void gck_device_say(const struct gck_device *d, const struct gck_link_data *m, const char *why);
+ * next gck_device_channel_receive. */
+void gck_device_channel_send(const struct gck_device_channel *d, const struct gck_link_data *m,
+			     const char *why);
 
 /* Wait up to ms for a packet: 1, 0: none came, -1 with ECONNRESET (the other end is gone) or
  * EPROTO. */
-int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms,
+int gck_device_channel_receive(const struct gck_device_channel *d, struct gck_link_data *m, int ms,
 		    struct gck_error *err);
 
 /* Bring a restored rank what it asks for, until it asks no more or ends. w: the image's `device`,
  * which reader reads ahead in order. progress: as in gck_capture_write. Where a read fails the
  * rank is told the error and -1 is returned. */
-int gck_device_serve(const struct gck_device *d, const struct gck_windows *w,
+int gck_device_channel_serve(const struct gck_device_channel *d, const struct gck_page_groups *w,
 		     struct gck_reader *reader,
 		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
 		     struct gck_error *err);

@@ -42,13 +42,13 @@ static int program(char path[PATH_MAX], struct gck_error *err)
 /* The environment without LD_PRELOAD, which would make the program a rank. Pointers into text. */
 static char **without_preload(const char *text, size_t size)
 {
-	size_t n = 0, room = 1, at = 0;
+	size_t n = 0, capacity = 1, at = 0;
 	const char *entry;
 	char **list;
 
 	while (gck_slots_next(text, size, &at, NULL))
-		room++;
-	list = malloc(room * sizeof *list);
+		capacity++;
+	list = malloc(capacity * sizeof *list);
 	if (!list)
 		return NULL;
 	for (at = 0; (entry = gck_slots_next(text, size, &at, NULL));)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An image in memory: freeing it, and its lists of windows. */
+ * An image in memory: freeing it, and its lists of page groups. */
 #include "shim/process/image/image.h"
 
 #include <errno.h>
@@ -35,61 +35,63 @@ void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err)
 	return v + (*n)++ * size;
 }
 
-/* A row: 12 digits of the window's number, 16 of its mask, 8 of its chunk's number. */
+/* A row: 12 digits of the page group's number, 16 of its mask, 8 of its chunk's number. */
 #define NUMBER 0, 12
 #define MASK 12, 16
 #define CHUNK 28, 8
 
-uint64_t gck_windows_address(const struct gck_windows *w, size_t i)
+uint64_t gck_page_groups_address(const struct gck_page_groups *w, size_t i)
 {
-	return gck_hex_table_get(&w->rows, i, NUMBER) * GCK_WINDOW;
+	return gck_hex_table_get(&w->rows, i, NUMBER) * GCK_GROUP_BYTES;
 }
 
-struct gck_window gck_windows_at(const struct gck_windows *w, size_t i)
+struct gck_page_group gck_page_groups_at(const struct gck_page_groups *w, size_t i)
 {
-	struct gck_window x = {gck_windows_address(w, i), gck_hex_table_get(&w->rows, i, MASK),
-			       {.index = (uint32_t)gck_hex_table_get(&w->rows, i, CHUNK)}};
+	struct gck_page_group x = {gck_page_groups_address(w, i),
+				   gck_hex_table_get(&w->rows, i, MASK),
+				   {.index = (uint32_t)gck_hex_table_get(&w->rows, i, CHUNK)}};
 
 	if (w->chunks)
 		x.chunk = gck_chunks_at(w->chunks, x.chunk.index);
 	return x;
 }
 
-int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gck_error *err)
+int gck_page_groups_add(struct gck_page_groups *w, const struct gck_page_group *x,
+			struct gck_error *err)
 {
 	size_t i = w->rows.n;
 
-	w->rows.width = GCK_WINDOW_TEXT;
+	w->rows.width = GCK_GROUP_TEXT;
 	if (gck_hex_table_add(&w->rows, err))
 		return -1;
-	gck_hex_table_set(&w->rows, i, NUMBER, x->address / GCK_WINDOW);
+	gck_hex_table_set(&w->rows, i, NUMBER, x->address / GCK_GROUP_BYTES);
 	gck_hex_table_set(&w->rows, i, MASK, x->mask);
 	gck_hex_table_set(&w->rows, i, CHUNK, x->chunk.index);
 	return 0;
 }
 
-static int check(const struct gck_windows *w, size_t i, struct gck_error *err)
+static int check(const struct gck_page_groups *w, size_t i, struct gck_error *err)
 {
 	uint64_t mask = gck_hex_table_get(&w->rows, i, MASK);
 	uint32_t size;
 
-	if (gck_hex_table_get(&w->rows, i, NUMBER) >= INT64_MAX / GCK_WINDOW || !mask ||
+	if (gck_hex_table_get(&w->rows, i, NUMBER) >= INT64_MAX / GCK_GROUP_BYTES || !mask ||
 	    gck_hex_table_get(&w->rows, i, CHUNK) >= w->chunks->rows.n)
 		return gck_fail(err, EINVAL, "window %zu has an address, mask or chunk that "
 				"cannot be", i);
-	size = gck_windows_at(w, i).chunk.size;
+	size = gck_page_groups_at(w, i).chunk.size;
 	if (size == (uint64_t)__builtin_popcountll(mask) * GCK_PAGE)
 		return 0;
 	return gck_fail(err, EINVAL, "window %zu has %d pages and a chunk of %u bytes", i,
 			__builtin_popcountll(mask), size);
 }
 
-int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gck_chunks *chunks,
-		     struct gck_error *err)
+int gck_page_groups_load(struct gck_page_groups *w, const json_t *value,
+			 const struct gck_chunks *chunks, struct gck_error *err)
 {
-	struct gck_windows found = {.chunks = chunks};
+	struct gck_page_groups found = {.chunks = chunks};
 
-	if (gck_hex_table_load(&found.rows, GCK_WINDOW_TEXT, value, err))
+	if (gck_hex_table_load(&found.rows, GCK_GROUP_TEXT, value, err))
 		return -1;
 	for (size_t i = 0; i < found.rows.n; i++)
 		if (check(&found, i, err)) {
@@ -101,19 +103,19 @@ int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gc
 }
 
 /* They are sorted by what they begin with, the number. */
-void gck_windows_sort(struct gck_windows *w)
+void gck_page_groups_sort(struct gck_page_groups *w)
 {
 	gck_hex_table_sort(&w->rows);
 }
 
-size_t gck_windows_find(const struct gck_windows *w, uint64_t address)
+size_t gck_page_groups_find(const struct gck_page_groups *w, uint64_t address)
 {
 	size_t low = 0, high = w->rows.n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (gck_windows_address(w, middle) + GCK_WINDOW <= address)
+		if (gck_page_groups_address(w, middle) + GCK_GROUP_BYTES <= address)
 			low = middle + 1;
 		else
 			high = middle;
@@ -121,7 +123,7 @@ size_t gck_windows_find(const struct gck_windows *w, uint64_t address)
 	return low;
 }
 
-uint64_t gck_windows_bytes(const struct gck_windows *w)
+uint64_t gck_page_groups_bytes(const struct gck_page_groups *w)
 {
 	uint64_t pages = 0;
 

@@ -20,9 +20,9 @@
 #define GCK_IMAGE_FORMAT 1
 #define GCK_PAGE 4096u
 #define GCK_SOCKET_NAME_MAX 107
-#define GCK_WINDOW_PAGES 64u /* a chunk holds the stored pages of a window of so many pages */
-#define GCK_WINDOW ((uint64_t)GCK_WINDOW_PAGES * GCK_PAGE)
-#define GCK_WINDOW_TEXT 36 /* a window in a manifest: 12 hex digits number, 16 mask, 8 chunk */
+#define GCK_GROUP_PAGES 64u /* a chunk holds the stored pages of a page group of so many pages */
+#define GCK_GROUP_BYTES ((uint64_t)GCK_GROUP_PAGES * GCK_PAGE)
+#define GCK_GROUP_TEXT 36 /* a page group in a manifest: 12 hex digits number, 16 mask, 8 chunk */
 
 struct gck_pending {           /* a pending signal: the kernel's siginfo, verbatim */
 	unsigned char info[128];
@@ -47,19 +47,19 @@ struct gck_thread {
 	int nice, policy, priority;
 };
 
-/* The stored pages of one window of a mapping (or of a file's content): the window starts at a
- * multiple of GCK_WINDOW; bit i of mask stands for its page i; the chunk holds those pages in
+/* The stored pages of one page group of a mapping (or of a file's content): the page group starts at a
+ * multiple of GCK_GROUP_BYTES; bit i of mask stands for its page i; the chunk holds those pages in
  * order, whole pages (a file's tail is padded with zeros). Pages without a bit are zero (anonymous,
  * objects, data; in contents: zero if the file's size and a mapping reach there) or, in a
  * GCK_MAP_FILE mapping, come from its content. Lists are sorted by address; an address may come
  * several times with disjoint masks. */
-struct gck_window {
-	uint64_t address;          /* of the window; contents, objects, data: offset in the file */
+struct gck_page_group {
+	uint64_t address;          /* of the page group; contents, objects, data: offset in the file */
 	uint64_t mask;
 	struct gck_chunk chunk;    /* of a list without its chunks: its number alone */
 };
 
-struct gck_windows {
+struct gck_page_groups {
 	struct gck_hex_table rows;
 	const struct gck_chunks *chunks; /* those that the numbers are of; NULL: not known */
 };
@@ -104,7 +104,7 @@ static inline bool gck_map_is_files(const struct gck_map *m)
 	return m->kind == GCK_MAP_FILE || m->hollow;
 }
 
-/* A file whose text is mapped privately. carried: its mapped windows are in the image, and the
+/* A file whose text is mapped privately. carried: its mapped page groups are in the image, and the
  * node's own file is used where its bytes are the same; else only its identity is known. */
 struct gck_content {
 	char *path;
@@ -112,7 +112,7 @@ struct gck_content {
 	uint64_t size;
 	int64_t mtime_ns;
 	bool carried;
-	struct gck_windows windows;
+	struct gck_page_groups groups;
 };
 
 /* Shared memory: anonymous, memfd or (has_path) a file, under /dev/shm or elsewhere, that has to
@@ -124,7 +124,7 @@ struct gck_object {
 	uint32_t seals;            /* F_GET_SEALS of a memfd, 0 for others */
 	uint64_t size;
 	uint64_t device, inode;    /* on the node it was captured on: tells objects apart */
-	struct gck_windows windows; /* address: offset in the object */
+	struct gck_page_groups groups; /* address: offset in the object */
 };
 
 enum gck_fd_kind {
@@ -155,7 +155,7 @@ struct gck_file {
 				    * its first `size` bytes must still hash to `prefix` */
 	bool written;
 	struct gck_hash prefix;
-	struct gck_windows data;   /* content of a file, pipe or memfd that is carried */
+	struct gck_page_groups data;   /* content of a file, pipe or memfd that is carried */
 	uint64_t data_size;
 	uint64_t id;               /* pipes and socketpairs: both ends have the same; an end that is
 				    * not in the list was closed */
@@ -220,8 +220,8 @@ struct gck_image {
 	size_t ncontents;
 	struct gck_object *objects;
 	size_t nobjects;
-	struct gck_windows pages;    /* of GCK_MAP_ANON, _FILE and _VDSO, by address */
-	struct gck_windows device;   /* of the CUDA devices' memory, by its address there: what a drain had
+	struct gck_page_groups pages;    /* of GCK_MAP_ANON, _FILE and _VDSO, by address */
+	struct gck_page_groups device;   /* of the CUDA devices' memory, by its address there: what a drain had
 				      * no page made of */
 	struct gck_file *files;
 	size_t nfiles;
@@ -246,20 +246,21 @@ int gck_image_check(const struct gck_image *img, struct gck_error *err) GCK_MUST
  * Returns the new element; NULL without memory, and nothing has changed. */
 void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Append a window; -1 without memory. */
-int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gck_error *err);
-struct gck_window gck_windows_at(const struct gck_windows *w, size_t i);
-uint64_t gck_windows_address(const struct gck_windows *w, size_t i);
-void gck_windows_sort(struct gck_windows *w);
+/* Append a page group; -1 without memory. */
+int gck_page_groups_add(struct gck_page_groups *w, const struct gck_page_group *x,
+			struct gck_error *err);
+struct gck_page_group gck_page_groups_at(const struct gck_page_groups *w, size_t i);
+uint64_t gck_page_groups_address(const struct gck_page_groups *w, size_t i);
+void gck_page_groups_sort(struct gck_page_groups *w);
 
-/* A list from JSON, to be given to gck_hex_table_clear: its windows can be, with chunks that are
+/* A list from JSON, to be given to gck_hex_table_clear: its page groups can be, with chunks that are
  * of these. */
-int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gck_chunks *chunks,
-		     struct gck_error *err);
+int gck_page_groups_load(struct gck_page_groups *w, const json_t *value,
+			 const struct gck_chunks *chunks, struct gck_error *err);
 
-/* The first window that ends behind an address. */
-size_t gck_windows_find(const struct gck_windows *w, uint64_t address);
-uint64_t gck_windows_bytes(const struct gck_windows *w);
+/* The first page group that ends behind an address. */
+size_t gck_page_groups_find(const struct gck_page_groups *w, uint64_t address);
+uint64_t gck_page_groups_bytes(const struct gck_page_groups *w);
 
 /* A manifest as this part knows it, {"format": 1, "image": {..}}, and back. from_json needs the
  * member "store" that the store's writer added, and checks every value: a manifest is data from
@@ -268,6 +269,6 @@ json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err);
 struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err);
 
 /* Its list `pages` alone, without its chunks, to be given to gck_hex_table_clear. */
-int gck_image_pages(const json_t *manifest, struct gck_windows *pages, struct gck_error *err);
+int gck_image_pages(const json_t *manifest, struct gck_page_groups *pages, struct gck_error *err);
 
 #endif

@@ -6,12 +6,12 @@
 #include "shim/process/image/image_fields.h"
 
 /* Sorted by address; the same address only with other pages. */
-static int check_windows(const struct gck_windows *w, const char *what, struct gck_error *err)
+static int check_groups(const struct gck_page_groups *w, const char *what, struct gck_error *err)
 {
-	struct gck_window last = {0};
+	struct gck_page_group last = {0};
 
 	for (size_t i = 0; i < w->rows.n; i++) {
-		struct gck_window x = gck_windows_at(w, i);
+		struct gck_page_group x = gck_page_groups_at(w, i);
 
 		if (x.address < last.address || (x.address == last.address && (x.mask & last.mask)))
 			return gck_fail(err, EINVAL, "%s: window %zu is out of order", what, i);
@@ -21,13 +21,13 @@ static int check_windows(const struct gck_windows *w, const char *what, struct g
 }
 
 /* Pages of a file: none starts behind its end. */
-static int check_content(const struct gck_windows *w, uint64_t size, const char *what,
+static int check_content(const struct gck_page_groups *w, uint64_t size, const char *what,
 			 struct gck_error *err)
 {
-	if (check_windows(w, what, err))
+	if (check_groups(w, what, err))
 		return -1;
 	for (size_t i = 0; i < w->rows.n; i++) {
-		struct gck_window x = gck_windows_at(w, i);
+		struct gck_page_group x = gck_page_groups_at(w, i);
 		unsigned last = 63u - (unsigned)__builtin_clzll(x.mask);
 
 		if (x.address + (uint64_t)last * GCK_PAGE >= size)
@@ -69,14 +69,14 @@ static int check_pages(const struct gck_image *img, struct gck_error *err)
 {
 	size_t m = 0;
 
-	if (check_windows(&img->pages, "pages", err))
+	if (check_groups(&img->pages, "pages", err))
 		return -1;
 	for (size_t i = 0; i < img->pages.rows.n; i++) {
-		struct gck_window w = gck_windows_at(&img->pages, i);
+		struct gck_page_group w = gck_page_groups_at(&img->pages, i);
 
 		while (m < img->nmaps && img->maps[m].end <= w.address)
 			m++;
-		for (size_t k = m, bit = 0; bit < GCK_WINDOW_PAGES; bit++) {
+		for (size_t k = m, bit = 0; bit < GCK_GROUP_PAGES; bit++) {
 			uint64_t page = w.address + bit * GCK_PAGE;
 
 			if (!(w.mask >> bit & 1))
@@ -187,14 +187,14 @@ static int check_files(const struct gck_image *img, struct gck_error *err)
 static int check_objects(const struct gck_image *img, struct gck_error *err)
 {
 	for (size_t i = 0; i < img->ncontents; i++)
-		if (check_content(&img->contents[i].windows, img->contents[i].size, "content", err))
+		if (check_content(&img->contents[i].groups, img->contents[i].size, "content", err))
 			return gck_fail_in(err, "content %zu", i);
 	for (size_t i = 0; i < img->nobjects; i++) {
 		const struct gck_object *o = &img->objects[i];
 
 		if (o->has_path && o->name[0] != '/')
 			return gck_fail(err, EINVAL, "object %zu has no absolute path", i);
-		if (check_content(&o->windows, o->size, "object", err))
+		if (check_content(&o->groups, o->size, "object", err))
 			return gck_fail_in(err, "object %zu", i);
 	}
 	return 0;
@@ -205,7 +205,7 @@ int gck_image_check(const struct gck_image *img, struct gck_error *err)
 	if (img->exe[0] != '/' || img->cwd[0] != '/')
 		return gck_fail(err, EINVAL, "the program or its directory has no absolute path");
 	if (check_maps(img, err) || check_pages(img, err) ||
-	    check_windows(&img->device, "device", err) || check_threads(img, err) ||
+	    check_groups(&img->device, "device", err) || check_threads(img, err) ||
 	    check_objects(img, err) || check_files(img, err))
 		return -1;
 	return 0;

@@ -25,7 +25,7 @@
 	{#f, GCK_FIELD_BLOB, offsetof(struct s, f), 1, offsetof(struct s, n), lo, hi, NULL}
 #define FIXED(s, f) {#f, GCK_FIELD_FIXED, offsetof(struct s, f), SIZE(s, f), 0, 0, 0, NULL}
 #define HASH(s, f) {#f, GCK_FIELD_HASH, offsetof(struct s, f), 0, 0, 0, 0, NULL}
-#define WINDOWS(s, f) {#f, GCK_FIELD_WINDOWS, offsetof(struct s, f), 0, 0, 0, 0, NULL}
+#define GROUPS(s, f) {#f, GCK_FIELD_GROUPS, offsetof(struct s, f), 0, 0, 0, 0, NULL}
 #define LIST(s, f, n, lo, hi, shape) \
 	{#f, GCK_FIELD_LIST, offsetof(struct s, f), 0, offsetof(struct s, n), lo, hi, &(shape)}
 #define ARRAY(s, f, shape) \
@@ -81,7 +81,7 @@ static const struct gck_field content_fields[] = {
 	INT(gck_content, size, 0, MAX_SIZE),
 	INT(gck_content, mtime_ns, INT64_MIN, MAX_SIZE),
 	BOOL(gck_content, carried),
-	WINDOWS(gck_content, windows),
+	GROUPS(gck_content, groups),
 };
 static const struct gck_shape content_shape = SHAPE("content", gck_content, content_fields);
 
@@ -93,7 +93,7 @@ static const struct gck_field object_fields[] = {
 	INT(gck_object, size, 0, MAX_SIZE),
 	HEX(gck_object, device, UINT64_MAX),
 	HEX(gck_object, inode, UINT64_MAX),
-	WINDOWS(gck_object, windows),
+	GROUPS(gck_object, groups),
 };
 static const struct gck_shape object_shape = SHAPE("object", gck_object, object_fields);
 
@@ -117,7 +117,7 @@ static const struct gck_field file_fields[] = {
 	BOOL(gck_file, whole),
 	BOOL(gck_file, written),
 	HASH(gck_file, prefix),
-	WINDOWS(gck_file, data),
+	GROUPS(gck_file, data),
 	INT(gck_file, data_size, 0, MAX_SIZE),
 	HEX(gck_file, id, UINT64_MAX),
 	BLOB(gck_file, name, name_size, 0, GCK_SOCKET_NAME_MAX),
@@ -206,8 +206,8 @@ static const struct gck_field image_fields[] = {
 	LIST(gck_image, maps, nmaps, 1, MAX_ITEMS, map_shape),
 	LIST(gck_image, contents, ncontents, 0, MAX_ITEMS, content_shape),
 	LIST(gck_image, objects, nobjects, 0, MAX_ITEMS, object_shape),
-	WINDOWS(gck_image, pages),
-	WINDOWS(gck_image, device),
+	GROUPS(gck_image, pages),
+	GROUPS(gck_image, device),
 	LIST(gck_image, files, nfiles, 0, MAX_FILES, file_shape),
 	LIST(gck_image, fds, nfds, 0, MAX_FILES, fd_shape),
 	HEX(gck_image, shim_state, MAX_ADDRESS),
@@ -248,8 +248,8 @@ void gck_shape_free(const struct gck_shape *shape, void *base)
 		case GCK_FIELD_BLOB:
 			free(*(void **)(void *)at);
 			break;
-		case GCK_FIELD_WINDOWS:
-			gck_hex_table_clear(&((struct gck_windows *)(void *)at)->rows);
+		case GCK_FIELD_GROUPS:
+			gck_hex_table_clear(&((struct gck_page_groups *)(void *)at)->rows);
 			break;
 		default:
 			break;

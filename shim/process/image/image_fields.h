@@ -14,7 +14,7 @@ enum gck_field_type {
 	GCK_FIELD_BLOB,    /* unsigned char * and its size at `count`, from min to max bytes */
 	GCK_FIELD_FIXED,   /* size bytes in place */
 	GCK_FIELD_HASH,
-	GCK_FIELD_WINDOWS,
+	GCK_FIELD_GROUPS,
 	GCK_FIELD_LIST,    /* pointer to elements `of`, their number at `count`, from min to max */
 	GCK_FIELD_ARRAY,   /* size elements `of` in place */
 };

@@ -166,8 +166,8 @@ static int get_field(struct source *s, const struct gck_field *f, const json_t *
 		return get_fixed(s, f, j, at);
 	case GCK_FIELD_HASH:
 		return get_hash(s, j, at);
-	case GCK_FIELD_WINDOWS:
-		return gck_windows_load(at, j, s->chunks, s->err);
+	case GCK_FIELD_GROUPS:
+		return gck_page_groups_load(at, j, s->chunks, s->err);
 	case GCK_FIELD_LIST:
 		return get_list(s, f, j, at, count);
 	case GCK_FIELD_ARRAY:
@@ -190,7 +190,7 @@ static int get_shape(struct source *s, const struct gck_shape *shape, const json
 	return 0;
 }
 
-int gck_image_pages(const json_t *manifest, struct gck_windows *pages, struct gck_error *err)
+int gck_image_pages(const json_t *manifest, struct gck_page_groups *pages, struct gck_error *err)
 {
 	const json_t *image = json_object_get(manifest, "image");
 	struct gck_chunks chunks;
@@ -198,7 +198,7 @@ int gck_image_pages(const json_t *manifest, struct gck_windows *pages, struct gc
 
 	if (gck_chunks_load(manifest, &chunks, err))
 		return -1;
-	result = gck_windows_load(pages, json_object_get(image, "pages"), &chunks, err);
+	result = gck_page_groups_load(pages, json_object_get(image, "pages"), &chunks, err);
 	gck_chunks_clear(&chunks);
 	if (result)
 		return gck_fail_in(err, "pages");

@@ -108,8 +108,8 @@ static json_t *put_field(const struct gck_field *f, const char *base)
 		return put_bytes(at, f->size);
 	case GCK_FIELD_HASH:
 		return put_hash(at);
-	case GCK_FIELD_WINDOWS:
-		return gck_hex_table_json(&((const struct gck_windows *)at)->rows);
+	case GCK_FIELD_GROUPS:
+		return gck_hex_table_json(&((const struct gck_page_groups *)at)->rows);
 	case GCK_FIELD_LIST:
 		return put_list(f->of, pointer, n);
 	case GCK_FIELD_ARRAY:

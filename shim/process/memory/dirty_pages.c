@@ -26,21 +26,23 @@
 
 /* ---- the shelf ----------------------------------------------------------------------------- */
 
-void gck_dirty_take(struct gck_dirty_tracker *m, const int shelf[2])
+void gck_dirty_take(struct gck_dirty_tracker *m, const int tracker_fds[2])
 {
 	size_t passed = 1;
 	ssize_t n;
 
 	*m = (struct gck_dirty_tracker){.uffd = -1};
-	n = gck_fd_receive(shelf[1], m->of, sizeof(m->of), &m->uffd, &passed, MSG_DONTWAIT);
-	if (!passed || n != sizeof(m->of) || m->of[n - 1])
+	n = gck_fd_receive(tracker_fds[1], m->base_hash, sizeof(m->base_hash), &m->uffd, &passed,
+			   MSG_DONTWAIT);
+	if (!passed || n != sizeof(m->base_hash) || m->base_hash[n - 1])
 		gck_dirty_drop(m);
 }
 
-void gck_dirty_leave(struct gck_dirty_tracker *m, const int shelf[2])
+void gck_dirty_leave(struct gck_dirty_tracker *m, const int tracker_fds[2])
 {
-	if (m->uffd >= 0 && *m->of) /* where that fails, the marks go with the descriptor */
-		(void)!gck_fd_send(shelf[0], m->of, sizeof(m->of), &m->uffd, 1, MSG_DONTWAIT);
+	if (m->uffd >= 0 && *m->base_hash) /* where that fails, the marks go with the descriptor */
+		(void)!gck_fd_send(tracker_fds[0], m->base_hash, sizeof(m->base_hash), &m->uffd, 1,
+				   MSG_DONTWAIT);
 	gck_dirty_drop(m);
 }
 
@@ -111,16 +113,16 @@ static bool worth_it(const struct gck_map *m)
 	       !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
 }
 
-static int add_windows(struct gck_ranges *r, uint64_t start, uint64_t end)
+static int add_groups(struct gck_ranges *r, uint64_t start, uint64_t end)
 {
-	start = start / GCK_WINDOW * GCK_WINDOW;
-	end = (end + GCK_WINDOW - 1) / GCK_WINDOW * GCK_WINDOW;
+	start = start / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
+	end = (end + GCK_GROUP_BYTES - 1) / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
 	if (r->n && start < r->v[r->n - 1].end)
 		start = r->v[r->n - 1].end;
 	return start < end ? gck_ranges_add(r, start, end, NULL) : 0;
 }
 
-/* Add the windows of a mapping that have pages without a mark. set: and mark these, but for huge
+/* Add the page groups of a mapping that have pages without a mark. set: and mark these, but for huge
  * pages: the first write to one that is marked would split it for good. -1 with errno; EPERM: of
  * this mapping, or a part, there are none. */
 static int scan(int pagemap, const struct gck_map *m, bool set, struct gck_ranges *out)
@@ -142,7 +144,7 @@ static int scan(int pagemap, const struct gck_map *m, bool set, struct gck_range
 		if (n < 0)
 			return -1;
 		for (int i = 0; i < n; i++)
-			if (add_windows(out, regions[i].start, regions[i].end))
+			if (add_groups(out, regions[i].start, regions[i].end))
 				return -1;
 		if (arg.walk_end <= arg.start)
 			break;
@@ -167,22 +169,22 @@ static int check_registered(int pagemap, const struct gck_map *m)
 
 /* Marks that a mapping has count only if it was registered with our descriptor before. With
  * another's it cannot be registered again, and its marks are left alone. */
-static int set_marks(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
+static int protect_map(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
 {
 	struct uffdio_register range = {.range = {map->start, map->end - map->start},
 					.mode = UFFDIO_REGISTER_MODE_WP};
 	int known;
 
 	if (!worth_it(map))
-		return add_windows(&m->written, map->start, map->end);
+		return add_groups(&m->written, map->start, map->end);
 	known = check_registered(pagemap, map) == 0;
 	if ((!known && errno != EPERM) || ioctl(m->uffd, UFFDIO_REGISTER, &range) ||
-	    (!known && add_windows(&m->written, map->start, map->end)))
+	    (!known && add_groups(&m->written, map->start, map->end)))
 		return -1;
 	return scan(pagemap, map, true, &m->written);
 }
 
-static int see_written(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
+static int add_written(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
 {
 	return worth_it(map) ? scan(pagemap, map, false, &m->since) : 0;
 }
@@ -204,13 +206,13 @@ static void each_map(struct gck_dirty_tracker *m, const struct gck_target *t,
 		gck_dirty_drop(m);
 }
 
-void gck_dirty_set(struct gck_dirty_tracker *m, const struct gck_target *t,
+void gck_dirty_protect(struct gck_dirty_tracker *m, const struct gck_target *t,
 		   const struct gck_image *img)
 {
 	if (written_by_devices(t) || (m->uffd < 0 && make(m, t)))
 		gck_dirty_drop(m);
 	else
-		each_map(m, t, img, set_marks);
+		each_map(m, t, img, protect_map);
 }
 
 static bool is_held(const struct gck_target *t)
@@ -222,54 +224,54 @@ static bool is_held(const struct gck_target *t)
 }
 
 /* Of a rank that was killed meanwhile the page map has no pages and no error. */
-void gck_dirty_settle(struct gck_dirty_tracker *m, const struct gck_target *t,
+void gck_dirty_update(struct gck_dirty_tracker *m, const struct gck_target *t,
 		      const struct gck_image *img)
 {
 	if (m->uffd < 0)
 		return;
-	each_map(m, t, img, see_written);
+	each_map(m, t, img, add_written);
 	if (!is_held(t))
 		gck_dirty_drop(m);
 }
 
-static bool meets(const struct gck_ranges *r, uint64_t window)
+static bool meets(const struct gck_ranges *r, uint64_t group)
 {
 	size_t from = 0, to = r->n;
 
 	while (from < to) {
 		size_t half = from + (to - from) / 2;
 
-		if (r->v[half].end <= window)
+		if (r->v[half].end <= group)
 			from = half + 1;
 		else
 			to = half;
 	}
-	return from < r->n && r->v[from].start <= window;
+	return from < r->n && r->v[from].start <= group;
 }
 
-static bool is_spoiled(const struct gck_dirty_tracker *m, uint64_t window)
+static bool is_spoiled(const struct gck_dirty_tracker *m, uint64_t group)
 {
 	unsigned i = 0;
 
-	while (i < m->nspoiled && m->spoiled[i] != window)
+	while (i < m->nspoiled && m->spoiled[i] != group)
 		i++;
 	return i < m->nspoiled;
 }
 
 void gck_dirty_spoil(struct gck_dirty_tracker *m, uint64_t address)
 {
-	uint64_t window = address / GCK_WINDOW * GCK_WINDOW;
+	uint64_t group = address / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
 
-	if (m->uffd < 0 || is_spoiled(m, window))
+	if (m->uffd < 0 || is_spoiled(m, group))
 		return;
 	if (m->nspoiled == GCK_SPOILED_MAX)
 		gck_dirty_drop(m);
 	else
-		m->spoiled[m->nspoiled++] = window;
+		m->spoiled[m->nspoiled++] = group;
 }
 
-bool gck_dirty_unwritten(const struct gck_dirty_tracker *m, uint64_t window)
+bool gck_dirty_unwritten(const struct gck_dirty_tracker *m, uint64_t group)
 {
-	return m->uffd >= 0 && *m->of && !meets(&m->written, window) && !meets(&m->since, window) &&
-	       !is_spoiled(m, window);
+	return m->uffd >= 0 && *m->base_hash && !meets(&m->written, group) &&
+	       !meets(&m->since, group) && !is_spoiled(m, group);
 }

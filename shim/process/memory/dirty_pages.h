@@ -22,32 +22,32 @@
 
 struct gck_dirty_tracker {
 	int uffd;                  /* of the rank's memory; -1: no marks can be had */
-	char of[GCK_HASH_TEXT];    /* manifest of the image that they count from; "": of none */
-	struct gck_ranges written; /* in whole windows: without a mark before the clone, or unknown */
+	char base_hash[GCK_HASH_TEXT];    /* manifest of the image that they count from; "": of none */
+	struct gck_ranges written; /* in whole page groups: without a mark before the clone, or unknown */
 	struct gck_ranges since;   /* the same once the clone was there */
-	uint64_t spoiled[GCK_SPOILED_MAX]; /* windows that may differ in the clone */
+	uint64_t spoiled[GCK_SPOILED_MAX]; /* page groups that may differ in the clone */
 	unsigned nspoiled;
 };
 
 /* Take the descriptor and its hash from the shelf (process.h). */
-void gck_dirty_take(struct gck_dirty_tracker *m, const int shelf[2]);
+void gck_dirty_take(struct gck_dirty_tracker *m, const int tracker_fds[2]);
 
-/* Put them back. The marks count from the image whose manifest hash is m->of. */
-void gck_dirty_leave(struct gck_dirty_tracker *m, const int shelf[2]);
+/* Put them back. The marks count from the image whose manifest hash is m->base_hash. */
+void gck_dirty_leave(struct gck_dirty_tracker *m, const int tracker_fds[2]);
 
 /* With the rank held: note which pages were written, and mark the pages of large mappings. */
-void gck_dirty_set(struct gck_dirty_tracker *m, const struct gck_target *t,
+void gck_dirty_protect(struct gck_dirty_tracker *m, const struct gck_target *t,
 		   const struct gck_image *img);
 
 /* Once the clone exists: note which pages were written meanwhile, by the helper for example. */
-void gck_dirty_settle(struct gck_dirty_tracker *m, const struct gck_target *t,
+void gck_dirty_update(struct gck_dirty_tracker *m, const struct gck_target *t,
 		      const struct gck_image *img);
 
 /* The clone may have written at this address, so the page group's marks do not count. */
 void gck_dirty_spoil(struct gck_dirty_tracker *m, uint64_t address);
 
-/* Whether no page of a window was written since the image of m->of. */
-bool gck_dirty_unwritten(const struct gck_dirty_tracker *m, uint64_t window);
+/* Whether no page of a page group was written since the image of m->base_hash. */
+bool gck_dirty_unwritten(const struct gck_dirty_tracker *m, uint64_t group);
 
 /* Stop tracking: everything is read. */
 void gck_dirty_drop(struct gck_dirty_tracker *m);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 
-#define BLOCK ((size_t)8 << 20) /* a multiple of a window */
+#define BLOCK ((size_t)8 << 20) /* a multiple of a page group */
 
 static int add_block(struct gck_frozen_copies *k, int flags, struct gck_error *err)
 {
@@ -46,10 +46,10 @@ void gck_frozen_free(struct gck_frozen_copies *k)
 	*k = (struct gck_frozen_copies){0};
 }
 
-/* Memory for one window. What keep() does not use is given out again. */
-static char *room(struct gck_frozen_copies *k, struct gck_error *err)
+/* Memory for one page group. What keep() does not use is given out again. */
+static char *next_group(struct gck_frozen_copies *k, struct gck_error *err)
 {
-	if (k->block < k->nblocks && BLOCK - k->used < GCK_WINDOW) {
+	if (k->block < k->nblocks && BLOCK - k->used < GCK_GROUP_BYTES) {
 		k->block++;
 		k->used = 0;
 	}
@@ -62,7 +62,7 @@ static char *room(struct gck_frozen_copies *k, struct gck_error *err)
 static int keep(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
 		uint64_t address, uint64_t mask, char *data, struct gck_error *err)
 {
-	struct gck_frozen_window *x;
+	struct gck_frozen_group *x;
 
 	mask = gck_pack_pages(data, mask);
 	if (!mask)
@@ -70,7 +70,7 @@ static int keep(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t ind
 	x = gck_grow(&k->v, &k->n, sizeof(*x), err);
 	if (!x)
 		return -1;
-	*x = (struct gck_frozen_window){of, index, address, mask, data};
+	*x = (struct gck_frozen_group){of, index, address, mask, data};
 	k->used += (size_t)__builtin_popcountll(mask) * GCK_PAGE;
 	return 0;
 }
@@ -80,14 +80,14 @@ static uint64_t first_pages(size_t n)
 {
 	size_t pages = (n + GCK_PAGE - 1) / GCK_PAGE;
 
-	return pages >= GCK_WINDOW_PAGES ? ~0ull : (1ull << pages) - 1;
+	return pages >= GCK_GROUP_PAGES ? ~0ull : (1ull << pages) - 1;
 }
 
-static int keep_window(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
+static int keep_group(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
 		       uint64_t at, uint64_t size, struct gck_error *err)
 {
-	size_t n = size - at < GCK_WINDOW ? size - at : GCK_WINDOW, done = 0;
-	char *data = room(k, err);
+	size_t n = size - at < GCK_GROUP_BYTES ? size - at : GCK_GROUP_BYTES, done = 0;
+	char *data = next_group(k, err);
 
 	if (!data)
 		return -1;
@@ -103,21 +103,21 @@ static int keep_window(struct gck_frozen_copies *k, enum gck_frozen_of of, uint3
 			break;
 		done += (size_t)got;
 	}
-	memset(data + done, 0, GCK_WINDOW - done);
+	memset(data + done, 0, GCK_GROUP_BYTES - done);
 	return keep(k, of, index, at, first_pages(n), data, err);
 }
 
 int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
 		    uint64_t size, struct gck_error *err)
 {
-	for (uint64_t at = 0; at < size; at += GCK_WINDOW) {
+	for (uint64_t at = 0; at < size; at += GCK_GROUP_BYTES) {
 		off_t data = lseek(fd, (off_t)at, SEEK_DATA);
 
 		if (data < 0 && errno == ENXIO)
 			break;
 		if (data > (off_t)at)
-			at = (uint64_t)data / GCK_WINDOW * GCK_WINDOW;
-		if (at < size && keep_window(k, of, index, fd, at, size, err))
+			at = (uint64_t)data / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
+		if (at < size && keep_group(k, of, index, fd, at, size, err))
 			return -1;
 	}
 	return 0;
@@ -133,14 +133,14 @@ void gck_frozen_drop(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_
 int gck_frozen_bytes(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
 		     const void *data, size_t size, struct gck_error *err)
 {
-	for (size_t at = 0; at < size; at += GCK_WINDOW) {
-		size_t n = size - at < GCK_WINDOW ? size - at : GCK_WINDOW;
-		char *to = room(k, err);
+	for (size_t at = 0; at < size; at += GCK_GROUP_BYTES) {
+		size_t n = size - at < GCK_GROUP_BYTES ? size - at : GCK_GROUP_BYTES;
+		char *to = next_group(k, err);
 
 		if (!to)
 			return -1;
 		memcpy(to, (const char *)data + at, n);
-		memset(to + n, 0, GCK_WINDOW - n);
+		memset(to + n, 0, GCK_GROUP_BYTES - n);
 		if (keep(k, of, index, at, first_pages(n), to, err))
 			return -1;
 	}
@@ -152,13 +152,13 @@ static int keep_piece(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32
 		      struct gck_error *err)
 {
 	uint64_t image = x->start + (uint64_t)shift;
-	uint64_t window = image / GCK_WINDOW * GCK_WINDOW;
-	char *data = room(k, err);
+	uint64_t group = image / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
+	char *data = next_group(k, err);
 
 	if (!data || gck_source_read(s, x, 1, data, err))
 		return -1;
-	return keep(k, of, index, window,
-		    first_pages(x->end - x->start) << ((image - window) / GCK_PAGE), data, err);
+	return keep(k, of, index, group,
+		    first_pages(x->end - x->start) << ((image - group) / GCK_PAGE), data, err);
 }
 
 int gck_frozen_ranges(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
@@ -168,7 +168,7 @@ int gck_frozen_ranges(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32
 	for (size_t i = 0; i < r->n; i++)
 		for (struct gck_range x = r->v[i]; x.start < r->v[i].end; x.start = x.end) {
 			uint64_t image = x.start + (uint64_t)shift;
-			uint64_t left = GCK_WINDOW - image % GCK_WINDOW;
+			uint64_t left = GCK_GROUP_BYTES - image % GCK_GROUP_BYTES;
 
 			x.end = x.start + left < r->v[i].end ? x.start + left : r->v[i].end;
 			if (keep_piece(k, of, index, s, &x, shift, err))
@@ -194,7 +194,8 @@ int gck_hold_unforked(struct gck_hold *h)
 		result = gck_source_scan(&s, m->start, m->end, gck_map_is_files(m),
 					 &r, h->err);
 		if (!result)
-			result = gck_frozen_ranges(h->kept, GCK_FROZEN_PAGES, 0, &s, &r, 0, h->err);
+			result = gck_frozen_ranges(h->copies, GCK_FROZEN_PAGES, 0, &s, &r, 0,
+						   h->err);
 		free(r.v);
 	}
 	gck_source_close(&s);

@@ -10,7 +10,7 @@
 
 enum gck_frozen_of { GCK_FROZEN_PAGES, GCK_FROZEN_OBJECT, GCK_FROZEN_FILE };
 
-struct gck_frozen_window {
+struct gck_frozen_group {
 	enum gck_frozen_of of;
 	uint32_t index;        /* of the object or file */
 	uint64_t address, mask; /* no page: dropped */
@@ -20,7 +20,7 @@ struct gck_frozen_window {
 struct gck_frozen_copies {
 	char **blocks;
 	size_t nblocks, block, used; /* blocks made; the one in use and how far */
-	struct gck_frozen_window *v;
+	struct gck_frozen_group *v;
 	size_t n;
 };
 
@@ -49,8 +49,8 @@ struct gck_external_files;
 struct gck_hold {
 	const struct gck_target *t;
 	struct gck_image *img;
-	struct gck_frozen_copies *kept;
-	struct gck_external_files *outside;
+	struct gck_frozen_copies *copies;
+	struct gck_external_files *external;
 	int timeout_ms;          /* for the helper */
 	struct gck_error *err;
 };

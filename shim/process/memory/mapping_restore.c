@@ -14,14 +14,14 @@
 #include "shim/process/ptrace/fd_channel.h"
 
 /* Does any stored page lie in [start, end)? The list is sorted by address. */
-bool gck_restore_has_pages(const struct gck_windows *w, uint64_t start, uint64_t end)
+bool gck_restore_has_pages(const struct gck_page_groups *w, uint64_t start, uint64_t end)
 {
-	for (size_t k = gck_windows_find(w, start); k < w->rows.n; k++) {
-		struct gck_window x = gck_windows_at(w, k);
+	for (size_t k = gck_page_groups_find(w, start); k < w->rows.n; k++) {
+		struct gck_page_group x = gck_page_groups_at(w, k);
 
 		if (x.address >= end)
 			break;
-		for (unsigned i = 0; i < GCK_WINDOW_PAGES; i++) {
+		for (unsigned i = 0; i < GCK_GROUP_PAGES; i++) {
 			uint64_t at = x.address + (uint64_t)i * GCK_PAGE;
 
 			if ((x.mask >> i & 1) && at >= start && at < end)

@@ -159,26 +159,26 @@ int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const c
 }
 
 /* "/memfd:name (deleted)" is "name"; other names without a file are "". */
-static const char *object_name(const char *name, bool deleted, char room[256])
+static const char *object_name(const char *name, bool deleted, char buffer[256])
 {
 	if (!deleted)
 		return name;
-	room[0] = '\0';
+	buffer[0] = '\0';
 	if (starts(name, "/memfd:"))
-		snprintf(room, 256, "%.*s", (int)(strlen(name) - strlen("/memfd: (deleted)")),
+		snprintf(buffer, 256, "%.*s", (int)(strlen(name) - strlen("/memfd: (deleted)")),
 			 name + strlen("/memfd:"));
-	return room;
+	return buffer;
 }
 
 static int shared_area(struct gck_scan *s, const struct area *a, struct gck_map *m)
 {
 	struct gck_object *o;
-	char room[256];
+	char buffer[256];
 
 	m->kind = a->deleted || starts(a->vma->name, "/dev/shm/") ? GCK_MAP_SHARED
 								  : GCK_MAP_SHARED_FILE;
 	m->object = gck_scan_object(s, a->device, a->vma->inode,
-				    object_name(a->vma->name, a->deleted, room));
+				    object_name(a->vma->name, a->deleted, buffer));
 	if (m->object < 0)
 		return -1;
 	o = &s->img->objects[m->object];

@@ -47,13 +47,13 @@ int gck_restore_map_object(struct gck_restore *r, size_t object, int fd,
 int gck_restore_protect(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Whether a stored page lies in [start, end). The list is sorted by address. */
-bool gck_restore_has_pages(const struct gck_windows *w, uint64_t start, uint64_t end);
+bool gck_restore_has_pages(const struct gck_page_groups *w, uint64_t start, uint64_t end);
 
 /* Fetch the pages of all private mappings, also of those whose file is not here. */
 int gck_restore_fill(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Fetch a content into fd, a file that becomes size bytes long. what: its name for messages. */
-int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, uint64_t size,
+int gck_restore_fill_file(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
 			  int fd, const char *what, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Bytes that a build will fetch. A content that several mappings need counts once. */

@@ -13,14 +13,14 @@
 /* The next run of set bits at or after `from`: its length (0: none) and where it starts. */
 size_t gck_restore_run_length(uint64_t mask, unsigned from, unsigned *start)
 {
-	uint64_t rest = from < GCK_WINDOW_PAGES ? mask & (~0ull << from) : 0;
+	uint64_t rest = from < GCK_GROUP_PAGES ? mask & (~0ull << from) : 0;
 	uint64_t after;
 
 	if (!rest)
 		return 0;
 	*start = __builtin_ctzll(rest);
 	after = ~rest & (~0ull << *start);
-	return (after ? (unsigned)__builtin_ctzll(after) : GCK_WINDOW_PAGES) - *start;
+	return (after ? (unsigned)__builtin_ctzll(after) : GCK_GROUP_PAGES) - *start;
 }
 
 static bool next_chunk(void *arg, struct gck_chunk *c)
@@ -29,20 +29,20 @@ static bool next_chunk(void *arg, struct gck_chunk *c)
 
 	if (r->next_wanted == r->wanted->rows.n)
 		return false;
-	*c = gck_windows_at(r->wanted, r->next_wanted++).chunk;
+	*c = gck_page_groups_at(r->wanted, r->next_wanted++).chunk;
 	return true;
 }
 
-/* Let the reader read these windows ahead; NULL: none any more. */
-static int want(struct gck_restore *r, const struct gck_windows *w, struct gck_error *err)
+/* Let the reader read these page groups ahead; NULL: none any more. */
+static int want(struct gck_restore *r, const struct gck_page_groups *w, struct gck_error *err)
 {
 	r->wanted = w;
 	r->next_wanted = 0;
 	return gck_reader_plan(r->reader, w && w->rows.n > 1 ? next_chunk : NULL, r, err);
 }
 
-/* A window's pages, verified; valid until the next. */
-static const unsigned char *fetch(struct gck_restore *r, const struct gck_window *w,
+/* A page group's pages, verified; valid until the next. */
+static const unsigned char *fetch(struct gck_restore *r, const struct gck_page_group *w,
 				  struct gck_error *err)
 {
 	uint32_t size = (uint32_t)__builtin_popcountll(w->mask) * GCK_PAGE;
@@ -65,16 +65,16 @@ static const unsigned char *fetch(struct gck_restore *r, const struct gck_window
 	return NULL;
 }
 
-/* Write the pages of mask to the process; data has the window's, one after the other. */
-static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_window *w,
+/* Write the pages of mask to the process; data has the page group's, one after the other. */
+static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_page_group *w,
 		     uint64_t mask, const unsigned char *data, struct gck_error *err)
 {
-	struct iovec here[GCK_WINDOW_PAGES], there[GCK_WINDOW_PAGES];
+	struct iovec here[GCK_GROUP_PAGES], there[GCK_GROUP_PAGES];
 	size_t n = 0, size = 0, length;
 	unsigned start = 0;
 
 	for (unsigned i = 0; (length = gck_restore_run_length(mask, i, &start)); n++) {
-		uint64_t below = start ? w->mask & (~0ull >> (GCK_WINDOW_PAGES - start)) : 0;
+		uint64_t below = start ? w->mask & (~0ull >> (GCK_GROUP_PAGES - start)) : 0;
 
 		here[n].iov_base = (char *)(uintptr_t)data +
 				   (size_t)__builtin_popcountll(below) * GCK_PAGE;
@@ -91,12 +91,12 @@ static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_wind
 		(unsigned long long)base, r->remote.pid, strerror(errno));
 }
 
-/* Bits of the window at `base` (of a file) that a range of it needs. */
+/* Bits of the page group at `base` (of a file) that a range of it needs. */
 static uint64_t bits_within(uint64_t base, uint64_t start, uint64_t end)
 {
 	uint64_t mask = 0;
 
-	for (unsigned i = 0; i < GCK_WINDOW_PAGES; i++) {
+	for (unsigned i = 0; i < GCK_GROUP_PAGES; i++) {
 		uint64_t at = base + (uint64_t)i * GCK_PAGE;
 
 		if (at >= start && at < end)
@@ -105,8 +105,8 @@ static uint64_t bits_within(uint64_t base, uint64_t start, uint64_t end)
 	return mask;
 }
 
-/* Bring the pages of mask, of those that a window has, to where base is in the process. */
-static int fill_window(struct gck_restore *r, const struct gck_window *w, uint64_t base,
+/* Bring the pages of mask, of those that a page group has, to where base is in the process. */
+static int fill_group(struct gck_restore *r, const struct gck_page_group *w, uint64_t base,
 		       uint64_t mask, struct gck_error *err)
 {
 	const unsigned char *data = mask ? fetch(r, w, err) : NULL;
@@ -118,11 +118,11 @@ static int fill_window(struct gck_restore *r, const struct gck_window *w, uint64
 
 /* ---- mappings without their files ---------------------------------------------------------- */
 
-/* What a mapping that cannot be of its file needs of a window of the file's content. */
+/* What a mapping that cannot be of its file needs of a page group of the file's content. */
 struct piece {
 	const struct gck_content *of;
-	size_t window;            /* its number there */
-	uint64_t at, mask;        /* where the window's first page belongs; pages */
+	size_t group;            /* its number there */
+	uint64_t at, mask;        /* where the page group's first page belongs; pages */
 };
 
 struct pieces {
@@ -146,8 +146,8 @@ static int by_place(const void *a, const void *b)
 		return paths;
 	if (x->of != y->of)
 		return x->of < y->of ? -1 : 1;
-	if (x->window != y->window)
-		return x->window < y->window ? -1 : 1;
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
@@ -156,8 +156,8 @@ static void add_map(struct pieces *p, const struct gck_map *m, const struct gck_
 {
 	uint64_t end = m->offset + (m->end - m->start);
 
-	for (size_t i = gck_windows_find(&c->windows, m->offset); i < c->windows.rows.n; i++) {
-		struct gck_window w = gck_windows_at(&c->windows, i);
+	for (size_t i = gck_page_groups_find(&c->groups, m->offset); i < c->groups.rows.n; i++) {
+		struct gck_page_group w = gck_page_groups_at(&c->groups, i);
 		uint64_t mask = w.mask & bits_within(w.address, m->offset, end);
 
 		if (w.address >= end)
@@ -178,9 +178,9 @@ static void add_maps(struct pieces *p, const struct gck_restore *r)
 			add_map(p, &img->maps[i], &img->contents[img->maps[i].content]);
 }
 
-static bool of_one_window(const struct piece *x, const struct piece *y)
+static bool of_one_group(const struct piece *x, const struct piece *y)
 {
-	return x->of == y->of && x->window == y->window;
+	return x->of == y->of && x->group == y->group;
 }
 
 static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck_error *err)
@@ -194,7 +194,7 @@ static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck
 	return 0;
 }
 
-/* Several mappings may need one window. */
+/* Several mappings may need one page group. */
 static bool next_piece(void *arg, struct gck_chunk *c)
 {
 	struct pieces *p = arg;
@@ -202,8 +202,8 @@ static bool next_piece(void *arg, struct gck_chunk *c)
 
 	if (p->next == p->n)
 		return false;
-	*c = gck_windows_at(&x->of->windows, x->window).chunk;
-	while (p->next < p->n && of_one_window(x, &p->v[p->next]))
+	*c = gck_page_groups_at(&x->of->groups, x->group).chunk;
+	while (p->next < p->n && of_one_group(x, &p->v[p->next]))
 		p->next++;
 	return true;
 }
@@ -214,9 +214,9 @@ static int fill_pieces(struct gck_restore *r, const struct pieces *p, struct gck
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct piece *x = &p->v[i];
-		struct gck_window w = gck_windows_at(&x->of->windows, x->window);
+		struct gck_page_group w = gck_page_groups_at(&x->of->groups, x->group);
 
-		if (!i || !of_one_window(x, x - 1))
+		if (!i || !of_one_group(x, x - 1))
 			data = fetch(r, &w, err);
 		if (!data || put_pages(r, x->at, &w, x->mask, data, err))
 			return gck_fail_in(err, "%s", x->of->path);
@@ -240,8 +240,8 @@ static int fill_contents(struct gck_restore *r, struct gck_error *err)
 
 /* ---- pages --------------------------------------------------------------------------------- */
 
-/* The pages of a window that go into the process: the old vdso's only where it is not moved. */
-static uint64_t wanted(const struct gck_restore *r, const struct gck_window *w)
+/* The pages of a page group that go into the process: the old vdso's only where it is not moved. */
+static uint64_t wanted(const struct gck_restore *r, const struct gck_page_group *w)
 {
 	uint64_t mask = w->mask;
 
@@ -254,14 +254,14 @@ static uint64_t wanted(const struct gck_restore *r, const struct gck_window *w)
 
 int gck_restore_fill(struct gck_restore *r, struct gck_error *err)
 {
-	const struct gck_windows *w = &r->img->pages;
+	const struct gck_page_groups *w = &r->img->pages;
 
 	if (fill_contents(r, err) || want(r, w, err))
 		return -1;
 	for (size_t i = 0; i < w->rows.n; i++) {
-		struct gck_window x = gck_windows_at(w, i);
+		struct gck_page_group x = gck_page_groups_at(w, i);
 
-		if (fill_window(r, &x, x.address, wanted(r, &x), err))
+		if (fill_group(r, &x, x.address, wanted(r, &x), err))
 			return -1;
 	}
 	return want(r, NULL, err);
@@ -283,8 +283,9 @@ static int put_all(int fd, const unsigned char *data, size_t size, uint64_t offs
 	return 0;
 }
 
-/* One window's pages into a file of this size (the last page is padded in the chunk). */
-static int put_window(const unsigned char *data, const struct gck_window *w, uint64_t size, int fd)
+/* One page group's pages into a file of this size (the last page is padded in the chunk). */
+static int put_group(const unsigned char *data, const struct gck_page_group *w, uint64_t size,
+		     int fd)
 {
 	unsigned start = 0;
 	size_t length;
@@ -301,8 +302,8 @@ static int put_window(const unsigned char *data, const struct gck_window *w, uin
 	return 0;
 }
 
-int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, uint64_t size, int fd,
-			  const char *what, struct gck_error *err)
+int gck_restore_fill_file(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
+			  int fd, const char *what, struct gck_error *err)
 {
 	if (ftruncate(fd, (off_t)size))
 		return gck_fail(err, errno, "%s: making it %llu bytes long: %s", what,
@@ -310,12 +311,12 @@ int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, ui
 	if (want(r, w, err))
 		return -1;
 	for (size_t i = 0; i < w->rows.n; i++) {
-		struct gck_window x = gck_windows_at(w, i);
+		struct gck_page_group x = gck_page_groups_at(w, i);
 		const unsigned char *data = fetch(r, &x, err);
 
 		if (!data)
 			return gck_fail_in(err, "%s", what);
-		if (put_window(data, &x, size, fd))
+		if (put_group(data, &x, size, fd))
 			return gck_fail(err, errno, "%s: writing its content: %s", what,
 					strerror(errno));
 	}
@@ -325,14 +326,14 @@ int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, ui
 /* Bytes that will be fetched (a content that several mappings need counts once). */
 uint64_t gck_restore_total(const struct gck_restore *r)
 {
-	uint64_t sum = gck_windows_bytes(&r->img->pages);
+	uint64_t sum = gck_page_groups_bytes(&r->img->pages);
 
 	for (size_t i = 0; i < r->img->nobjects; i++)
-		sum += gck_windows_bytes(&r->img->objects[i].windows);
+		sum += gck_page_groups_bytes(&r->img->objects[i].groups);
 	for (size_t i = 0; i < r->img->nfiles; i++)
-		sum += gck_windows_bytes(&r->img->files[i].data);
+		sum += gck_page_groups_bytes(&r->img->files[i].data);
 	for (size_t i = 0; i < r->img->ncontents; i++)
 		if (r->contents[i] < 0)
-			sum += gck_windows_bytes(&r->img->contents[i].windows);
+			sum += gck_page_groups_bytes(&r->img->contents[i].groups);
 	return sum;
 }

@@ -126,8 +126,8 @@ int gck_hold_file(struct gck_hold *h, uint32_t i)
 	if (fd < 0)
 		return -1;
 	x->data_size = x->size;
-	result = gck_frozen_file(h->kept, GCK_FROZEN_FILE, i, fd, x->size, h->err) ||
-		 (!x->unlinked && gck_external_add(h->outside, GCK_FROZEN_FILE, i, fd, x->size,
+	result = gck_frozen_file(h->copies, GCK_FROZEN_FILE, i, fd, x->size, h->err) ||
+		 (!x->unlinked && gck_external_add(h->external, GCK_FROZEN_FILE, i, fd, x->size,
 						  x->mtime_ns, h->err));
 	close(fd);
 	return result ? gck_fail_in(h->err, "%s", x->path) : 0;
@@ -150,14 +150,14 @@ static int settle(struct gck_hold *h, const struct gck_external_file *x)
 				name);
 	f->size = f->data_size = (uint64_t)now.st_size;
 	f->mtime_ns = gck_mtime_ns(&now);
-	gck_frozen_drop(h->kept, GCK_FROZEN_FILE, x->index);
-	return gck_frozen_file(h->kept, GCK_FROZEN_FILE, x->index, x->fd, f->size, h->err);
+	gck_frozen_drop(h->copies, GCK_FROZEN_FILE, x->index);
+	return gck_frozen_file(h->copies, GCK_FROZEN_FILE, x->index, x->fd, f->size, h->err);
 }
 
-int gck_hold_settle(struct gck_hold *h)
+int gck_hold_update_files(struct gck_hold *h)
 {
-	for (size_t i = 0; i < h->outside->n; i++)
-		if (settle(h, &h->outside->v[i]))
+	for (size_t i = 0; i < h->external->n; i++)
+		if (settle(h, &h->external->v[i]))
 			return -1;
 	return 0;
 }

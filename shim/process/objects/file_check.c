@@ -35,8 +35,8 @@ static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
 	return true;
 }
 
-/* Whether the file has the bytes of the chunk in the pages of this window. */
-static bool has_window(struct gck_restore *r, int fd, const struct gck_window *w)
+/* Whether the file has the bytes of the chunk in the pages of this page group. */
+static bool has_group(struct gck_restore *r, int fd, const struct gck_page_group *w)
 {
 	unsigned char *data = r->buffer;
 	unsigned start = 0;
@@ -61,10 +61,10 @@ static bool same_content(struct gck_restore *r, int fd, const struct gck_content
 		return false;
 	if (!c->carried)
 		return gck_mtime_ns(&st) == c->mtime_ns;
-	for (size_t i = 0; i < c->windows.rows.n; i++) {
-		struct gck_window x = gck_windows_at(&c->windows, i);
+	for (size_t i = 0; i < c->groups.rows.n; i++) {
+		struct gck_page_group x = gck_page_groups_at(&c->groups, i);
 
-		if (!has_window(r, fd, &x))
+		if (!has_group(r, fd, &x))
 			return false;
 	}
 	return true;

@@ -55,7 +55,7 @@ static struct gck_rewrite *entry(struct gck_restore *r, const char *path, uint64
 	return w;
 }
 
-static int stage(struct gck_restore *r, struct gck_rewrite *w, const struct gck_windows *data,
+static int stage(struct gck_restore *r, struct gck_rewrite *w, const struct gck_page_groups *data,
 		 struct gck_error *err)
 {
 	if (w->staged >= 0)
@@ -86,7 +86,7 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 		if (!o->has_path)
 			continue;
 		w = entry(r, o->name, o->size, o->mode, false, err);
-		if (!w || stage(r, w, &o->windows, err))
+		if (!w || stage(r, w, &o->groups, err))
 			return -1;
 	}
 	return 0;

@@ -84,7 +84,7 @@ int gck_hold_objects(struct gck_hold *h) GCK_MUST_CHECK;
 
 /* With all ranks of the step held: check that files still hold what was copied. A log that another
  * rank appended to is copied again; any other change fails with EAGAIN. */
-int gck_hold_settle(struct gck_hold *h) GCK_MUST_CHECK;
+int gck_hold_update_files(struct gck_hold *h) GCK_MUST_CHECK;
 
 /* ---- restore: checks before anything is changed -------------------------------------------- */
 

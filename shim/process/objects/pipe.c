@@ -56,7 +56,7 @@ static int pipe_peer(struct gck_scan *s, int fd, bool write_end)
 }
 
 /* 1 if the end is somewhere else, 0 if nowhere or in the rank. */
-static int outside(struct gck_scan *s, size_t i, const int *fds)
+static int is_elsewhere(struct gck_scan *s, size_t i, const int *fds)
 {
 	struct gck_file *x = &s->img->files[i];
 	size_t other = 0, same = 0;
@@ -92,7 +92,7 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 
 		if (x->kind != GCK_FD_PIPE && x->kind != GCK_FD_SOCKETPAIR)
 			continue;
-		result = outside(s, i, fds);
+		result = is_elsewhere(s, i, fds);
 		if (result < 0)
 			return -1;
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
@@ -138,7 +138,7 @@ static ssize_t tee_pipe(int from, size_t size, char *data)
 int gck_hold_bytes(struct gck_hold *h, uint32_t i, const char *data, size_t n)
 {
 	h->img->files[i].data_size = n;
-	return gck_frozen_bytes(h->kept, GCK_FROZEN_FILE, i, data, n, h->err);
+	return gck_frozen_bytes(h->copies, GCK_FROZEN_FILE, i, data, n, h->err);
 }
 
 int gck_hold_pipe(struct gck_hold *h, uint32_t i)

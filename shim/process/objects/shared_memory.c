@@ -207,7 +207,7 @@ static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_sour
 							h->err);
 			}
 		if (!result)
-			result = gck_frozen_ranges(h->kept, GCK_FROZEN_OBJECT, index, s, &fresh,
+			result = gck_frozen_ranges(h->copies, GCK_FROZEN_OBJECT, index, s, &fresh,
 						 (int64_t)(m->offset - m->start), h->err);
 		free(all.v);
 		free(fresh.v);
@@ -224,8 +224,8 @@ static int hold_object(struct gck_hold *h, uint32_t i, const struct gck_source *
 
 	if (fd < 0)
 		return hold_mapped(h, i, s);
-	result = gck_frozen_file(h->kept, GCK_FROZEN_OBJECT, i, fd, o->size, h->err) ||
-		 (o->has_path && gck_external_add(h->outside, GCK_FROZEN_OBJECT, i, fd, o->size,
+	result = gck_frozen_file(h->copies, GCK_FROZEN_OBJECT, i, fd, o->size, h->err) ||
+		 (o->has_path && gck_external_add(h->external, GCK_FROZEN_OBJECT, i, fd, o->size,
 						 gck_mtime_ns(&st), h->err));
 	close(fd);
 	return result ? -1 : 0;
@@ -273,7 +273,7 @@ int gck_restore_objects(struct gck_restore *r, struct gck_error *err)
 			return gck_fail(err, errno, "shared memory \"%s\": %s", o->name,
 					strerror(errno));
 		r->objects[i] = fd;
-		if (gck_restore_fill_file(r, &o->windows, o->size, fd, o->name, err) ||
+		if (gck_restore_fill_file(r, &o->groups, o->size, fd, o->name, err) ||
 		    (o->seals & F_SEAL_WRITE && seal(o, fd, err)))
 			return -1;
 	}

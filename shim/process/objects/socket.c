@@ -50,7 +50,7 @@ static int ask_kernel(uint32_t inode, struct known *k, struct gck_error *err)
 	};
 	union {
 		struct nlmsghdr head;
-		char room[4096];
+		char buffer[4096];
 	} answer;
 	struct unix_diag_rqlen queue;
 	struct rtattr a;
@@ -236,7 +236,7 @@ static ssize_t peek(int fd, char *data, size_t size, bool *descriptors)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(253 * sizeof(int)) + 256];
+		char buffer[CMSG_SPACE(253 * sizeof(int)) + 256];
 	} control;
 	struct iovec part = {data, size};
 	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,

@@ -75,7 +75,7 @@ struct gck_restore {
 	char *environment;           /* of the new task, as at its exec; NULL: not known */
 	size_t environment_size;
 
-	const struct gck_windows *wanted; /* what the reader reads ahead, and up to where */
+	const struct gck_page_groups *wanted; /* what the reader reads ahead, and up to where */
 	size_t next_wanted;
 	unsigned char *buffer;       /* GCK_CHUNK_MAX bytes */
 	int (*progress)(void *, uint64_t, uint64_t);

@@ -148,7 +148,7 @@ static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, stru
 							      : GCK_LINK_CUDA_DEVICES;
 	for (size_t i = 0; i < l->ndevices; i++) {
 		l->devices[i].bytes = at_most(state.memory[i].bytes);
-		l->devices[i].room = at_most(state.memory[i].free_bytes);
+		l->devices[i].free_bytes = at_most(state.memory[i].free_bytes);
 		memcpy(l->devices[i].uuid, state.devices.v[i].uuid, sizeof l->devices[i].uuid);
 	}
 	l->cuda = true;

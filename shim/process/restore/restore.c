@@ -201,7 +201,7 @@ bool gck_restore_has_cuda(const struct gck_restore *r)
 
 uint64_t gck_restore_device(const struct gck_restore *r)
 {
-	return gck_windows_bytes(&r->img->device);
+	return gck_page_groups_bytes(&r->img->device);
 }
 
 /* SIGTRAP's action again, since batches reset it, then the plant itself, then who may look. */

@@ -59,17 +59,18 @@ static void test_able(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* A page's bytes in a list of windows: the byte that all of it is, -1: not stored, -2: mixed. */
-static int stored(struct gck_reader *r, const struct gck_windows *w, uint64_t address)
+/* A page's bytes in a list of page groups: the byte that all of it is, -1: not stored, -2: mixed. */
+static int stored(struct gck_reader *r, const struct gck_page_groups *w, uint64_t address)
 {
-	static unsigned char data[GCK_WINDOW];
-	unsigned bit = (unsigned)(address % GCK_WINDOW / GCK_PAGE);
+	static unsigned char data[GCK_GROUP_BYTES];
+	unsigned bit = (unsigned)(address % GCK_GROUP_BYTES / GCK_PAGE);
 
 	for (size_t i = 0; i < w->rows.n; i++) {
-		struct gck_window x = gck_windows_at(w, i);
+		struct gck_page_group x = gck_page_groups_at(w, i);
 		unsigned char *page;
 
-		if (x.address != address / GCK_WINDOW * GCK_WINDOW || !(x.mask >> bit & 1))
+		if (x.address != address / GCK_GROUP_BYTES * GCK_GROUP_BYTES ||
+		    !(x.mask >> bit & 1))
 			continue;
 		if (read_chunk(r, &x.chunk, data, NULL))
 			return -2;
@@ -116,13 +117,13 @@ static void check_memory(const struct gck_image *img, struct gck_reader *r)
 	is_int(stored(r, &img->pages, page_of("changed") + GCK_PAGE), -1, "the next is as it was");
 	ok(m && m->kind == GCK_MAP_SHARED && img->objects[m->object].size == 16ull << 30,
 	   "shared memory");
-	is_int(stored(r, &img->objects[m->object].windows, shared - m->start), 0xd5, "its page");
-	is_int((long long)img->objects[m->object].windows.rows.n, 2, "and no holes are filled");
+	is_int(stored(r, &img->objects[m->object].groups, shared - m->start), 0xd5, "its page");
+	is_int((long long)img->objects[m->object].groups.rows.n, 2, "and no holes are filled");
 	shared = page_of("swapped");
 	m = map_of(img, shared);
-	is_int(stored(r, &img->objects[m->object].windows, shared - m->start), 0xd8,
+	is_int(stored(r, &img->objects[m->object].groups, shared - m->start), 0xd8,
 	       has_swap() ? "shared memory that is swapped out" : "shared memory (no swap here)");
-	is_int((long long)img->objects[m->object].windows.rows.n, 32, "all of it");
+	is_int((long long)img->objects[m->object].groups.rows.n, 32, "all of it");
 	ok(map_of(img, page_of("dontfork"))->flags & GCK_MAP_DONTFORK, "the flag is carried");
 }
 
@@ -134,14 +135,14 @@ static const struct gck_file *file_of(const struct gck_image *img, enum gck_fd_k
 	return NULL;
 }
 
-static bool holds(struct gck_reader *r, const struct gck_windows *w, const char *text)
+static bool holds(struct gck_reader *r, const struct gck_page_groups *w, const char *text)
 {
-	static char data[GCK_WINDOW];
+	static char data[GCK_GROUP_BYTES];
 	struct gck_chunk c;
 
 	if (w->rows.n != 1)
 		return false;
-	c = gck_windows_at(w, 0).chunk;
+	c = gck_page_groups_at(w, 0).chunk;
 	return !read_chunk(r, &c, data, NULL) && !strcmp(data, text);
 }
 
@@ -172,7 +173,7 @@ static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
 	f = file_of(img, GCK_FD_MEMFD, 0);
 	ok(f && !strcmp(img->objects[f->object].name, "a name") &&
 	   img->objects[f->object].seals == F_SEAL_GROW && f->offset == 10 &&
-	   holds(r, &img->objects[f->object].windows, "in a memfd"), "a memfd");
+	   holds(r, &img->objects[f->object].groups, "in a memfd"), "a memfd");
 	f = file_of(img, GCK_FD_FILE, 0);
 	ok(f && f->whole && f->offset == 3 && f->size == 12 && strstr(f->path, "/written") &&
 	   holds(r, &f->data, "written text"), "a written file");

@@ -66,20 +66,20 @@ static bool in_vdso(const struct gck_image *img)
  * clone wrote keep its marks? -1: it failed. */
 static int hold_clock(uint32_t seq, bool *after, struct gck_error *err)
 {
-	const int shelf[2] = {-1, -1};
+	const int tracker_fds[2] = {-1, -1};
 	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
 	struct gck_writer *w = gck_writer_open(store, seq, "clock", &options, NULL, err);
 	int before = -1;
 
 	if (c)
-		gck_capture_marks_take(c, shelf);
+		gck_capture_take_tracker(c, tracker_fds);
 	if (c && w && !gck_capture_freeze(c, err) && !gck_capture_take(c, err))
 		before = in_vdso(c->img);
 	if (c)
 		gck_capture_resume(c);
 	if (before >= 0 && gck_capture_write(c, w, NULL, NULL, err))
 		before = -1;
-	*after = before > 0 && (in_vdso(c->img) || (c->marks.uffd >= 0 && !c->marks.nspoiled));
+	*after = before > 0 && (in_vdso(c->img) || (c->dirty.uffd >= 0 && !c->dirty.nspoiled));
 	gck_capture_close(c);
 	gck_writer_close(w);
 	must(gck_store_discard(store, seq, "clock", NULL));

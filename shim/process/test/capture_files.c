@@ -119,7 +119,7 @@ static void test_logs(void)
 	struct gck_reader *r = NULL;
 	json_t *manifest;
 	const struct gck_file *f;
-	char path[128], data[GCK_WINDOW];
+	char path[128], data[GCK_GROUP_BYTES];
 	struct gck_chunk x;
 
 	start();
@@ -127,7 +127,7 @@ static void test_logs(void)
 	c = take(&err);
 	append("/appended", "tail");
 	append("/log", "tail");
-	ok(c && !gck_capture_settle(c, &err), "settled after others appended (%s)", err.text);
+	ok(c && !gck_capture_update_files(c, &err), "settled after others appended (%s)", err.text);
 	if (c)
 		gck_capture_resume(c);
 	ok(c && !write_image(c, 1, &err), "written (%s)", err.text);
@@ -143,7 +143,7 @@ static void test_logs(void)
 	ok(f && f->whole && f->size == 8 && f->data_size == 8 && f->data.rows.n == 1,
 	   "so does the short one");
 	if (f)
-		x = gck_windows_at(&f->data, 0).chunk;
+		x = gck_page_groups_at(&f->data, 0).chunk;
 	ok(f && r && !read_chunk(r, &x, data, &err) && !strcmp(data, "headtail"),
 	   "and its content is that");
 	if (r)
@@ -209,15 +209,16 @@ static void test_changed(void)
 	start();
 	tell("do", "descriptors");
 	c = take(&err);
-	ok(c && !gck_capture_settle(c, &err), "nothing changed: settled");
+	ok(c && !gck_capture_update_files(c, &err), "nothing changed: settled");
 	usleep(20000);
 	append("/written", "more");
-	ok(c && gck_capture_settle(c, &err) && err.code == EAGAIN && strstr(err.text, "/written"),
+	ok(c && gck_capture_update_files(c, &err) && err.code == EAGAIN &&
+		   strstr(err.text, "/written"),
 	   "another process changes a file that is carried: %s", err.text);
 	gck_capture_close(c);
 	is_str(rank_ask(&rank, "count"), "0", "the rank goes on");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	ok(c && gck_capture_settle(c, &err) && err.code == EINVAL, "not before it is held");
+	ok(c && gck_capture_update_files(c, &err) && err.code == EINVAL, "not before it is held");
 	gck_capture_close(c);
 	is_int(stop(), 0, "the rank ends by itself");
 }

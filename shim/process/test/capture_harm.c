@@ -248,8 +248,8 @@ static int kill_it(void *arg, uint64_t done, uint64_t all)
 	return 0;
 }
 
-/* How many windows the image has; -1: it was not written. clone: whether that is killed, or the rank. */
-static long windows(bool clone, int after, bool *killed, struct gck_error *err)
+/* How many page groups the image has; -1: it was not written. clone: whether that is killed, or the rank. */
+static long groups(bool clone, int after, bool *killed, struct gck_error *err)
 {
 	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
 	struct victim v = {.after = after};
@@ -283,17 +283,17 @@ static void test_deaths(void)
 
 	start();
 	tell("do", "memory");
-	whole = windows(true, 1 << 30, &killed, &err);
+	whole = groups(true, 1 << 30, &killed, &err);
 	ok(whole > 0, "an image of %ld windows", whole);
 	do {
-		n = windows(true, i++, &killed, &err);
+		n = groups(true, i++, &killed, &err);
 		failed += n < 0;
 	} while (killed && (n < 0 || n >= whole));
 	ok(!killed && n >= whole,
 	   "the clone is killed at each of %d points: its image is whole or none", i - 1);
 	ok(failed > 0, "it was none %d times: %s", failed, err.text);
 	is_str(rank_ask(&rank, "count"), "0", "the rank goes on");
-	ok(windows(false, 0, &killed, &err) >= whole && killed,
+	ok(groups(false, 0, &killed, &err) >= whole && killed,
 	   "the rank is killed: its image is whole");
 	waitpid(rank.pid, NULL, 0);
 	bury();

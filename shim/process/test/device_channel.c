@@ -41,7 +41,7 @@ enum break_how {
 };
 
 struct rank {
-	struct gck_device d;
+	struct gck_device_channel d;
 	pthread_t thread;
 	unsigned char *memory;
 	bool hashes;
@@ -51,7 +51,7 @@ struct rank {
 	bool done;
 };
 
-/* By their offsets in memory: one that begins and ends within windows, two in one window, one that
+/* By their offsets in memory: one that begins and ends within page groups, two in one page group, one that
  * takes several GETs. */
 static const struct piece { uint64_t at, size;
 } pieces[] = {
@@ -64,7 +64,7 @@ static const struct piece { uint64_t at, size;
 
 static void say_piece(const struct rank *r, uint64_t at, uint64_t size)
 {
-	gck_device_say(&r->d,
+	gck_device_channel_send(&r->d,
 		       &(struct gck_link_data){.type = GCK_LINK_DATA_PIECE,
 					       .address = BASE + at,
 					       .size = size},
@@ -77,7 +77,7 @@ static void list(struct rank *r)
 
 	if (r->how == NO_LIST) {
 		end.value = ENODEV;
-		gck_device_say(&r->d, &end, "the copy cannot be mapped");
+		gck_device_channel_send(&r->d, &end, "the copy cannot be mapped");
 		return;
 	}
 	for (size_t i = 0; i < NPIECES; i++)
@@ -86,7 +86,7 @@ static void list(struct rank *r)
 		say_piece(r, pieces[NPIECES - 1].at + pieces[NPIECES - 1].size, 4096);
 	if (r->how == PIECE_ODD)
 		say_piece(r, MEMORY, 100);
-	gck_device_say(&r->d, &end, NULL);
+	gck_device_channel_send(&r->d, &end, NULL);
 }
 
 static bool in_a_piece(uint64_t at, uint64_t size)
@@ -102,7 +102,7 @@ static void put_hashes(struct rank *r, uint64_t at, uint64_t size, unsigned char
 	for (uint64_t end = at + size, next; at < end; at = next, to += sizeof(struct gck_hash)) {
 		struct gck_hash h;
 
-		next = (at / GCK_WINDOW + 1) * GCK_WINDOW;
+		next = (at / GCK_GROUP_BYTES + 1) * GCK_GROUP_BYTES;
 		next = next < end ? next : end;
 		h = gck_hash_bytes(r->memory + at, next - at);
 		memcpy(to, &h, sizeof h);
@@ -134,7 +134,8 @@ static bool answer(struct rank *r, const struct gck_link_data *m)
 	if (r->how == WRONG_ANSWER)
 		ready.address += 4096;
 	if (r->how != SILENT)
-		gck_device_say(&r->d, &ready, ready.value ? "the program needed the memory" : NULL);
+		gck_device_channel_send(&r->d, &ready,
+					ready.value ? "the program needed the memory" : NULL);
 	return r->how != GONE;
 }
 
@@ -144,7 +145,7 @@ static void *run(void *arg)
 	struct gck_link_data m;
 	bool on = true;
 
-	while (on && gck_device_hear(&r->d, &m, 10000, NULL) > 0) {
+	while (on && gck_device_channel_receive(&r->d, &m, 10000, NULL) > 0) {
 		r->done = m.type == GCK_LINK_DATA_DONE;
 		if (m.type == GCK_LINK_DATA_LIST)
 			list(r);
@@ -194,7 +195,7 @@ struct written {
 
 static int write_device(struct written *w, struct gck_writer *writer, const int fds[2], bool hashes,
 			uint64_t expected, int (*progress)(void *, uint64_t, uint64_t),
-			struct gck_windows *device)
+			struct gck_page_groups *device)
 {
 	struct gck_capture c = {.device = {fds[0], fds[1]}, .device_hashes = hashes,
 				.expected = expected, .img = calloc(1, sizeof *c.img)};
@@ -207,29 +208,30 @@ static int write_device(struct written *w, struct gck_writer *writer, const int 
 	return rc;
 }
 
-/* The windows are kept beside the manifest: what a manifest is made of otherwise is not here. */
+/* The page groups are kept beside the manifest: what a manifest is made of otherwise is not here. */
 static struct written store_it(struct rank *r, uint32_t seq, const struct written *before,
 			       int (*progress)(void *, uint64_t, uint64_t),
-			       struct gck_windows *device)
+			       struct gck_page_groups *device)
 {
 	struct gck_writer *w = gck_writer_open(store, seq, "t", &options,
 					       before ? before->manifest : NULL, NULL);
 	struct written out = {.manifest = NULL};
 	char hash[1][GCK_HASH_TEXT];
-	struct gck_device_ends e;
+	struct gck_device_channel_ends e;
 	json_t *j = json_object();
 	uint64_t put;
 	int rc;
 
-	if (!w || gck_device_make(&e, NULL) || gck_device_open(&r->d, e.rank, NULL) ||
+	if (!w || gck_device_channel_make(&e, NULL) ||
+	    gck_device_channel_open(&r->d, e.rank, NULL) ||
 	    pthread_create(&r->thread, NULL, run, r))
 		abort();
 	rc = write_device(&out, w, e.own, before, r->expected, progress, device);
 	shutdown(e.own[0], SHUT_RDWR);
 	pthread_join(r->thread, NULL);
-	gck_device_close(&r->d);
-	gck_device_drop(e.rank);
-	gck_device_drop(e.own);
+	gck_device_channel_close(&r->d);
+	gck_device_channel_drop(e.rank);
+	gck_device_channel_drop(e.own);
 	if (rc == 0 && gck_writer_manifest(w, 0, j, hash[0], &out.err) == 0) {
 		json_t *commit = commit_of(seq, "t", hash, 1);
 
@@ -243,7 +245,7 @@ static struct written store_it(struct rank *r, uint32_t seq, const struct writte
 }
 
 /* As it comes back in an image: where the chunks lie is in the manifest. */
-static void locate(struct gck_windows *w, const json_t *manifest)
+static void locate(struct gck_page_groups *w, const json_t *manifest)
 {
 	static struct gck_chunks chunks;
 
@@ -256,8 +258,8 @@ static void locate(struct gck_windows *w, const json_t *manifest)
 /* ---- and back ------------------------------------------------------------------------------- */
 
 struct server {
-	struct gck_device d;
-	const struct gck_windows *w;
+	struct gck_device_channel d;
+	const struct gck_page_groups *w;
 	struct gck_reader *reader;
 	struct gck_error err;
 	struct progress progress;
@@ -269,43 +271,49 @@ static void *serve(void *arg)
 {
 	struct server *s = arg;
 
-	s->rc = gck_device_serve(&s->d, s->w, s->reader, go_on, &s->progress, &s->err);
+	s->rc = gck_device_channel_serve(&s->d, s->w, s->reader, go_on, &s->progress, &s->err);
 	shutdown(s->d.socket, SHUT_RDWR);
 	return NULL;
 }
 
-static struct gck_device_ends ends;
+static struct gck_device_channel_ends ends;
 
-static void serve_begin(struct server *s, const struct written *w, const struct gck_windows *device,
-			struct gck_device *rank)
+static void serve_begin(struct server *s, const struct written *w,
+			const struct gck_page_groups *device, struct gck_device_channel *rank)
 {
 	*s = (struct server){.w = device, .reader = gck_reader_open(store, w->manifest, NULL)};
-	if (!s->reader || gck_device_make(&ends, NULL) || gck_device_open(&s->d, ends.own, NULL) ||
-	    gck_device_open(rank, ends.rank, NULL) || pthread_create(&s->thread, NULL, serve, s))
+	if (!s->reader || gck_device_channel_make(&ends, NULL) ||
+	    gck_device_channel_open(&s->d, ends.own, NULL) ||
+	    gck_device_channel_open(rank, ends.rank, NULL) ||
+	    pthread_create(&s->thread, NULL, serve, s))
 		abort();
 }
 
-static void serve_end(struct server *s, struct gck_device *rank)
+static void serve_end(struct server *s, struct gck_device_channel *rank)
 {
 	shutdown(rank->socket, SHUT_RDWR);
 	pthread_join(s->thread, NULL);
-	gck_device_close(&s->d);
-	gck_device_close(rank);
-	gck_device_drop(ends.rank);
-	gck_device_drop(ends.own);
+	gck_device_channel_close(&s->d);
+	gck_device_channel_close(rank);
+	gck_device_channel_drop(ends.rank);
+	gck_device_channel_drop(ends.own);
 	gck_reader_close(s->reader);
 }
 
-static uint32_t get(const struct gck_device *d, uint64_t address, uint64_t size, uint64_t number,
-		    struct gck_link_data *m)
+static uint32_t get(const struct gck_device_channel *d, uint64_t address, uint64_t size,
+		    uint64_t number, struct gck_link_data *m)
 {
-	gck_device_say(d, &(struct gck_link_data){.type = GCK_LINK_DATA_GET, .address = address,
-		       .size = size, .number = number}, NULL);
-	return gck_device_hear(d, m, 10000, NULL) > 0 ? m->value : ECONNRESET;
+	gck_device_channel_send(d,
+				&(struct gck_link_data){.type = GCK_LINK_DATA_GET,
+							.address = address,
+							.size = size,
+							.number = number},
+				NULL);
+	return gck_device_channel_receive(d, m, 10000, NULL) > 0 ? m->value : ECONNRESET;
 }
 
-/* All of the memory, in steps that meet windows and the gaps between pieces anywhere. */
-static bool same_back(const struct gck_device *d, const unsigned char *memory)
+/* All of the memory, in steps that meet page groups and the gaps between pieces anywhere. */
+static bool same_back(const struct gck_device_channel *d, const unsigned char *memory)
 {
 	static const unsigned char zeros[4096];
 	struct gck_link_data m;
@@ -328,15 +336,15 @@ static bool same_back(const struct gck_device *d, const unsigned char *memory)
 static void fill_memory(unsigned char *memory)
 {
 	fill(memory, MEMORY, 7);
-	memset(memory + 3072 * KIB, 0, 1024 * KIB); /* whole windows of zeros */
+	memset(memory + 3072 * KIB, 0, 1024 * KIB); /* whole page groups of zeros */
 	memset(memory + 5120 * KIB + 4096, 0, 8192); /* and pages within one */
 }
 
 static void there_and_back(struct rank *r)
 {
-	struct gck_windows device, again;
+	struct gck_page_groups device, again;
 	struct written first, second, third;
-	struct gck_device rank;
+	struct gck_device_channel rank;
 	struct server s;
 
 	first = store_it(r, 1, NULL, go_on, &device);
@@ -347,7 +355,7 @@ static void there_and_back(struct rank *r)
 	locate(&device, first.manifest);
 	serve_begin(&s, &first, &device, &rank);
 	ok(same_back(&rank, r->memory), "a restored rank gets the same, and zeros elsewhere");
-	gck_device_say(&rank, &(struct gck_link_data){.type = GCK_LINK_DATA_DONE}, NULL);
+	gck_device_channel_send(&rank, &(struct gck_link_data){.type = GCK_LINK_DATA_DONE}, NULL);
 	serve_end(&s, &rank);
 	is_int(s.rc, 0, "until it wants no more");
 	is_int(s.progress.grew, (MEMORY + STEP - 1) / STEP,
@@ -359,8 +367,8 @@ static void there_and_back(struct rank *r)
 	r->memory[6 << 20]++;
 	second = store_it(r, 2, &first, go_on, &again);
 	ok(second.manifest && r->hashed == 10096 * KIB, "a second time its hashes are asked for");
-	is_int(r->gets, GCK_WINDOW, "only the window that changed is read");
-	ok(second.stored == GCK_WINDOW, "and stored");
+	is_int(r->gets, GCK_GROUP_BYTES, "only the window that changed is read");
+	ok(second.stored == GCK_GROUP_BYTES, "and stored");
 	locate(&again, second.manifest);
 	serve_begin(&s, &second, &again, &rank);
 	ok(same_back(&rank, r->memory), "all comes back");
@@ -386,7 +394,7 @@ static void there_and_back(struct rank *r)
 
 static void fails(struct rank *r, enum break_how how, int code, const char *text, const char *name)
 {
-	struct gck_windows device;
+	struct gck_page_groups device;
 	struct written w;
 
 	r->how = how;
@@ -401,10 +409,10 @@ static void fails(struct rank *r, enum break_how how, int code, const char *text
 
 static void damaged(struct rank *r)
 {
-	struct gck_windows device;
+	struct gck_page_groups device;
 	struct written w = store_it(r, 4, NULL, go_on, &device);
 	struct gck_link_data m;
-	struct gck_device rank;
+	struct gck_device_channel rank;
 	struct gck_chunks other;
 	struct gck_chunk x;
 	struct server s;
@@ -415,14 +423,14 @@ static void damaged(struct rank *r)
 	serve_end(&s, &rank);
 	is_int(s.err.code, EPROTO, "that ends it");
 	must(gck_chunks_load(w.manifest, &other, NULL));
-	x = gck_windows_at(&device, 20).chunk;
+	x = gck_page_groups_at(&device, 20).chunk;
 	x.hash.lo++;
 	gck_chunks_set(&other, x.index, &x);
 	device.chunks = &other;
 	serve_begin(&s, &w, &device, &rank);
-	is_int(get(&rank, gck_windows_address(&device, 19), GCK_WINDOW, 0, &m), 0,
+	is_int(get(&rank, gck_page_groups_address(&device, 19), GCK_GROUP_BYTES, 0, &m), 0,
 	       "a sound window");
-	is_int(get(&rank, gck_windows_address(&device, 20), GCK_WINDOW, 0, &m), EBADMSG,
+	is_int(get(&rank, gck_page_groups_address(&device, 20), GCK_GROUP_BYTES, 0, &m), EBADMSG,
 	       "a damaged one");
 	ok(strstr(m.why, "is damaged"), "the rank is told why: %s", m.why);
 	serve_end(&s, &rank);

@@ -29,7 +29,7 @@ static void put_status(const char *text)
 }
 
 /* fd: what a descriptor leads to that stays out of the image; NULL: there is none. */
-static bool marked(const char *fd, uint64_t cuda_state)
+static bool track_dirty(const char *fd, uint64_t cuda_state)
 {
 	struct gck_shim_state shim = {.cuda_state = cuda_state};
 	int32_t number = 7;
@@ -43,7 +43,7 @@ static bool marked(const char *fd, uint64_t cuda_state)
 	unlinkat(proc, "fd/7", 0);
 	if (fd && symlinkat(fd, proc, "fd/7"))
 		errx(99, "no link");
-	gck_dirty_set(&m, &t, &img);
+	gck_dirty_protect(&m, &t, &img);
 	has = m.uffd >= 0;
 	gck_dirty_drop(&m);
 	return has;
@@ -55,15 +55,15 @@ static void test_pins(void)
 					    "VmLck:\t       0 kB\n", ""};
 
 	put_status(NO_PINS);
-	ok(marked(NULL, 0), "nothing of its memory is pinned");
-	ok(!marked(NULL, 4096), "it uses CUDA");
+	ok(track_dirty(NULL, 0), "nothing of its memory is pinned");
+	ok(!track_dirty(NULL, 4096), "it uses CUDA");
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		put_status(texts[i]);
-		ok(!marked(NULL, 0), "something is, or may be: %.*s", (int)strcspn(texts[i], "\n"),
-		   texts[i]);
+		ok(!track_dirty(NULL, 0), "something is, or may be: %.*s",
+		   (int)strcspn(texts[i], "\n"), texts[i]);
 	}
 	unlinkat(proc, "status", 0);
-	ok(!marked(NULL, 0), "its status cannot be read");
+	ok(!track_dirty(NULL, 0), "its status cannot be read");
 }
 
 static void test_descriptors(void)
@@ -93,9 +93,9 @@ static void test_descriptors(void)
 
 	put_status(NO_PINS);
 	for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-		ok(marked(harmless[i], 0), "%s writes nothing by itself", harmless[i]);
+		ok(track_dirty(harmless[i], 0), "%s writes nothing by itself", harmless[i]);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		ok(!marked(others[i], 0), "%s may", others[i]);
+		ok(!track_dirty(others[i], 0), "%s may", others[i]);
 }
 
 int main(void)

@@ -37,12 +37,12 @@ struct base {
 /* What the rank had, page by page. */
 struct truth {
 	char *data;
-	bool there[(MARKS_END - MARKS_AT) / MARKS_PAGE];
+	bool there[(DIRTY_END - DIRTY_AT) / DIRTY_PAGE];
 };
 
 enum ending { COMMITTED, ABORTED, NOT_WRITTEN, WORKER_DIED };
 
-static int shelf[2];
+static int tracker_fds[2];
 static struct base newest, older;
 static struct truth truth;
 static uint32_t seq;
@@ -90,13 +90,13 @@ static void learn(void)
 	if (mem < 0 || gck_maps_read(proc, &maps, NULL))
 		errx(99, "the rank cannot be read");
 	for (size_t i = 0; i < maps.n; i++)
-		for (uint64_t at = maps.v[i].start; at < maps.v[i].end; at += MARKS_PAGE) {
-			if (at < MARKS_AT || at >= MARKS_END)
+		for (uint64_t at = maps.v[i].start; at < maps.v[i].end; at += DIRTY_PAGE) {
+			if (at < DIRTY_AT || at >= DIRTY_END)
 				continue;
-			if (pread(mem, truth.data + (at - MARKS_AT), MARKS_PAGE, (off_t)at) !=
-			    MARKS_PAGE)
+			if (pread(mem, truth.data + (at - DIRTY_AT), DIRTY_PAGE, (off_t)at) !=
+			    DIRTY_PAGE)
 				errx(99, "the rank cannot be read at %lx", (unsigned long)at);
-			truth.there[(at - MARKS_AT) / MARKS_PAGE] = true;
+			truth.there[(at - DIRTY_AT) / DIRTY_PAGE] = true;
 		}
 	gck_maps_free(&maps);
 	close(mem);
@@ -114,20 +114,20 @@ static const struct gck_map *map_at(const struct gck_image *img, uint64_t addres
 /* Lay the image's pages out as a restart does. */
 static bool lay_out(const struct gck_image *img, struct gck_reader *r, char *data)
 {
-	static char chunk[GCK_WINDOW];
+	static char chunk[GCK_GROUP_BYTES];
 
 	for (size_t i = 0; i < img->pages.rows.n; i++) {
-		struct gck_window x = gck_windows_at(&img->pages, i);
+		struct gck_page_group x = gck_page_groups_at(&img->pages, i);
 		char *from = chunk;
 
-		if (x.address < MARKS_AT || x.address >= MARKS_END)
+		if (x.address < DIRTY_AT || x.address >= DIRTY_END)
 			continue;
 		if (read_chunk(r, &x.chunk, chunk, NULL))
 			return false;
-		for (uint64_t left = x.mask; left; left &= left - 1, from += MARKS_PAGE)
-			memcpy(data + (x.address - MARKS_AT) +
-				       (size_t)__builtin_ctzll(left) * MARKS_PAGE,
-			       from, MARKS_PAGE);
+		for (uint64_t left = x.mask; left; left &= left - 1, from += DIRTY_PAGE)
+			memcpy(data + (x.address - DIRTY_AT) +
+				       (size_t)__builtin_ctzll(left) * DIRTY_PAGE,
+			       from, DIRTY_PAGE);
 	}
 	return true;
 }
@@ -136,21 +136,21 @@ static bool is_true(const json_t *manifest)
 {
 	struct gck_image *img = gck_image_from_json(manifest, NULL);
 	struct gck_reader *r = img ? gck_reader_open(store, manifest, NULL) : NULL;
-	char *data = calloc(1, MARKS_END - MARKS_AT);
+	char *data = calloc(1, DIRTY_END - DIRTY_AT);
 	bool right = r && data && lay_out(img, r, data);
 
-	for (uint64_t at = 0; at < MARKS_END - MARKS_AT && right; at += MARKS_PAGE) {
+	for (uint64_t at = 0; at < DIRTY_END - DIRTY_AT && right; at += DIRTY_PAGE) {
 		const struct gck_map *m;
 
-		if (!truth.there[at / MARKS_PAGE] ||
-		    !memcmp(data + at, truth.data + at, MARKS_PAGE))
+		if (!truth.there[at / DIRTY_PAGE] ||
+		    !memcmp(data + at, truth.data + at, DIRTY_PAGE))
 			continue;
-		m = map_at(img, MARKS_AT + at);
+		m = map_at(img, DIRTY_AT + at);
 		/* The file's own page, which is not stored. */
 		if (m && m->kind == GCK_MAP_FILE && truth.data[at] && !data[at])
 			continue;
 		printf("# the page at %lx is another one in image %u\n",
-		       (unsigned long)(MARKS_AT + at), seq);
+		       (unsigned long)(DIRTY_AT + at), seq);
 		right = false;
 	}
 	free(data);
@@ -167,9 +167,9 @@ static uint64_t some_page(void)
 	uint64_t page;
 
 	do
-		page = rnd() % ((MARKS_END - MARKS_AT) / MARKS_PAGE);
+		page = rnd() % ((DIRTY_END - DIRTY_AT) / DIRTY_PAGE);
 	while (!truth.there[page]);
-	return MARKS_AT + page * MARKS_PAGE;
+	return DIRTY_AT + page * DIRTY_PAGE;
 }
 
 /* The page may have gone since, or not be writable: then nothing is changed. */
@@ -209,19 +209,19 @@ static void forget(struct base *b)
 
 static void count_unread(const struct gck_capture *c)
 {
-	for (size_t i = 0; i < c->base.rows.n; i++) {
-		uint64_t address = gck_windows_address(&c->base, i);
+	for (size_t i = 0; i < c->base_pages.rows.n; i++) {
+		uint64_t address = gck_page_groups_address(&c->base_pages, i);
 
-		unread += address >= MARKS_AT && address < MARKS_END &&
-			  gck_dirty_unwritten(&c->marks, address);
+		unread += address >= DIRTY_AT && address < DIRTY_END &&
+			  gck_dirty_unwritten(&c->dirty, address);
 	}
 }
 
-/* A window that the clone may have written is read, whatever its marks. */
-static bool is_read(struct gck_capture *c, uint64_t window)
+/* A page group that the clone may have written is read, whatever its marks. */
+static bool is_read(struct gck_capture *c, uint64_t group)
 {
-	gck_dirty_spoil(&c->marks, window + rnd() % GCK_WINDOW);
-	return !gck_dirty_unwritten(&c->marks, window);
+	gck_dirty_spoil(&c->dirty, group + rnd() % GCK_GROUP_BYTES);
+	return !gck_dirty_unwritten(&c->dirty, group);
 }
 
 static bool write_one(struct gck_capture *c, const struct base *on, enum ending end,
@@ -234,14 +234,15 @@ static bool write_one(struct gck_capture *c, const struct base *on, enum ending 
 
 	if (on->manifest)
 		gck_capture_build_on(c, on->manifest, on->hash);
-	if (c->base.rows.n && !is_read(c, gck_windows_address(&c->base, rnd() % c->base.rows.n)))
+	if (c->base_pages.rows.n &&
+	    !is_read(c, gck_page_groups_address(&c->base_pages, rnd() % c->base_pages.rows.n)))
 		return false;
 	count_unread(c);
 	if (!w || gck_capture_write(c, w, NULL, NULL, err) ||
 	    gck_capture_manifest(c, w, 0, NULL, made.hash, err))
 		return false;
 	if (end != WORKER_DIED)
-		gck_capture_marks_leave(c, shelf, made.hash);
+		gck_capture_leave_tracker(c, tracker_fds, made.hash);
 	gck_writer_close(w);
 	snprintf(path, sizeof(path), "%s/c/1/0/%u-t/rank-0.json", rank_directory, seq);
 	made.manifest = json_load_file(path, 0, NULL);
@@ -264,7 +265,7 @@ static bool one(enum ending end, bool on_older, struct gck_error *err)
 
 	if (!c)
 		return false;
-	gck_capture_marks_take(c, shelf);
+	gck_capture_take_tracker(c, tracker_fds);
 	right = !gck_capture_freeze(c, err) && !gck_capture_take(c, err);
 	if (right)
 		learn();
@@ -283,10 +284,10 @@ static bool two(struct gck_error *err)
 	struct gck_dirty_tracker aside;
 	bool right;
 
-	gck_dirty_take(&aside, shelf);
+	gck_dirty_take(&aside, tracker_fds);
 	right = one(COMMITTED, false, err);
 	work(20);
-	gck_dirty_leave(&aside, shelf);
+	gck_dirty_leave(&aside, tracker_fds);
 	return right && one(COMMITTED, true, err);
 }
 
@@ -337,21 +338,21 @@ static void test_killed(void)
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
 	if (!c)
 		errx(99, "%s", err.text);
-	gck_capture_marks_take(c, shelf); /* of another rank */
-	gck_capture_marks_take(c, shelf);
+	gck_capture_take_tracker(c, tracker_fds); /* of another rank */
+	gck_capture_take_tracker(c, tracker_fds);
 	if (gck_capture_freeze(c, &err) || gck_capture_take(c, &err))
 		errx(99, "%s", err.text);
-	ok(c->marks.uffd >= 0, "a rank that is held has marks");
+	ok(c->dirty.uffd >= 0, "a rank that is held has marks");
 	kill(rank.pid, SIGKILL);
-	gck_dirty_settle(&c->marks, &c->t, c->img);
-	ok(c->marks.uffd < 0, "one that was killed has none");
+	gck_dirty_update(&c->dirty, &c->t, c->img);
+	ok(c->dirty.uffd < 0, "one that was killed has none");
 	gck_capture_close(c);
 	rank_end(&rank);
 	close(helper_link);
 }
 
 /* Does this kernel tell what was written, and may we ask? */
-static bool has_marks(void)
+static bool can_track(void)
 {
 	struct uffdio_api api = {.api = UFFD_API, .features = 1 << 15};
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
@@ -369,12 +370,12 @@ int main(void)
 	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
 
 	tests_begin();
-	truth.data = malloc(MARKS_END - MARKS_AT);
-	if (!truth.data || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, shelf))
+	truth.data = malloc(DIRTY_END - DIRTY_AT);
+	if (!truth.data || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, tracker_fds))
 		errx(99, "no memory or shelf");
 	for (int i = 0; i < lives; i++)
 		a_life(first + (uint64_t)i, 20);
-	if (has_marks()) {
+	if (can_track()) {
 		ok(unread > 0, "%lu windows were not read", (unsigned long)unread);
 		test_killed();
 	} else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank that changes its memory in every way that it can: `marks_program DIRECTORY`. Reads "work SEED
+ * A rank that changes its memory in every way that it can: `dirty_program DIRECTORY`. Reads "work SEED
  * NUMBER" and answers "ok" when so many changes are made, chosen by the seed; "count" is answered by 0,
  * "writing" starts a thread that writes all the time, "exec" makes it the same program anew. */
 #include "config.h"
@@ -27,9 +27,9 @@
 #define MOST (4ul << 20) /* bytes of a slot in use */
 #define FILE_SIZE MOST
 
-static size_t sizes[MARKS_SLOTS]; /* 0: nothing is mapped */
-static bool closed[MARKS_SLOTS];  /* may not be written now */
-static bool pieces[MARKS_SLOTS];  /* of several mappings, which mremap does not take together */
+static size_t sizes[DIRTY_SLOTS]; /* 0: nothing is mapped */
+static bool closed[DIRTY_SLOTS];  /* may not be written now */
+static bool pieces[DIRTY_SLOTS];  /* of several mappings, which mremap does not take together */
 static uint64_t seed_;
 static int data_fd, direct_fd;
 
@@ -43,7 +43,7 @@ static uint64_t rnd(void)
 
 static char *slot_at(int i)
 {
-	return (char *)MARKS_AT + (size_t)i * MARKS_STRIDE;
+	return (char *)DIRTY_AT + (size_t)i * DIRTY_STRIDE;
 }
 
 static void map(int i, void *wanted, size_t size, int prot)
@@ -58,7 +58,7 @@ static void map(int i, void *wanted, size_t size, int prot)
 
 static void store_byte(char *page)
 {
-	page[rnd() % MARKS_PAGE] = (char)rnd();
+	page[rnd() % DIRTY_PAGE] = (char)rnd();
 }
 
 static void store_word(char *page)
@@ -70,13 +70,13 @@ static void store_page(char *page)
 {
 	uint64_t word = rnd();
 
-	for (size_t i = 0; i < MARKS_PAGE; i += 8)
+	for (size_t i = 0; i < DIRTY_PAGE; i += 8)
 		memcpy(page + i, &word, sizeof(word));
 }
 
 static void store_zeros(char *page)
 {
-	memset(page, 0, MARKS_PAGE);
+	memset(page, 0, DIRTY_PAGE);
 }
 
 static void only_read(char *page)
@@ -86,9 +86,9 @@ static void only_read(char *page)
 
 static void by_read(char *page)
 {
-	size_t n = rnd() % MARKS_PAGE + 1;
+	size_t n = rnd() % DIRTY_PAGE + 1;
 
-	if (pread(data_fd, page, n, (off_t)(rnd() % (FILE_SIZE - MARKS_PAGE))) != (ssize_t)n)
+	if (pread(data_fd, page, n, (off_t)(rnd() % (FILE_SIZE - DIRTY_PAGE))) != (ssize_t)n)
 		_exit(4);
 }
 
@@ -96,7 +96,7 @@ static void by_read(char *page)
 static void by_direct(char *page)
 {
 	if (direct_fd >= 0)
-		(void)!pread(direct_fd, page, MARKS_PAGE, (off_t)(rnd() % 200 * MARKS_PAGE));
+		(void)!pread(direct_fd, page, DIRTY_PAGE, (off_t)(rnd() % 200 * DIRTY_PAGE));
 }
 
 static void by_pipe(char *page)
@@ -165,7 +165,7 @@ static void beside_child(char *page)
 /* A child that has the same memory. */
 static void by_vfork(char *page)
 {
-	volatile char *to = page + rnd() % MARKS_PAGE;
+	volatile char *to = page + rnd() % DIRTY_PAGE;
 	char value = (char)rnd();
 	pid_t pid = vfork();
 
@@ -178,7 +178,7 @@ static void by_vfork(char *page)
 
 static void throw_away(char *page)
 {
-	madvise(page, MARKS_PAGE, MADV_DONTNEED);
+	madvise(page, DIRTY_PAGE, MADV_DONTNEED);
 }
 
 static void throw_and_read(char *page)
@@ -195,27 +195,27 @@ static void throw_and_store(char *page)
 
 static void free_and_store(char *page)
 {
-	madvise(page, MARKS_PAGE, MADV_FREE);
+	madvise(page, DIRTY_PAGE, MADV_FREE);
 	store_word(page);
 }
 
 static void swap_out(char *page)
 {
-	madvise(page, MARKS_PAGE, MADV_PAGEOUT);
+	madvise(page, DIRTY_PAGE, MADV_PAGEOUT);
 	if (rnd() % 2)
 		store_byte(page);
 }
 
 static void populate(char *page)
 {
-	madvise(page, MARKS_PAGE, MADV_POPULATE_WRITE);
+	madvise(page, DIRTY_PAGE, MADV_POPULATE_WRITE);
 }
 
 static void protect_and_store(char *page)
 {
-	mprotect(page, MARKS_PAGE, PROT_READ);
+	mprotect(page, DIRTY_PAGE, PROT_READ);
 	only_read(page);
-	mprotect(page, MARKS_PAGE, PROT_READ | PROT_WRITE);
+	mprotect(page, DIRTY_PAGE, PROT_READ | PROT_WRITE);
 	store_byte(page);
 }
 
@@ -233,10 +233,10 @@ static void map_anew(int i)
 	size_t size = (rnd() % 16 + 1) * (MOST / 16);
 	bool all = rnd() % 2;
 
-	munmap(slot_at(i), MARKS_STRIDE);
+	munmap(slot_at(i), DIRTY_STRIDE);
 	map(i, slot_at(i), size, PROT_READ | PROT_WRITE);
 	pieces[i] = false;
-	for (size_t at = 0; at < size; at += MARKS_PAGE)
+	for (size_t at = 0; at < size; at += DIRTY_PAGE)
 		if (all || rnd() % 4)
 			store_page(slot_at(i) + at);
 }
@@ -244,8 +244,8 @@ static void map_anew(int i)
 /* Only a part, so that what is around it stays as it is. */
 static void map_over(int i)
 {
-	size_t at = rnd() % (sizes[i] / MARKS_PAGE) * MARKS_PAGE;
-	size_t size = rnd() % 32 * MARKS_PAGE + MARKS_PAGE, all = sizes[i];
+	size_t at = rnd() % (sizes[i] / DIRTY_PAGE) * DIRTY_PAGE;
+	size_t size = rnd() % 32 * DIRTY_PAGE + DIRTY_PAGE, all = sizes[i];
 
 	if (size > all - at)
 		size = all - at;
@@ -276,8 +276,8 @@ static void resize(int i)
 /* Two slots change places, pages and all. */
 static void exchange(int i)
 {
-	int other = (int)(rnd() % MARKS_SLOTS);
-	char *aside = slot_at(MARKS_SLOTS);
+	int other = (int)(rnd() % DIRTY_SLOTS);
+	char *aside = slot_at(DIRTY_SLOTS);
 	size_t size = sizes[i];
 
 	if (other == i || !sizes[other] || closed[other] || pieces[i] || pieces[other])
@@ -294,11 +294,11 @@ static void exchange(int i)
 /* The pages go to another slot, the mapping stays and is empty. */
 static void move_pages_out(int i)
 {
-	int other = (int)(rnd() % MARKS_SLOTS);
+	int other = (int)(rnd() % DIRTY_SLOTS);
 
 	if (other == i || closed[other] || pieces[i])
 		return;
-	munmap(slot_at(other), MARKS_STRIDE);
+	munmap(slot_at(other), DIRTY_STRIDE);
 	sizes[other] = 0;
 	if (mremap(slot_at(i), sizes[i], sizes[i],
 		   MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, slot_at(other)) != MAP_FAILED)
@@ -333,7 +333,7 @@ static void (*const on_slot[])(int) = {
 
 static void change(void)
 {
-	int i = (int)(rnd() % MARKS_SLOTS);
+	int i = (int)(rnd() % DIRTY_SLOTS);
 
 	if (closed[i]) {
 		if (rnd() % 4)
@@ -345,7 +345,7 @@ static void change(void)
 		map_anew(i);
 	else if (rnd() % 12)
 		on_page[rnd() % (sizeof(on_page) / sizeof(on_page[0]))](
-			slot_at(i) + rnd() % (sizes[i] / MARKS_PAGE) * MARKS_PAGE);
+			slot_at(i) + rnd() % (sizes[i] / DIRTY_PAGE) * DIRTY_PAGE);
 	else
 		on_slot[rnd() % (sizeof(on_slot) / sizeof(on_slot[0]))](i);
 }
@@ -353,14 +353,14 @@ static void change(void)
 /* In a slot of its own, beside what the other thread does. */
 static void *write_on(void *arg)
 {
-	char *at = (char *)MARKS_AT + (MARKS_SLOTS + 1ul) * MARKS_STRIDE;
+	char *at = (char *)DIRTY_AT + (DIRTY_SLOTS + 1ul) * DIRTY_STRIDE;
 
 	(void)arg;
 	if (mmap(at, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		 0) != at)
 		_exit(10);
 	for (uint64_t n = 1;; n++) {
-		memcpy(at + n * 7919 % (MOST / MARKS_PAGE) * MARKS_PAGE, &n, sizeof(n));
+		memcpy(at + n * 7919 % (MOST / DIRTY_PAGE) * DIRTY_PAGE, &n, sizeof(n));
 		if (n % 16 == 0)
 			usleep(100);
 	}
@@ -369,11 +369,11 @@ static void *write_on(void *arg)
 
 static void make_data(const char *directory)
 {
-	char path[256], page[MARKS_PAGE];
+	char path[256], page[DIRTY_PAGE];
 
 	snprintf(path, sizeof(path), "%s/data", directory);
 	data_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	for (size_t i = 0; i < FILE_SIZE / MARKS_PAGE; i++) {
+	for (size_t i = 0; i < FILE_SIZE / DIRTY_PAGE; i++) {
 		memset(page, (int)i + 1, sizeof(page));
 		if (write(data_fd, page, sizeof(page)) != sizeof(page))
 			_exit(11);

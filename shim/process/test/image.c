@@ -51,13 +51,13 @@ static json_t *make_store(unsigned n)
 	return j;
 }
 
-static void window(struct gck_windows *w, uint64_t address, unsigned first, unsigned pages)
+static void group(struct gck_page_groups *w, uint64_t address, unsigned first, unsigned pages)
 {
-	struct gck_window x = {.address = address};
+	struct gck_page_group x = {.address = address};
 
 	x.mask = ((1ull << pages) - 1) << first;
 	x.chunk.index = pages - 1;
-	gck_windows_add(w, &x, NULL);
+	gck_page_groups_add(w, &x, NULL);
 }
 
 static void fill_threads(struct gck_image *img)
@@ -110,16 +110,16 @@ static void fill_memory(struct gck_image *img)
 	img->contents = zeroed(1, sizeof(*img->contents));
 	img->contents[0] = (struct gck_content){.path = strdup("/bin/x"), .device = ~0ull,
 						.size = 1 << 20, .mtime_ns = -3, .carried = true};
-	window(&img->contents[0].windows, 0, 3, 7);
-	window(&img->contents[0].windows, GCK_WINDOW, 0, 2);
+	group(&img->contents[0].groups, 0, 3, 7);
+	group(&img->contents[0].groups, GCK_GROUP_BYTES, 0, 2);
 	img->nobjects = 2;
 	img->objects = zeroed(2, sizeof(*img->objects));
 	img->objects[0] = (struct gck_object){.name = strdup(""), .size = 1 << 21, .seals = 3};
 	img->objects[1] = (struct gck_object){.name = strdup("/a"), .has_path = true, .size = 5};
-	window(&img->objects[1].windows, 0, 0, 1);
-	window(&img->pages, 0x500000, 0, 4);
-	window(&img->pages, 0x500000, 8, 9);
-	window(&img->pages, 0x580000, 63, 1);
+	group(&img->objects[1].groups, 0, 0, 1);
+	group(&img->pages, 0x500000, 0, 4);
+	group(&img->pages, 0x500000, 8, 9);
+	group(&img->pages, 0x580000, 63, 1);
 }
 
 static void fill_files(struct gck_image *img)
@@ -132,7 +132,7 @@ static void fill_files(struct gck_image *img)
 	img->files[0].path = strdup("/tmp/out");
 	img->files[0].data_size = 9000;
 	img->files[0].prefix = (struct gck_hash){1, ~0ull};
-	window(&img->files[0].data, 0, 0, 3);
+	group(&img->files[0].data, 0, 0, 3);
 	img->files[1].kind = GCK_FD_PIPE;
 	img->files[1].id = 77;
 	img->files[2].kind = GCK_FD_PIPE;
@@ -197,9 +197,9 @@ static void test_round_trip(void)
 		again = gck_image_to_json(img, &err);
 		ok(json_equal(json_object_get(j, "image"), json_object_get(again, "image")),
 		   "and is the same");
-		ok(gck_windows_at(&img->contents[0].windows, 0).chunk.size == 7 * GCK_PAGE &&
-		   gck_windows_address(&img->contents[0].windows, 0) == 0 &&
-		   gck_windows_address(&img->contents[0].windows, 1) == GCK_WINDOW,
+		ok(gck_page_groups_at(&img->contents[0].groups, 0).chunk.size == 7 * GCK_PAGE &&
+		   gck_page_groups_address(&img->contents[0].groups, 0) == 0 &&
+		   gck_page_groups_address(&img->contents[0].groups, 1) == GCK_GROUP_BYTES,
 		   "windows know their chunks");
 		ok(!strcmp(img->maps[0].name, "/bin/\xfe") &&
 		   !memcmp(img->threads[2].name, "n\xff" "me", 5), "names that are no UTF-8");
@@ -246,7 +246,7 @@ static void test_no_memory(const json_t *j)
 	   "without memory it is not taken for damaged");
 }
 
-/* As many windows as 20 GiB have, put in from behind: their text is not parsed as others are. */
+/* As many page groups as 20 GiB have, put in from behind: their text is not parsed as others are. */
 static void test_many(void)
 {
 	struct gck_image *img = make_image(), *again;
@@ -256,8 +256,8 @@ static void test_many(void)
 	char *text;
 
 	for (uint64_t i = MANY; i-- > 0;)
-		window(&img->device, i * GCK_WINDOW, i % 50, 1 + i % 14);
-	gck_windows_sort(&img->device);
+		group(&img->device, i * GCK_GROUP_BYTES, i % 50, 1 + i % 14);
+	gck_page_groups_sort(&img->device);
 	j = gck_image_to_json(img, &err);
 	json_object_set_new(j, "store", make_store(16));
 	text = gck_json_text(j);
@@ -266,12 +266,12 @@ static void test_many(void)
 	again = gck_image_from_json(j, &err);
 	ok(again && again->device.rows.n == MANY, "an image of %u windows", MANY);
 	for (uint64_t i = 0; again && i < MANY; i++) {
-		struct gck_window x = gck_windows_at(&again->device, i);
+		struct gck_page_group x = gck_page_groups_at(&again->device, i);
 
-		wrong += x.address != i * GCK_WINDOW ||
+		wrong += x.address != i * GCK_GROUP_BYTES ||
 			 x.mask != ((1ull << (1 + i % 14)) - 1) << i % 50 ||
 			 x.chunk.size != (1 + i % 14) * GCK_PAGE;
-		wrong += gck_windows_find(&again->device, i * GCK_WINDOW + GCK_PAGE) != i;
+		wrong += gck_page_groups_find(&again->device, i * GCK_GROUP_BYTES + GCK_PAGE) != i;
 	}
 	is_int((long long)wrong, 0, "is read back, in order, and every window is found");
 	test_no_memory(j);

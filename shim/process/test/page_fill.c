@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What mappings need of files that are not there: all of it, found without a look at all windows for each. */
+ * What mappings need of files that are not there: all of it, found without a look at all page groups for each. */
 #include "config.h"
 
 #include "shim/process/image/image.h"
 
 static size_t looks;
 
-static struct gck_window counted(const struct gck_windows *w, size_t i)
+static struct gck_page_group counted(const struct gck_page_groups *w, size_t i)
 {
 	looks++;
-	return (gck_windows_at)(w, i);
+	return (gck_page_groups_at)(w, i);
 }
 
-#define gck_windows_at(w, i) counted(w, i)
+#define gck_page_groups_at(w, i) counted(w, i)
 #include "shim/process/memory/page_fill.c"
-#undef gck_windows_at
+#undef gck_page_groups_at
 
 #include "test/support/tap.h"
 
 #define MAPS 200u
-#define WINDOWS 4000u
-#define PAGES (WINDOWS * GCK_WINDOW_PAGES)
+#define GROUPS 4000u
+#define PAGES (GROUPS * GCK_GROUP_PAGES)
 
 static uint64_t seed = 12;
 
@@ -32,18 +32,19 @@ static uint64_t number(uint64_t below)
 	return seed % below;
 }
 
-/* Every third window is missing, some are there twice with other pages. */
+/* Every third page group is missing, some are there twice with other pages. */
 static void make_content(struct gck_content *c)
 {
-	for (uint64_t i = 0; i < WINDOWS; i++) {
-		struct gck_window w = { .address = i * GCK_WINDOW, .mask = number(UINT64_MAX) | 1 };
+	for (uint64_t i = 0; i < GROUPS; i++) {
+		struct gck_page_group w = {.address = i * GCK_GROUP_BYTES,
+					   .mask = number(UINT64_MAX) | 1};
 
 		if (i % 3 == 0)
 			continue;
-		gck_windows_add(&c->windows, &w, NULL);
+		gck_page_groups_add(&c->groups, &w, NULL);
 		w.mask = ~w.mask;
 		if (i % 7 == 0 && w.mask)
-			gck_windows_add(&c->windows, &w, NULL);
+			gck_page_groups_add(&c->groups, &w, NULL);
 	}
 }
 
@@ -58,20 +59,20 @@ static void make_maps(struct gck_map *maps)
 	}
 }
 
-/* Has a mapping what it shows of a window, and nothing else? */
-static bool right(const struct pieces *p, const struct gck_map *m, size_t window)
+/* Has a mapping what it shows of a page group, and nothing else? */
+static bool right(const struct pieces *p, const struct gck_map *m, size_t group)
 {
-	struct gck_window w = (gck_windows_at)(&p->v[0].of->windows, window);
+	struct gck_page_group w = (gck_page_groups_at)(&p->v[0].of->groups, group);
 	uint64_t base = m->start + (w.address - m->offset), meant = 0, found = 0;
 
-	for (unsigned bit = 0; bit < GCK_WINDOW_PAGES; bit++) {
+	for (unsigned bit = 0; bit < GCK_GROUP_PAGES; bit++) {
 		uint64_t offset = w.address + bit * GCK_PAGE;
 
 		if (offset >= m->offset && offset - m->offset < m->end - m->start)
 			meant |= w.mask & 1ull << bit;
 	}
 	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].window == window && p->v[i].at == base)
+		if (p->v[i].group == group && p->v[i].at == base)
 			found |= p->v[i].mask;
 	return meant == found;
 }
@@ -92,10 +93,10 @@ int main(void)
 	ok(p.n > MAPS, "%zu of %u mappings", p.n, MAPS);
 	ok(looks <= 4 * (p.n + MAPS), "for which %zu windows were looked at", looks);
 	for (size_t i = 0; i < MAPS; i++)
-		for (size_t k = 0; k < content.windows.rows.n; k += 1 + number(40))
+		for (size_t k = 0; k < content.groups.rows.n; k += 1 + number(40))
 			wrong += !right(&p, &maps[i], k);
 	is_int((long long)wrong, 0, "they have what the mappings show, and nothing else");
 	free(p.v);
-	gck_hex_table_clear(&content.windows.rows);
+	gck_hex_table_clear(&content.groups.rows);
 	return tap_done();
 }

@@ -52,15 +52,15 @@ static struct lineage line;
 static char outside[300];
 static char log_data[GCK_PAGE] = "kept, and this is cut";
 
-static int put(struct gck_writer *w, struct gck_windows *list, uint64_t address, const void *data,
-	       unsigned pages)
+static int put(struct gck_writer *w, struct gck_page_groups *list, uint64_t address,
+	       const void *data, unsigned pages)
 {
-	struct gck_window x = {.address = address,
+	struct gck_page_group x = {.address = address,
 			       .mask = pages == 64 ? ~0ull : (1ull << pages) - 1};
 	struct gck_error err;
 
 	return gck_writer_put(w, data, (size_t)pages * GCK_PAGE, &x.chunk, &err) ||
-	       gck_windows_add(list, &x, &err);
+	       gck_page_groups_add(list, &x, &err);
 }
 
 static struct gck_map map(uint64_t start, uint64_t size, int prot, enum gck_map_kind kind)
@@ -176,7 +176,7 @@ static void fill_image(struct gck_image *img, struct gck_writer *w, char result)
 	put(w, &img->pages, DATA, data, DATA_SIZE / GCK_PAGE);
 	for (unsigned i = 0; i < PAGES / 64; i++) {
 		memset(memory, (int)i + result, 64 * GCK_PAGE);
-		put(w, &img->pages, MEMORY + i * GCK_WINDOW, memory, 64);
+		put(w, &img->pages, MEMORY + i * GCK_GROUP_BYTES, memory, 64);
 	}
 	free(s);
 	free(data);

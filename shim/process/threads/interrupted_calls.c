@@ -178,7 +178,7 @@ static bool taken(const struct gck_held *h, const struct gck_thread *x)
 	return false;
 }
 
-void gck_threads_settle_calls(struct gck_image *img, const struct gck_held *h,
+void gck_threads_restart_calls(struct gck_image *img, const struct gck_held *h,
 			const struct gck_target *t)
 {
 	bool given = false; /* the process's signals go to the first thread that takes them */

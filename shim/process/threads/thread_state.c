@@ -18,7 +18,7 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/threads/threads.h"
 
-#define XSTATE_ROOM 65536
+#define XSTATE_MAX 65536
 #define PENDING_ROOM 64
 #define AFFINITY_ROOM 8192
 #define CS_32BIT 0x23
@@ -32,8 +32,8 @@ static long trace(enum __ptrace_request request, pid_t tid, uint64_t address, vo
 
 static int read_registers(pid_t tid, struct gck_thread *x, struct gck_error *err)
 {
-	unsigned char room[XSTATE_ROOM];
-	struct iovec regs = {&x->regs, sizeof(x->regs)}, state = {room, sizeof(room)};
+	unsigned char buffer[XSTATE_MAX];
+	struct iovec regs = {&x->regs, sizeof(x->regs)}, state = {buffer, sizeof(buffer)};
 
 	if (trace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &regs) ||
 	    trace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &state))
@@ -43,7 +43,7 @@ static int read_registers(pid_t tid, struct gck_thread *x, struct gck_error *err
 	if (!x->xstate)
 		return gck_fail(err, ENOMEM, "out of memory for registers");
 	x->xstate_size = state.iov_len;
-	memcpy(x->xstate, room, state.iov_len);
+	memcpy(x->xstate, buffer, state.iov_len);
 	return 0;
 }
 

@@ -44,7 +44,7 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
 
 /* Set the registers of threads whose system call the freeze interrupted: the call is made again, or
  * returns EINTR. img->actions and all pending signals must be known. */
-void gck_threads_settle_calls(struct gck_image *img, const struct gck_held *h,
+void gck_threads_restart_calls(struct gck_image *img, const struct gck_held *h,
 			const struct gck_target *t);
 
 /* ---- restore ------------------------------------------------------------------------------- */
