@@ -299,7 +299,7 @@ struct gck_shim_state {
 	uint64_t environ_at;       /* address of libc's `environ` */
 	uint64_t environment;      /* R address of the slots with the launcher's variables of this
 				    * start (common/base/environ_slots.h); 0 at a first start */
-	uint64_t environment_size, environment_room; /* R bytes; the list of pointers begins
+	uint64_t environment_size, environment_capacity; /* R bytes; the list of pointers begins
 				    * after the capacity */
 	uint64_t environment_list; /* R entries for which the list has space */
 	struct gck_shim_asker askers[GCK_ASKERS];

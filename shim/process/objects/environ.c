@@ -31,7 +31,7 @@
 
 struct entries {
 	uint64_t *v;  /* addresses in the process */
-	size_t n, room;
+	size_t n, capacity;
 };
 
 /* What the program had. */
@@ -44,14 +44,14 @@ struct before {
 
 static int add(struct entries *e, uint64_t address, struct gck_error *err)
 {
-	if (e->n == e->room) {
-		size_t room = e->room ? e->room * 2 : 256;
-		uint64_t *v = realloc(e->v, room * sizeof *v);
+	if (e->n == e->capacity) {
+		size_t capacity = e->capacity ? e->capacity * 2 : 256;
+		uint64_t *v = realloc(e->v, capacity * sizeof *v);
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory for the environment");
 		e->v = v;
-		e->room = room;
+		e->capacity = capacity;
 	}
 	e->v[e->n++] = address;
 	return 0;
@@ -197,10 +197,10 @@ static int make_list(const struct before *b, const struct gck_slots *slots, uint
 
 /* ---- the mapping --------------------------------------------------------------------------- */
 
-/* It has `room` bytes of slots, then the list. */
+/* It has `capacity` bytes of slots, then the list. */
 static uint64_t list_at(const struct gck_shim_state *s)
 {
-	return s->environment + s->environment_room;
+	return s->environment + s->environment_capacity;
 }
 
 static int put(struct gck_restore *r, const struct gck_shim_state *s, const struct gck_slots *slots,
@@ -215,10 +215,10 @@ static int put(struct gck_restore *r, const struct gck_shim_state *s, const stru
 	return 0;
 }
 
-static int map(struct gck_restore *r, struct gck_shim_state *s, size_t room, size_t entries,
+static int map(struct gck_restore *r, struct gck_shim_state *s, size_t capacity, size_t entries,
 	       struct gck_error *err)
 {
-	size_t size = (room + entries * sizeof(uint64_t) + GCK_PAGE - 1) / GCK_PAGE * GCK_PAGE;
+	size_t size = (capacity + entries * sizeof(uint64_t) + GCK_PAGE - 1) / GCK_PAGE * GCK_PAGE;
 	int64_t at = gck_remote_call(&r->remote, r->remote.pid, err, SYS_mmap, 0, size,
 				     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				     (uint64_t)-1, 0);
@@ -227,8 +227,8 @@ static int map(struct gck_restore *r, struct gck_shim_state *s, size_t room, siz
 		return gck_fail(err, (int)-at, "no memory for the environment: %s",
 				strerror((int)-at));
 	s->environment = (uint64_t)at;
-	s->environment_room = room;
-	s->environment_list = (size - room) / sizeof(uint64_t);
+	s->environment_capacity = capacity;
+	s->environment_list = (size - capacity) / sizeof(uint64_t);
 	return 0;
 }
 
@@ -236,30 +236,30 @@ static int map(struct gck_restore *r, struct gck_shim_state *s, size_t room, siz
 static int reuse(const struct gck_restore *r, const struct gck_shim_state *s,
 		 const struct before *b, struct gck_slots *slots)
 {
-	if (!s->environment_room || !b->initial || s->environment_room > INITIAL_MAX ||
-	    b->initial_size > s->environment_room)
+	if (!s->environment_capacity || !b->initial || s->environment_capacity > INITIAL_MAX ||
+	    b->initial_size > s->environment_capacity)
 		return -1;
-	slots->text = calloc(1, s->environment_room);
+	slots->text = calloc(1, s->environment_capacity);
 	if (!slots->text)
 		return -1;
 	memcpy(slots->text, b->initial, b->initial_size);
 	slots->used = b->initial_size;
-	slots->capacity = s->environment_room;
+	slots->capacity = s->environment_capacity;
 	return gck_slots_fill(slots, r->environment, r->environment_size);
 }
 
 static int begin_anew(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
 		      struct gck_slots *slots, struct gck_error *err)
 {
-	size_t room = (gck_slots_capacity(r->environment, r->environment_size) + 7) / 8 * 8;
+	size_t capacity = (gck_slots_capacity(r->environment, r->environment_size) + 7) / 8 * 8;
 
 	free(slots->text);
-	*slots = (struct gck_slots){.text = calloc(1, room), .capacity = room};
+	*slots = (struct gck_slots){.text = calloc(1, capacity), .capacity = capacity};
 	if (!slots->text || gck_slots_fill(slots, r->environment, r->environment_size))
 		return gck_fail(err, ENOMEM, "no memory for the environment");
 	/* of the slots' names the list has at most as many as there are slots, of at least 16
 	 * bytes */
-	return map(r, s, room, b->list.n + room / 16 + LIST_SPARE, err);
+	return map(r, s, capacity, b->list.n + capacity / 16 + LIST_SPARE, err);
 }
 
 static int replace(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
