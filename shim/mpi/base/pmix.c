@@ -266,8 +266,8 @@ static void release_client(void)
 	pmix.client_held = false;
 }
 
-/* A fence that ranks joined in MPI_Finalize ends without their words. check_finalizing avoids asking for
- * these, because the server would wait for them. The lock is held. */
+/* A fence that ranks joined in MPI_Finalize ends without their words. check_finalizing avoids
+ * asking for these, because the server would wait for them. The lock is held. */
 static int end(size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
 {
 	if (check_finalizing(err))

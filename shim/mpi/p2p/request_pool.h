@@ -23,8 +23,8 @@ extern struct gck_mpi_pool gck_mpi_pool;
  * to make the communicator for deliveries. */
 int gck_mpi_request_init(int nranks, bool threaded);
 
+/* Takes a request under the lock. NULL: no memory. */
 struct gck_mpi_request *gck_mpi_request_take_slowly(void);
-void gck_mpi_request_give_slowly(struct gck_mpi_request *r);
 
 /* Frees a request in any state. */
 void gck_mpi_request_free(struct gck_mpi_request *r);

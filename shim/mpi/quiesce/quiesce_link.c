@@ -128,7 +128,8 @@ static int begin(struct quiesce_request *r, struct gck_mpi_thread_state *k,
 		return gck_fail(err, EPROTO, "the agent's word makes no sense");
 	memcpy(q, m->data, sizeof *q);
 	*r = (struct quiesce_request){.k = k, .seq = m->head.seq, .via = m->head.value,
-			    .watchdog_ns = q->watchdog_ms * 1000000ll, .heard_ns = gck_mpi_now_ns()};
+				       .watchdog_ns = q->watchdog_ms * 1000000ll,
+				       .heard_ns = gck_mpi_now_ns()};
 	return 0;
 }
 
