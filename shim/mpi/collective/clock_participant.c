@@ -14,22 +14,22 @@
 
 /* True if no thread is inside. A thread that is still leaving a meeting would call ranks back that
  * have left it already, so meetings get time to end. */
-static bool is_out(void)
+static bool no_thread_inside(void)
 {
 	return gck_mpi_clocks.meetings ? gck_mpi_gate_wait_empty(MEETING_MS) : gck_mpi_gate_empty();
 }
 
 static int put(struct gck_mpi_blob *b, struct gck_error *err)
 {
-	bool out = is_out();
+	bool none_inside = no_thread_inside();
 	size_t active = 0, open = 0;
 
 	/* while the program is inside, its threads use the requests; another round follows then */
-	if (out && gck_mpi_running()) {
+	if (none_inside && gck_mpi_running()) {
 		gck_mpi_comm_reap();
 		open = gck_mpi_nonblocking_open(&active);
 	}
-	return gck_mpi_clocks_put(&gck_mpi_clocks, b, out, active, open, err);
+	return gck_mpi_clocks_put(&gck_mpi_clocks, b, none_inside, active, open, err);
 }
 
 static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)

@@ -132,7 +132,7 @@ static void end(struct gck_mpi_comm *c)
 		gck_mpi_real.Comm_free(&real);
 	if (c->first)
 		gck_mpi_nonblocking_free(c->first);
-	gck_mpi_flushed_forget(c);
+	gck_mpi_flushed_free_all(c);
 	gck_mpi_comm_forget(c);
 }
 

@@ -87,8 +87,8 @@ GCK_MPI_FUNCTION(Comm_split_type, (MPI_Comm comm, int split_type, int key, MPI_I
 /* Prepares the meeting of a call that is collective over the group alone, identified by
  * communicator, tag and group. *ranks, which the caller frees, lists the group's ranks; an empty
  * group has no meeting. */
-static int call_group(MPI_Comm comm, MPI_Group group, int tag, struct gck_mpi_meeting *m,
-		      int **ranks)
+static int prepare_group_meeting(MPI_Comm comm, MPI_Group group, int tag, struct gck_mpi_meeting *m,
+				 int **ranks)
 {
 	MPI_Group real = GCK_MPI_REAL_GROUP(group), copy;
 	bool other = false;
@@ -120,7 +120,7 @@ static uint64_t own_seed(void)
 static int create_group(struct gck_mpi_birth *b, MPI_Group group, int tag, MPI_Comm *newcomm)
 {
 	struct gck_mpi_meeting m = { .nranks = 0 };
-	int *ranks = NULL, rc = call_group(b->parent, group, tag, &m, &ranks);
+	int *ranks = NULL, rc = prepare_group_meeting(b->parent, group, tag, &m, &ranks);
 
 	if (rc)
 		return rc;
@@ -163,7 +163,7 @@ static void completed(struct gck_mpi_nonblocking *n)
 }
 
 /* Makes the handle when the request is first issued. */
-static int give_birth(struct idup *a, MPI_Comm real)
+static int make_handle(struct idup *a, MPI_Comm real)
 {
 	struct gck_mpi_birth b = { .parent = a->n.comm, .real = real, .unborn = true };
 	struct gck_mpi_comm *c;
@@ -190,7 +190,7 @@ static int issue(struct gck_mpi_nonblocking *n, MPI_Request *request)
 	if (rc)
 		return rc;
 	if (!a->newcomm)
-		return give_birth(a, real);
+		return make_handle(a, real);
 	gck_mpi_handle_set_real(a->newcomm, real);
 	return MPI_SUCCESS;
 }
@@ -213,8 +213,8 @@ GCK_MPI_FUNCTION(Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *requ
 
 /* The two sides have no common clock yet: their leaders (listed in pair) meet, and each side's
  * ranks have ticked on their own communicator. A leader of another world is not met. */
-static void call_leader(MPI_Comm bridge, int remote_leader, int tag, struct gck_mpi_meeting *m,
-			int pair[2])
+static void prepare_leader_meeting(MPI_Comm bridge, int remote_leader, int tag,
+				   struct gck_mpi_meeting *m, int pair[2])
 {
 	const struct gck_mpi_comm *c = gck_mpi_comm_of(bridge);
 	int a = gck_mpi_comm_of(MPI_COMM_WORLD)->rank,
@@ -238,7 +238,7 @@ GCK_MPI_FUNCTION(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_C
 	gck_mpi_comm_begin(&b, local_comm);
 	b.apart = true;
 	if (gck_mpi_comm_of(local_comm)->rank == local_leader)
-		call_leader(bridge_comm, remote_leader, tag, &m, pair);
+		prepare_leader_meeting(bridge_comm, remote_leader, tag, &m, pair);
 	gck_mpi_clock_meet(&m);
 	rc = gck_mpi_real.Intercomm_create(GCK_MPI_REAL_COMM(local_comm), local_leader,
 					   GCK_MPI_REAL_COMM(bridge_comm), remote_leader,

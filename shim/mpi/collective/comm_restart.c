@@ -209,14 +209,14 @@ static int rebuild(struct gck_error *err)
 
 /* ---- obstacles to a checkpoint -------------------------------------------------------------- */
 
-#define NAMED 16 /* most obstacles reported: one alone prevents the checkpoint */
+#define MAX_REPORTED 16 /* most obstacles reported: one alone prevents the checkpoint */
 
 struct dynamic {
 	size_t n;
 	struct {
 		int size, remote_size;
 		bool alive;
-	} v[NAMED];
+	} v[MAX_REPORTED];
 };
 
 static bool note_dynamic(struct gck_mpi_handle *h, void *to)
@@ -230,7 +230,7 @@ static bool note_dynamic(struct gck_mpi_handle *h, void *to)
 	d->v[d->n].size = c->size;
 	d->v[d->n].remote_size = c->remote_size;
 	d->v[d->n++].alive = alive;
-	return d->n == NAMED;
+	return d->n == MAX_REPORTED;
 }
 
 /* Reporting may wait for the agent, so it is not done under the list's lock, which the program's

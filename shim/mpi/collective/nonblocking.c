@@ -17,7 +17,7 @@
 #include "shim/mpi/types/datatype.h"
 #include "shim/mpi/types/info.h"
 
-#define PIECE (1l << 29) /* most bytes of input in one piece */
+#define PIECE_BYTES (1l << 29) /* most bytes of input in one piece */
 
 enum retained_kind { RETAINED_ARRAY, RETAINED_TYPE, RETAINED_OP, RETAINED_INFO, RETAINED_INPUT };
 
@@ -48,8 +48,8 @@ void *gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
 	return n;
 }
 
-static struct gck_mpi_retained *keep(struct gck_mpi_nonblocking *n, enum retained_kind kind,
-				     size_t bytes)
+static struct gck_mpi_retained *retain(struct gck_mpi_nonblocking *n, enum retained_kind kind,
+				       size_t bytes)
 {
 	struct gck_mpi_retained *k = calloc(1, sizeof *k + bytes);
 
@@ -59,8 +59,8 @@ static struct gck_mpi_retained *keep(struct gck_mpi_nonblocking *n, enum retaine
 	}
 	k->kind = kind;
 	k->bytes = bytes;
-	k->next = n->kept;
-	n->kept = k;
+	k->next = n->retained;
+	n->retained = k;
 	return k;
 }
 
@@ -70,7 +70,7 @@ void *gck_mpi_retain(struct gck_mpi_nonblocking *n, const void *array, long leng
 
 	if (!array || length < 0)
 		return NULL;
-	k = keep(n, RETAINED_ARRAY, (size_t)length * size);
+	k = retain(n, RETAINED_ARRAY, (size_t)length * size);
 	if (!k)
 		return NULL;
 	k->count = length;
@@ -80,7 +80,7 @@ void *gck_mpi_retain(struct gck_mpi_nonblocking *n, const void *array, long leng
 MPI_Datatype gck_mpi_retain_type(struct gck_mpi_nonblocking *n, MPI_Datatype type)
 {
 	struct gck_mpi_retained *k =
-		gck_mpi_is(type, GCK_MPI_DATATYPE) ? keep(n, RETAINED_TYPE, 0) : NULL;
+		gck_mpi_is(type, GCK_MPI_DATATYPE) ? retain(n, RETAINED_TYPE, 0) : NULL;
 
 	if (k) {
 		k->type = type;
@@ -91,7 +91,7 @@ MPI_Datatype gck_mpi_retain_type(struct gck_mpi_nonblocking *n, MPI_Datatype typ
 
 MPI_Op gck_mpi_retain_op(struct gck_mpi_nonblocking *n, MPI_Op op)
 {
-	struct gck_mpi_retained *k = gck_mpi_is(op, GCK_MPI_OP) ? keep(n, RETAINED_OP, 0) : NULL;
+	struct gck_mpi_retained *k = gck_mpi_is(op, GCK_MPI_OP) ? retain(n, RETAINED_OP, 0) : NULL;
 
 	if (k) {
 		k->op = op;
@@ -107,7 +107,7 @@ MPI_Info gck_mpi_retain_info(struct gck_mpi_nonblocking *n, MPI_Info info)
 
 	if (!gck_mpi_is(info, GCK_MPI_INFO) || info == MPI_INFO_NULL)
 		return info;
-	k = keep(n, RETAINED_INFO, 0);
+	k = retain(n, RETAINED_INFO, 0);
 	if (k && !gck_mpi_real.Info_dup(GCK_MPI_REAL_INFO(info), &copy))
 		k->info = gck_mpi_info_of_real(copy);
 	n->failed |= k && !k->info;
@@ -128,24 +128,26 @@ MPI_Datatype *gck_mpi_retain_types(struct gck_mpi_nonblocking *n, const MPI_Data
  * neighbours, even if that is more than the ranks; it ignores NULL entries. */
 MPI_Datatype *gck_mpi_retain_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types)
 {
-	const struct gck_mpi_retained *of =
+	const struct gck_mpi_retained *list =
 		types ? (const void *)((const char *)types -
 				       offsetof(struct gck_mpi_retained, data))
 		      : NULL;
-	long more = gck_mpi_indegree(n->comm) + gck_mpi_outdegree(n->comm);
+	long neighbours = gck_mpi_indegree(n->comm) + gck_mpi_outdegree(n->comm);
 	struct gck_mpi_retained *k;
 	MPI_Datatype *reals;
 
-	k = of ? keep(n, RETAINED_ARRAY, (size_t)(of->count + more) * sizeof *reals) : NULL;
+	if (!list)
+		return NULL;
+	k = retain(n, RETAINED_ARRAY, (size_t)(list->count + neighbours) * sizeof *reals);
 	if (!k)
 		return NULL;
 	reals = (void *)k->data;
-	for (long i = 0; i < of->count; i++)
+	for (long i = 0; i < list->count; i++)
 		reals[i] = GCK_MPI_REAL_TYPE(types[i]);
 	return reals;
 }
 
-static void keep_piece(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
+static void retain_piece(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
 {
 	struct gck_mpi_retained *k;
 	int size = 0;
@@ -153,7 +155,7 @@ static void keep_piece(struct gck_mpi_nonblocking *n, void *buf, long count, MPI
 	if (gck_mpi_real.Pack_size(count, GCK_MPI_REAL_TYPE(type), GCK_MPI_REAL_COMM(MPI_COMM_SELF),
 				   &size))
 		return; /* an invalid argument, which the collective itself reports */
-	k = keep(n, RETAINED_INPUT, size);
+	k = retain(n, RETAINED_INPUT, size);
 	if (!k)
 		return;
 	k->buf = buf;
@@ -166,22 +168,22 @@ void gck_mpi_retain_input(struct gck_mpi_nonblocking *n, void *buf, long count, 
 {
 	MPI_Aint lb, extent = 0;
 	int size = 0;
-	long most;
+	long per_piece;
 
 	if (count <= 0 || gck_mpi_real.Type_size(GCK_MPI_REAL_TYPE(type), &size) ||
 	    gck_mpi_real.Type_get_extent(GCK_MPI_REAL_TYPE(type), &lb, &extent))
 		return;
-	most = size > 0 && PIECE / size > 0 ? PIECE / size : 1;
-	for (long at = 0; at < count; at += most)
-		keep_piece(n, (char *)buf + at * extent, count - at < most ? count - at : most,
-			   type);
+	per_piece = size > 0 && PIECE_BYTES / size > 0 ? PIECE_BYTES / size : 1;
+	for (long at = 0; at < count; at += per_piece)
+		retain_piece(n, (char *)buf + at * extent,
+			     count - at < per_piece ? count - at : per_piece, type);
 }
 
 int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n)
 {
 	int rc = MPI_SUCCESS;
 
-	for (struct gck_mpi_retained *k = n->kept; !rc && k; k = k->next) {
+	for (struct gck_mpi_retained *k = n->retained; !rc && k; k = k->next) {
 		int position = 0;
 
 		if (k->kind == RETAINED_INPUT)
@@ -196,7 +198,7 @@ int gck_mpi_inputs_put_back(struct gck_mpi_nonblocking *n)
 {
 	int rc = MPI_SUCCESS;
 
-	for (struct gck_mpi_retained *k = n->kept; !rc && k; k = k->next) {
+	for (struct gck_mpi_retained *k = n->retained; !rc && k; k = k->next) {
 		int position = 0;
 
 		if (k->kind == RETAINED_INPUT)
@@ -217,10 +219,10 @@ static void free_info(MPI_Info info)
 
 void gck_mpi_nonblocking_free(struct gck_mpi_nonblocking *n)
 {
-	while (n->kept) {
-		struct gck_mpi_retained *k = n->kept;
+	while (n->retained) {
+		struct gck_mpi_retained *k = n->retained;
 
-		n->kept = k->next;
+		n->retained = k->next;
 		if (k->kind == RETAINED_TYPE)
 			gck_mpi_type_unref(k->type);
 		else if (k->kind == RETAINED_OP)
@@ -335,7 +337,7 @@ size_t gck_mpi_nonblocking_open(size_t *active)
 	return c.open;
 }
 
-static void bring_on(struct gck_mpi_request *r, void *unused)
+static void poll_to_finish(struct gck_mpi_request *r, void *unused)
 {
 	(void)unused;
 	if (to_finish(r))
@@ -345,6 +347,6 @@ static void bring_on(struct gck_mpi_request *r, void *unused)
 int gck_mpi_nonblocking_step(struct gck_error *err)
 {
 	(void)err;
-	gck_mpi_request_each(bring_on, NULL);
+	gck_mpi_request_each(poll_to_finish, NULL);
 	return 0;
 }

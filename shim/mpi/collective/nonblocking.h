@@ -26,7 +26,7 @@ struct gck_mpi_nonblocking {
 	int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real);
 	/* Called on completion; may be NULL. */
 	void (*completed)(struct gck_mpi_nonblocking *n);
-	struct gck_mpi_retained *kept;
+	struct gck_mpi_retained *retained;
 	bool failed; /* no memory to keep an argument: begin returns the error */
 };
 

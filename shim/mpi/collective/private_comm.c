@@ -70,7 +70,7 @@ static struct entry *list(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void 
 }
 
 /* Finds the least id of all ranks, which is next; 0: a rank has failed. */
-static int least(uint64_t mine, uint64_t *all)
+static int least_id(uint64_t mine, uint64_t *all)
 {
 	return gck_mpi_real.Allreduce(&mine, all, 1, GCK_MPI_REAL_TYPE(MPI_UINT64_T),
 				      GCK_MPI_REAL_OP(MPI_MIN), GCK_MPI_REAL_COMM(MPI_COMM_WORLD));
@@ -85,7 +85,7 @@ int gck_mpi_private_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *
 	for (;;) {
 		uint64_t turn = 0;
 
-		if (least(rc ? 0 : next->id, &turn) || (!turn && !rc))
+		if (least_id(rc ? 0 : next->id, &turn) || (!turn && !rc))
 			rc = gck_fail(err, EIO,
 				      "windows and files cannot be made again: another rank "
 				      "says why");
@@ -98,23 +98,23 @@ int gck_mpi_private_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *
 	return rc;
 }
 
-int gck_mpi_private_info(MPI_Info given, MPI_Info *own)
+int gck_mpi_private_info(MPI_Info hints, MPI_Info *own)
 {
-	return given == MPI_INFO_NULL ? PMPI_Info_create(own) : PMPI_Info_dup(given, own);
+	return hints == MPI_INFO_NULL ? PMPI_Info_create(own) : PMPI_Info_dup(hints, own);
 }
 
-int gck_mpi_private_info_merge(MPI_Info own, MPI_Info given)
+int gck_mpi_private_info_merge(MPI_Info own, MPI_Info hints)
 {
 	char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
 	int n = 0, found, rc;
 
-	if (given == MPI_INFO_NULL)
+	if (hints == MPI_INFO_NULL)
 		return MPI_SUCCESS;
-	rc = PMPI_Info_get_nkeys(given, &n);
+	rc = PMPI_Info_get_nkeys(hints, &n);
 	for (int i = 0; i < n && !rc; i++) {
-		rc = PMPI_Info_get_nthkey(given, i, key);
+		rc = PMPI_Info_get_nthkey(hints, i, key);
 		if (!rc)
-			rc = PMPI_Info_get(given, key, MPI_MAX_INFO_VAL, value, &found);
+			rc = PMPI_Info_get(hints, key, MPI_MAX_INFO_VAL, value, &found);
 		if (!rc && found)
 			rc = PMPI_Info_set(own, key, value);
 	}

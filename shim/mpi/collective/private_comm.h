@@ -29,7 +29,7 @@ int gck_mpi_private_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *
 
 /* Copy the hints given at creation (MPI_INFO_NULL: none); merge hints given later. Return an MPI
  * error code. */
-int gck_mpi_private_info(MPI_Info given, MPI_Info *own);
-int gck_mpi_private_info_merge(MPI_Info own, MPI_Info given);
+int gck_mpi_private_info(MPI_Info hints, MPI_Info *own);
+int gck_mpi_private_info_merge(MPI_Info own, MPI_Info hints);
 
 #endif

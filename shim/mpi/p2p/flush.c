@@ -26,10 +26,10 @@ struct pair {
 	unsigned long rank, messages;
 };
 
-static uint64_t *owed;   /* [nranks] messages that each sent to this rank, as judged last */
-static bool all_here;    /* all owed messages were received; stays true, since counts only grow */
+static uint64_t *expected; /* [nranks] messages that each sent to this rank, as judged last */
+static bool none_missing;  /* all expected messages were received; counts only grow */
 static struct traffic total;
-static size_t open_here; /* messages still arriving in this rank, as of the last step */
+static size_t arriving;    /* messages still arriving in this rank, as of the last step */
 static bool settled;
 
 static bool must_end(const struct gck_mpi_request *r)
@@ -114,7 +114,7 @@ static int put_pairs(struct gck_mpi_blob *b, const uint64_t *counts)
 
 static int put(struct gck_mpi_blob *b, struct gck_error *err)
 {
-	size_t n = open_here;
+	size_t n = arriving;
 
 	/* while the program is inside, its threads use the requests; another round follows then */
 	if (gck_mpi_gate_empty())
@@ -145,7 +145,7 @@ static unsigned long messages(const struct gck_mpi_words *w, int list, unsigned 
 	return found ? found->messages : 0;
 }
 
-static bool makes_sense(const struct gck_mpi_words *w, size_t nranks)
+static bool is_valid(const struct gck_mpi_words *w, size_t nranks)
 {
 	const struct pair *p;
 
@@ -180,17 +180,17 @@ static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_erro
 		return gck_fail(err, EPROTO, "%zu ranks tell their counts of messages, of %d",
 				nranks, gck_mpi_pool.nranks);
 	for (size_t i = 0; i < nranks; i++)
-		if (!makes_sense(&all[i], nranks))
+		if (!is_valid(&all[i], nranks))
 			return gck_fail(err, EPROTO,
 					"rank %zu's counts of messages make no sense (%zu words)",
 					i, all[i].n);
-	if (!owed && !(owed = calloc(nranks, sizeof(*owed))))
+	if (!expected && !(expected = calloc(nranks, sizeof(*expected))))
 		return gck_fail(err, ENOMEM, "no memory for the counts of messages");
 	settled = true;
-	all_here = false;
+	none_missing = false;
 	for (size_t i = 0; i < nranks; i++) {
-		owed[i] = messages(&all[i], SENT_TO,
-				   (unsigned long)gck_mpi_comm_of(MPI_COMM_WORLD)->rank);
+		expected[i] = messages(&all[i], SENT_TO,
+				       (unsigned long)gck_mpi_comm_of(MPI_COMM_WORLD)->rank);
 		settled = settled && rank_settled(all, i);
 	}
 	return 0;
@@ -203,64 +203,65 @@ static bool all_settled(void)
 
 /* Called often, also while this rank only waits for others, so it adds up only while messages are
  * missing. total is allocated: put() comes before judge(), which allocates owed. */
-static bool received_all(void)
+static bool check_received(void)
 {
-	bool all = true;
+	bool received_all = true;
 
-	if (!owed || all_here)
+	if (!expected || none_missing)
 		return true;
 	memset(total.received, 0, (size_t)gck_mpi_pool.nranks * sizeof(*total.received));
 	add_all((struct traffic){ .received = total.received });
 	for (int i = 0; i < gck_mpi_pool.nranks; i++)
-		all = all && total.received[i] >= owed[i];
-	return all_here = all;
+		received_all = received_all && total.received[i] >= expected[i];
+	return none_missing = received_all;
 }
 
 static bool done(void)
 {
-	size_t n = open_here;
+	size_t n = arriving;
 
 	if (!gck_mpi_gate_empty())
 		return false;
 	gck_mpi_request_each(count_open, &n);
-	return n == 0 && received_all();
+	return n == 0 && check_received();
 }
 
 /* Polls posted receives as well, because a message that arrives for one must be counted. Requests
  * of other parts are polled only if they end alone. */
-static void bring_on(struct gck_mpi_request *r, void *arg)
+static void poll_one(struct gck_mpi_request *r, void *arg)
 {
 	(void)arg;
 	if (r->state == GCK_MPI_REQUEST_ACTIVE && (must_end(r) || r->what == GCK_MPI_REQUEST_RECV))
 		gck_mpi_request_poll(r);
 }
 
-static int fill(MPI_Comm comm, bool more, struct gck_error *err)
+static int take_in_comm(MPI_Comm comm, bool missing, struct gck_error *err)
 {
 	/* the real library cannot probe a communicator that MPI_Comm_idup is making */
 	if (!gck_mpi_real_of(comm) || gck_mpi_comm_of(comm)->making)
 		return 0;
-	if (more && gck_mpi_flushed_fill(comm, err))
+	if (missing && gck_mpi_flushed_take_in(comm, err))
 		return -1;
-	open_here += gck_mpi_flushed_arriving(gck_mpi_comm_of(comm));
+	arriving += gck_mpi_flushed_arriving(gck_mpi_comm_of(comm));
 	return 0;
 }
 
 static int step(struct gck_error *err)
 {
-	bool more;
+	bool missing;
 
-	if (gck_mpi_flushed_ready(false, err))
+	if (gck_mpi_flushed_init(false, err))
 		return -1;
-	gck_mpi_request_each(bring_on, NULL);
+	gck_mpi_request_each(poll_one, NULL);
 	gck_mpi_progress(); /* other ranks may wait for it */
-	open_here = 0;
-	more = !received_all();
-	if (gck_mpi_messages_take_in(&open_here, err) || fill(MPI_COMM_WORLD, more, err) ||
-	    fill(MPI_COMM_SELF, more, err))
+	arriving = 0;
+	missing = !check_received();
+	if (gck_mpi_messages_take_in(&arriving, err) ||
+	    take_in_comm(MPI_COMM_WORLD, missing, err) ||
+	    take_in_comm(MPI_COMM_SELF, missing, err))
 		return -1;
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_COMM); h; h = h->next)
-		if (fill((MPI_Comm)h, more, err))
+		if (take_in_comm((MPI_Comm)h, missing, err))
 			return -1;
 	return 0;
 }

@@ -17,22 +17,22 @@ _Atomic unsigned long gck_mpi_flushed_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, delivery = PTHREAD_MUTEX_INITIALIZER;
 
 /* A real communicator of this rank alone, used only for deliveries. */
-static MPI_Comm self;
+static MPI_Comm delivery_comm;
 
-static bool wanted(const struct gck_mpi_flushed *d, int source, int tag)
+static bool matches(const struct gck_mpi_flushed *d, int source, int tag)
 {
 	return (source == MPI_ANY_SOURCE || source == d->status.MPI_SOURCE) &&
 	       (tag == MPI_ANY_TAG || tag == d->status.MPI_TAG);
 }
 
-struct gck_mpi_flushed *gck_mpi_flushed_look(MPI_Comm comm, int source, int tag, bool take,
+struct gck_mpi_flushed *gck_mpi_flushed_find(MPI_Comm comm, int source, int tag, bool take,
 					     MPI_Status *status)
 {
 	struct gck_mpi_comm *c = gck_mpi_comm_of(comm);
 	struct gck_mpi_flushed *d, *before = NULL;
 
 	pthread_mutex_lock(&lock);
-	for (d = c->flushed; d && !wanted(d, source, tag); d = d->next)
+	for (d = c->flushed; d && !matches(d, source, tag); d = d->next)
 		before = d;
 	if (d)
 		*status = d->status;
@@ -55,7 +55,7 @@ static void append(struct gck_mpi_comm *c, struct gck_mpi_flushed *d)
 	pthread_mutex_unlock(&lock);
 }
 
-void gck_mpi_flushed_forget(struct gck_mpi_comm *c)
+void gck_mpi_flushed_free_all(struct gck_mpi_comm *c)
 {
 	struct gck_mpi_flushed *d;
 
@@ -72,7 +72,7 @@ void gck_mpi_flushed_forget(struct gck_mpi_comm *c)
 
 /* Describes n bytes by a count of a real type. More than INT_MAX bytes need a new type, which the
  * caller frees: *made, else NULL. */
-static int bytes(size_t n, int *count, MPI_Datatype *type, MPI_Datatype *made)
+static int describe_bytes(size_t n, int *count, MPI_Datatype *type, MPI_Datatype *made)
 {
 	const size_t block = 1 << 20;
 	int lengths[2] = { 1, (int)(n % block) }, rc;
@@ -108,12 +108,13 @@ int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count, MPI
 	int n, rc;
 
 	pthread_mutex_lock(&delivery);
-	rc = bytes(d->size, &n, &sent, &made);
+	rc = describe_bytes(d->size, &n, &sent, &made);
 	/* in this order: a receive that waits for its message does not report truncation */
 	if (!rc)
-		rc = gck_mpi_real.Isend(d->data, n, sent, 0, 0, self, &send);
+		rc = gck_mpi_real.Isend(d->data, n, sent, 0, 0, delivery_comm, &send);
 	if (!rc) {
-		rc = gck_mpi_real.Recv(buf, count, GCK_MPI_REAL_TYPE(type), 0, 0, self, status);
+		rc = gck_mpi_real.Recv(buf, count, GCK_MPI_REAL_TYPE(type), 0, 0, delivery_comm,
+				       status);
 		gck_mpi_real.Wait(&send, MPI_STATUS_IGNORE);
 	}
 	if (made)
@@ -127,13 +128,13 @@ int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count, MPI
 	return rc;
 }
 
-static void arrived(struct gck_mpi_flushed *d)
+static void set_arrived(struct gck_mpi_flushed *d)
 {
 	d->arriving = NULL;
 	gck_mpi_count_received(d->comm, d->status.MPI_SOURCE);
 }
 
-bool gck_mpi_flushed_here(struct gck_mpi_flushed *d)
+bool gck_mpi_flushed_arrived(struct gck_mpi_flushed *d)
 {
 	MPI_Request request = d->arriving;
 	int flag = 0;
@@ -143,11 +144,11 @@ bool gck_mpi_flushed_here(struct gck_mpi_flushed *d)
 	d->error = gck_mpi_real.Test(&request, &flag, MPI_STATUS_IGNORE);
 	if (!flag && !d->error)
 		return false;
-	arrived(d);
+	set_arrived(d);
 	return true;
 }
 
-static struct gck_mpi_flushed *room_for(MPI_Comm comm, const MPI_Status *status)
+static struct gck_mpi_flushed *new_flushed(MPI_Comm comm, const MPI_Status *status)
 {
 	struct gck_mpi_flushed *d = malloc(sizeof(*d) + status->_ucount);
 
@@ -158,31 +159,31 @@ static struct gck_mpi_flushed *room_for(MPI_Comm comm, const MPI_Status *status)
 }
 
 /* Begins to receive the data of a matched message. */
-static void begin(struct gck_mpi_flushed *d, MPI_Message *real_message)
+static void begin_receive(struct gck_mpi_flushed *d, MPI_Message *real_message)
 {
 	MPI_Datatype type, made;
 	MPI_Request request = NULL;
 	int n;
 
-	d->error = bytes(d->size, &n, &type, &made);
+	d->error = describe_bytes(d->size, &n, &type, &made);
 	if (!d->error)
 		d->error = gck_mpi_real.Imrecv(d->data, n, type, real_message, &request);
 	if (made)
 		gck_mpi_real.Type_free(&made);
 	d->arriving = request;
 	if (d->error)
-		arrived(d); /* the receive that gets it returns the error */
+		set_arrived(d); /* the receive that gets it returns the error */
 	else
-		gck_mpi_flushed_here(d);
+		gck_mpi_flushed_arrived(d);
 }
 
 struct gck_mpi_flushed *gck_mpi_flushed_read(MPI_Comm comm, MPI_Message *real_message,
 					     const MPI_Status *status)
 {
-	struct gck_mpi_flushed *d = room_for(comm, status);
+	struct gck_mpi_flushed *d = new_flushed(comm, status);
 
 	if (d)
-		begin(d, real_message);
+		begin_receive(d, real_message);
 	return d;
 }
 
@@ -201,7 +202,7 @@ static int fail(struct gck_error *err, MPI_Comm comm, const char *call, int rc)
 /* Takes in the message that a probe found. */
 static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
 {
-	struct gck_mpi_flushed *d = room_for(comm, status);
+	struct gck_mpi_flushed *d = new_flushed(comm, status);
 	MPI_Message message;
 	int flag, rc;
 
@@ -216,7 +217,7 @@ static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
 		free(d);
 		return fail(err, comm, "MPI_Improbe", rc ? rc : MPI_ERR_INTERN);
 	}
-	begin(d, &message);
+	begin_receive(d, &message);
 	append(gck_mpi_comm_of(comm), d);
 	return 0;
 }
@@ -243,7 +244,7 @@ static int take_from(MPI_Comm comm, int source, struct gck_error *err)
 
 /* The real library's own messages belong to a call that this rank has not reached, and stay there.
  * Their sender is inside that call, so its earlier messages are in front of them. */
-int gck_mpi_flushed_fill(MPI_Comm comm, struct gck_error *err)
+int gck_mpi_flushed_take_in(MPI_Comm comm, struct gck_error *err)
 {
 	int rc = take_from(comm, MPI_ANY_SOURCE, err);
 
@@ -260,21 +261,22 @@ size_t gck_mpi_flushed_arriving(const struct gck_mpi_comm *c)
 	size_t n = 0;
 
 	for (struct gck_mpi_flushed *d = c->flushed; d; d = d->next)
-		n += !gck_mpi_flushed_here(d);
+		n += !gck_mpi_flushed_arrived(d);
 	return n;
 }
 
-int gck_mpi_flushed_ready(bool again, struct gck_error *err)
+int gck_mpi_flushed_init(bool again, struct gck_error *err)
 {
 	int rc;
 
 	if (again)
-		self = NULL;
-	if (self)
+		delivery_comm = NULL;
+	if (delivery_comm)
 		return 0;
-	rc = gck_mpi_real.Comm_dup(GCK_MPI_REAL_COMM(MPI_COMM_SELF), &self);
+	rc = gck_mpi_real.Comm_dup(GCK_MPI_REAL_COMM(MPI_COMM_SELF), &delivery_comm);
 	if (!rc)
-		rc = gck_mpi_real.Comm_set_errhandler(self, (MPI_Errhandler)gck_mpi_real_handle(
-							   MPI_ERRORS_RETURN, GCK_MPI_ERRHANDLER));
+		rc = gck_mpi_real.Comm_set_errhandler(
+			delivery_comm, (MPI_Errhandler)gck_mpi_real_handle(MPI_ERRORS_RETURN,
+									   GCK_MPI_ERRHANDLER));
 	return rc ? fail(err, MPI_COMM_SELF, "MPI_Comm_dup", rc) : 0;
 }

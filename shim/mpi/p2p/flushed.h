@@ -31,7 +31,7 @@ static inline bool gck_mpi_flushed_any(void)
 }
 
 /* Finds the first message that matches and, with take, removes it from its queue; NULL: none. */
-struct gck_mpi_flushed *gck_mpi_flushed_look(MPI_Comm comm, int source, int tag, bool take,
+struct gck_mpi_flushed *gck_mpi_flushed_find(MPI_Comm comm, int source, int tag, bool take,
 					     MPI_Status *status);
 
 /* Takes the first message that matches out of its queue; NULL: none. */
@@ -40,7 +40,7 @@ static inline struct gck_mpi_flushed *gck_mpi_flushed_take(MPI_Comm comm, int so
 {
 	if (__builtin_expect(!gck_mpi_flushed_any(), 1))
 		return NULL;
-	return gck_mpi_flushed_look(comm, source, tag, true, status);
+	return gck_mpi_flushed_find(comm, source, tag, true, status);
 }
 
 /* Probes for the first message that matches; it stays in its queue. */
@@ -48,11 +48,11 @@ static inline bool gck_mpi_flushed_probe(MPI_Comm comm, int source, int tag, MPI
 {
 	if (__builtin_expect(!gck_mpi_flushed_any(), 1))
 		return false;
-	return gck_mpi_flushed_look(comm, source, tag, false, status);
+	return gck_mpi_flushed_find(comm, source, tag, false, status);
 }
 
 /* True if all of its data has arrived; the message is then counted as received. */
-bool gck_mpi_flushed_here(struct gck_mpi_flushed *d);
+bool gck_mpi_flushed_arrived(struct gck_mpi_flushed *d);
 
 /* Copies a message that has arrived to a receive's buffer and frees it. Returns the receive's error
  * code and fills its status. */
@@ -60,12 +60,12 @@ int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count, MPI
 			    MPI_Status *status);
 
 /* Frees the messages of a communicator that is gone, which can no longer be received. */
-void gck_mpi_flushed_forget(struct gck_mpi_comm *c);
+void gck_mpi_flushed_free_all(struct gck_mpi_comm *c);
 
 /* ---- the MPI thread ---- */
 
 /* Takes in all messages that have come for this communicator. */
-int gck_mpi_flushed_fill(MPI_Comm comm, struct gck_error *err);
+int gck_mpi_flushed_take_in(MPI_Comm comm, struct gck_error *err);
 
 /* Reads a matched message (the real handle and the probe's status) into our memory; it is in no
  * queue. NULL: no memory, and the message is unchanged. */
@@ -76,6 +76,6 @@ struct gck_mpi_flushed *gck_mpi_flushed_read(MPI_Comm comm, MPI_Message *real_me
 size_t gck_mpi_flushed_arriving(const struct gck_mpi_comm *c);
 
 /* Prepares the real communicator for deliveries. again: the copy that had the last one is dead. */
-int gck_mpi_flushed_ready(bool again, struct gck_error *err);
+int gck_mpi_flushed_init(bool again, struct gck_error *err);
 
 #endif

@@ -27,7 +27,7 @@ MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_
 	return (MPI_Message)m;
 }
 
-int gck_mpi_messages_take_in(size_t *left, struct gck_error *err)
+int gck_mpi_messages_take_in(size_t *arriving, struct gck_error *err)
 {
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_MESSAGE); h; h = h->next) {
 		struct message *m = (struct message *)h;
@@ -44,7 +44,7 @@ int gck_mpi_messages_take_in(size_t *left, struct gck_error *err)
 			h->real = NULL;
 		}
 		if (m->from)
-			*left += !gck_mpi_flushed_here(m->from);
+			*arriving += !gck_mpi_flushed_arrived(m->from);
 	}
 	return 0;
 }
@@ -82,7 +82,7 @@ static int begin(void *buf, int count, MPI_Datatype type, MPI_Message *message,
 						 (MPI_Request *)&r->h.real);
 	}
 	if (rc) {
-		gck_mpi_request_give(r);
+		gck_mpi_request_release(r);
 		return rc;
 	}
 	if (*message != MPI_MESSAGE_NO_PROC) {
@@ -128,7 +128,7 @@ GCK_MPI_FUNCTION(Mrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *m
 		gck_mpi_request_wait(r);
 		gck_mpi_status_put(status, &r->status);
 		rc = r->status.MPI_ERROR;
-		gck_mpi_request_give(r);
+		gck_mpi_request_release(r);
 	}
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Mrecv");

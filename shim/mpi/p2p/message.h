@@ -12,7 +12,7 @@ MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_
 				const MPI_Status *status);
 
 /* In the MPI thread: reads matched messages that the real library still has into our memory. Adds
- * the number of those that have not arrived yet to *left. */
-int gck_mpi_messages_take_in(size_t *left, struct gck_error *err);
+ * the number of those that have not arrived yet to *arriving. */
+int gck_mpi_messages_take_in(size_t *arriving, struct gck_error *err);
 
 #endif

@@ -37,7 +37,7 @@ void gck_mpi_request_ref_type(struct gck_mpi_request *r);
 int gck_mpi_persistent_make(struct gck_mpi_request *r);
 
 /* Attaches MPI_Bsend's buffer again in a fresh library. */
-int gck_mpi_buffer_again(struct gck_error *err);
+int gck_mpi_buffer_reattach(struct gck_error *err);
 
 /* The result of polling several requests once. */
 struct gck_mpi_polled {

@@ -35,7 +35,7 @@ static int make(struct gck_mpi_request *r, MPI_Request *request)
 	r->persistent = true;
 	rc = gck_mpi_persistent_make(r);
 	if (rc) {
-		gck_mpi_request_give(r);
+		gck_mpi_request_release(r);
 		return rc;
 	}
 	gck_mpi_request_ref_type(r);

@@ -6,7 +6,7 @@
 #include "shim/mpi/p2p/status.h"
 
 /* Probes once; flushed messages come first. */
-static int look(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+static int probe_once(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
 	MPI_Status found;
 	int rc;
@@ -29,7 +29,7 @@ GCK_MPI_FUNCTION(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Sta
 	if (!flag)
 		return gck_mpi_error(comm, MPI_ERR_ARG, "MPI_Iprobe");
 	gck_mpi_enter();
-	rc = look(source, tag, comm, flag, status);
+	rc = probe_once(source, tag, comm, flag, status);
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Iprobe");
 }
@@ -39,15 +39,15 @@ GCK_MPI_FUNCTION(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status)
 	int rc, flag;
 
 	gck_mpi_enter();
-	while (!(rc = look(source, tag, comm, &flag, status)) && !flag)
+	while (!(rc = probe_once(source, tag, comm, &flag, status)) && !flag)
 		gck_mpi_park_if_closed();
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Probe");
 }
 
 /* The same for a matched probe, which takes the message out of matching. */
-static int match(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
-		 MPI_Status *status)
+static int mprobe_once(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+		       MPI_Status *status)
 {
 	MPI_Message real = NULL;
 	MPI_Status found;
@@ -76,7 +76,7 @@ GCK_MPI_FUNCTION(Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Me
 	if (!flag || !message)
 		return gck_mpi_error(comm, MPI_ERR_ARG, "MPI_Improbe");
 	gck_mpi_enter();
-	rc = match(source, tag, comm, flag, message, status);
+	rc = mprobe_once(source, tag, comm, flag, message, status);
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Improbe");
 }
@@ -89,7 +89,7 @@ GCK_MPI_FUNCTION(Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *messa
 	if (!message)
 		return gck_mpi_error(comm, MPI_ERR_ARG, "MPI_Mprobe");
 	gck_mpi_enter();
-	while (!(rc = match(source, tag, comm, &flag, message, status)) && !flag)
+	while (!(rc = mprobe_once(source, tag, comm, &flag, message, status)) && !flag)
 		gck_mpi_park_if_closed();
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Mprobe");

@@ -40,7 +40,7 @@ static int recv_post(struct gck_mpi_request *r)
 void gck_mpi_request_ref_type(struct gck_mpi_request *r)
 {
 	gck_mpi_type_ref(r->type);
-	r->refs = !(((struct gck_mpi_handle *)r->type)->flags & GCK_MPI_PREDEFINED);
+	r->holds_type = !(((struct gck_mpi_handle *)r->type)->flags & GCK_MPI_PREDEFINED);
 }
 
 /* The parameters of every send. */
@@ -81,7 +81,7 @@ static inline int send_new(enum gck_mpi_send_mode mode, MESSAGE, struct gck_mpi_
 	rc = start(mode, buf, count, type, dest, tag, comm, (MPI_Request *)&r->h.real);
 	if (__builtin_expect(rc, 0)) {
 		gck_mpi_count_sent(comm, dest, -1);
-		gck_mpi_request_give(r);
+		gck_mpi_request_release(r);
 		return rc;
 	}
 	*made = r;
@@ -97,7 +97,7 @@ static int send_and_wait(enum gck_mpi_send_mode mode, MESSAGE)
 		return rc;
 	gck_mpi_request_wait(r);
 	rc = r->status.MPI_ERROR;
-	gck_mpi_request_give(r);
+	gck_mpi_request_release(r);
 	return rc;
 }
 
@@ -188,7 +188,7 @@ GCK_MPI_FUNCTION(Irecv, (void *buf, int count, MPI_Datatype type, int source, in
 		gck_mpi_request_ref_type(r);
 		*request = (MPI_Request)r;
 	} else if (r) {
-		gck_mpi_request_give(r);
+		gck_mpi_request_release(r);
 	}
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Irecv");
@@ -209,7 +209,7 @@ GCK_MPI_FUNCTION(Recv, (void *buf, int count, MPI_Datatype type, int source, int
 		rc = r->status.MPI_ERROR;
 	}
 	if (r)
-		gck_mpi_request_give(r);
+		gck_mpi_request_release(r);
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Recv");
 }
@@ -218,17 +218,17 @@ GCK_MPI_FUNCTION(Recv, (void *buf, int count, MPI_Datatype type, int source, int
  * when the send fails. Only for suspicious arguments is the real library asked. */
 static int check_send(MESSAGE)
 {
-	bool there = gck_mpi_comm_world_rank(gck_mpi_comm_of(comm), dest) >= 0;
+	bool valid_peer = gck_mpi_comm_world_rank(gck_mpi_comm_of(comm), dest) >= 0;
 
-	if (there && count >= 0 && tag >= 0 && !gck_mpi_tag_is_own(tag) &&
+	if (valid_peer && count >= 0 && tag >= 0 && !gck_mpi_tag_is_own(tag) &&
 	    gck_mpi_is(type, GCK_MPI_DATATYPE))
 		return MPI_SUCCESS;
 	if (gck_mpi_tag_is_own(tag))
 		return MPI_ERR_TAG;
 	if (gck_mpi_comm_of(comm)->dynamic)
 		return MPI_SUCCESS;
-	return gck_mpi_real.Send(buf, count, GCK_MPI_REAL_TYPE(type), there ? MPI_PROC_NULL : dest,
-				 tag, GCK_MPI_REAL_COMM(comm));
+	return gck_mpi_real.Send(buf, count, GCK_MPI_REAL_TYPE(type),
+				 valid_peer ? MPI_PROC_NULL : dest, tag, GCK_MPI_REAL_COMM(comm));
 }
 
 /* Posts the receive, then sends. */
@@ -240,7 +240,7 @@ static int exchange(struct gck_mpi_request *r, MESSAGE, MPI_Status *status)
 		rc = recv_post(r);
 	if (rc) {
 		if (r)
-			gck_mpi_request_give(r);
+			gck_mpi_request_release(r);
 		return rc;
 	}
 	rc = send_blocking(GCK_MPI_SEND_STANDARD, buf, count, type, dest, tag, comm);
@@ -252,7 +252,7 @@ static int exchange(struct gck_mpi_request *r, MESSAGE, MPI_Status *status)
 	gck_mpi_request_wait(r);
 	gck_mpi_status_put(status, &r->status);
 	rc = r->status.MPI_ERROR;
-	gck_mpi_request_give(r);
+	gck_mpi_request_release(r);
 	return rc;
 }
 
@@ -274,18 +274,18 @@ static int exchange_packed(void *buf, int count, MPI_Datatype type, int dest, in
 			   int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
 	char small[1024], *copy = small;
-	int size = 0, used = 0, rc;
+	int size = 0, packed_size = 0, rc;
 
 	rc = gck_mpi_real.Pack_size(count, GCK_MPI_REAL_TYPE(type), GCK_MPI_REAL_COMM(comm), &size);
 	if (rc)
 		return rc;
 	if ((size_t)size > sizeof(small) && !(copy = malloc((size_t)size)))
 		return MPI_ERR_NO_MEM;
-	rc = gck_mpi_real.Pack(buf, count, GCK_MPI_REAL_TYPE(type), copy, size, &used,
+	rc = gck_mpi_real.Pack(buf, count, GCK_MPI_REAL_TYPE(type), copy, size, &packed_size,
 			       GCK_MPI_REAL_COMM(comm));
 	if (!rc)
-		rc = exchange(gck_mpi_recv_new(buf, count, type, source, recvtag, comm), copy, used,
-			      MPI_PACKED, dest, sendtag, comm, status);
+		rc = exchange(gck_mpi_recv_new(buf, count, type, source, recvtag, comm), copy,
+			      packed_size, MPI_PACKED, dest, sendtag, comm, status);
 	if (copy != small)
 		free(copy);
 	return rc;

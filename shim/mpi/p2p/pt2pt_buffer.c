@@ -4,8 +4,8 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/p2p/p2p.h"
 
-static void *buffer_at;
-static int buffer_size;
+static void *attached_buffer;
+static int attached_size;
 
 GCK_MPI_FUNCTION(Buffer_attach, (void *buffer, int size))
 {
@@ -14,8 +14,8 @@ GCK_MPI_FUNCTION(Buffer_attach, (void *buffer, int size))
 	gck_mpi_enter();
 	rc = gck_mpi_real.Buffer_attach(buffer, size);
 	if (!rc) {
-		buffer_at = buffer;
-		buffer_size = size;
+		attached_buffer = buffer;
+		attached_size = size;
 	}
 	gck_mpi_leave();
 	return gck_mpi_error(NULL, rc, "MPI_Buffer_attach");
@@ -29,17 +29,17 @@ GCK_MPI_FUNCTION(Buffer_detach, (void *buffer, int *size))
 	gck_mpi_enter();
 	rc = gck_mpi_real.Buffer_detach(buffer, size);
 	if (!rc)
-		buffer_at = NULL;
+		attached_buffer = NULL;
 	gck_mpi_leave();
 	return gck_mpi_error(NULL, rc, "MPI_Buffer_detach");
 }
 
-int gck_mpi_buffer_again(struct gck_error *err)
+int gck_mpi_buffer_reattach(struct gck_error *err)
 {
-	if (buffer_at && gck_mpi_real.Buffer_attach(buffer_at, buffer_size))
+	if (attached_buffer && gck_mpi_real.Buffer_attach(attached_buffer, attached_size))
 		return gck_fail(err, EIO,
 				"the buffer of MPI_Bsend (%d bytes at %p) cannot be attached again "
 				"after a restart",
-				buffer_size, buffer_at);
+				attached_size, attached_buffer);
 	return 0;
 }

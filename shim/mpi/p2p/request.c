@@ -64,11 +64,11 @@ void gck_mpi_request_complete(struct gck_mpi_request *r, int rc)
 		drop_orphan(r);
 }
 
-static bool poll_drained(struct gck_mpi_request *r)
+static bool poll_flushed(struct gck_mpi_request *r)
 {
 	struct gck_mpi_flushed *d = r->from;
 
-	if (!gck_mpi_flushed_here(d))
+	if (!gck_mpi_flushed_arrived(d))
 		return false;
 	r->from = NULL;
 	gck_mpi_request_complete(
@@ -102,7 +102,7 @@ bool gck_mpi_request_poll(struct gck_mpi_request *r)
 	if (__builtin_expect(gck_mpi_request_in_real(r), 1))
 		return poll_real(r);
 	if (r->what != GCK_MPI_REQUEST_GENERAL)
-		return poll_drained(r);
+		return poll_flushed(r);
 	gck_mpi_progress();
 	return false;
 }
@@ -131,7 +131,7 @@ int gck_mpi_request_collect(MPI_Request *request, MPI_Status *status)
 
 		rc = rc ? rc : freed;
 	}
-	gck_mpi_request_give(r);
+	gck_mpi_request_release(r);
 	*request = MPI_REQUEST_NULL;
 	return rc;
 }

@@ -62,7 +62,7 @@ struct gck_mpi_request {
 	struct gck_mpi_handle h; /* real: NULL unless the real library has it */
 	uint8_t state, what, mode;
 	bool persistent;
-	bool refs;               /* holds a reference to its type */
+	bool holds_type;         /* it holds a reference to its type */
 	bool orphan;             /* the program freed it while it was active */
 	bool cancelled;          /* the program called MPI_Cancel */
 	int count, peer, tag;

@@ -4,19 +4,19 @@
 #include "shim/mpi/p2p/p2p.h"
 #include "shim/mpi/p2p/request.h"
 
-enum { AT_ONCE = 64 };
+enum { BATCH_SIZE = 64 };
 
 /* Requests that the real library tests in one call, so that it makes progress once for all. */
 struct batch {
 	int n;
-	struct gck_mpi_request *ours[AT_ONCE];
-	MPI_Request real[AT_ONCE];
+	struct gck_mpi_request *ours[BATCH_SIZE];
+	MPI_Request real[BATCH_SIZE];
 };
 
-static void ask(struct batch *b)
+static void test_batch(struct batch *b)
 {
-	MPI_Status statuses[AT_ONCE];
-	int indices[AT_ONCE], done = 0, rc;
+	MPI_Status statuses[BATCH_SIZE];
+	int indices[BATCH_SIZE], done = 0, rc;
 
 	rc = gck_mpi_real.Testsome(b->n, b->real, &done, indices, statuses);
 	for (int i = 0; i < done && done != MPI_UNDEFINED; i++) {
@@ -56,11 +56,11 @@ struct gck_mpi_polled gck_mpi_request_poll_all(int n, const MPI_Request *request
 		}
 		b.ours[b.n] = r;
 		b.real[b.n++] = r->h.real;
-		if (b.n == AT_ONCE)
-			ask(&b);
+		if (b.n == BATCH_SIZE)
+			test_batch(&b);
 	}
 	if (b.n)
-		ask(&b);
+		test_batch(&b);
 	for (int i = 0; i < n && s.first < 0; i++)
 		if (gck_mpi_request_open(requests[i]) &&
 		    gck_mpi_request_is_complete((struct gck_mpi_request *)requests[i]))

@@ -11,11 +11,11 @@
 #include "shim/mpi/handles/fortran_number.h"
 #include "shim/mpi/types/datatype.h"
 
-enum { SLAB_PLACES = 128 };
+enum { SLAB_REQUESTS = 128 };
 
 struct slab {
 	struct slab *next;
-	struct gck_mpi_request place[SLAB_PLACES];
+	struct gck_mpi_request requests[SLAB_REQUESTS];
 };
 
 struct gck_mpi_pool gck_mpi_pool;
@@ -39,7 +39,7 @@ int gck_mpi_request_init(int nranks, bool threaded)
 	gck_mpi_pool.nranks = nranks;
 	gck_mpi_pool.threaded = threaded;
 	/* here, because later it would wait for a pending MPI_Comm_idup */
-	return gck_mpi_flushed_ready(false, NULL);
+	return gck_mpi_flushed_init(false, NULL);
 }
 
 /* The lock is held. */
@@ -49,20 +49,20 @@ static struct gck_mpi_request *grow(void)
 
 	if (!s)
 		return NULL;
-	for (int i = 0; i < SLAB_PLACES; i++) {
-		struct gck_mpi_request *r = &s->place[i];
+	for (int i = 0; i < SLAB_REQUESTS; i++) {
+		struct gck_mpi_request *r = &s->requests[i];
 
 		r->h.magic = GCK_MPI_HANDLE_MAGIC(GCK_MPI_REQUEST);
 		r->h.kind = GCK_MPI_REQUEST;
 		r->h.fortran = -1;
-		r->next_free = i + 1 < SLAB_PLACES ? r + 1 : gck_mpi_pool.free;
+		r->next_free = i + 1 < SLAB_REQUESTS ? r + 1 : gck_mpi_pool.free;
 	}
 	s->next = slabs;
 	slabs = s;
-	return gck_mpi_pool.free = &s->place[0];
+	return gck_mpi_pool.free = &s->requests[0];
 }
 
-struct gck_mpi_request *gck_mpi_request_take_slowly(void)
+struct gck_mpi_request *gck_mpi_request_new_locked(void)
 {
 	struct gck_mpi_request *r;
 
@@ -80,7 +80,7 @@ void gck_mpi_request_free(struct gck_mpi_request *r)
 		r->class->freed(r);
 	if (r->what == GCK_MPI_REQUEST_GENERAL)
 		free(r->general);
-	if (r->refs)
+	if (r->holds_type)
 		gck_mpi_type_unref(r->type);
 	if (r->h.fortran >= 0)
 		gck_mpi_fortran_free(&r->h);
@@ -99,9 +99,9 @@ void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void
 	first = slabs;
 	unlock();
 	for (struct slab *s = first; s; s = s->next)
-		for (int i = 0; i < SLAB_PLACES; i++)
-			if (s->place[i].state != GCK_MPI_REQUEST_FREE)
-				fn(&s->place[i], arg);
+		for (int i = 0; i < SLAB_REQUESTS; i++)
+			if (s->requests[i].state != GCK_MPI_REQUEST_FREE)
+				fn(&s->requests[i], arg);
 }
 
 struct pending {

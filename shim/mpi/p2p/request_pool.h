@@ -24,7 +24,7 @@ extern struct gck_mpi_pool gck_mpi_pool;
 int gck_mpi_request_init(int nranks, bool threaded);
 
 /* Takes a request under the lock. NULL: no memory. */
-struct gck_mpi_request *gck_mpi_request_take_slowly(void);
+struct gck_mpi_request *gck_mpi_request_new_locked(void);
 
 /* Frees a request in any state. */
 void gck_mpi_request_free(struct gck_mpi_request *r);
@@ -48,7 +48,7 @@ static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_w
 	struct gck_mpi_request *r = gck_mpi_pool.free;
 
 	if (__builtin_expect(gck_mpi_pool.threaded || !r, 0)) {
-		r = gck_mpi_request_take_slowly();
+		r = gck_mpi_request_new_locked();
 		if (!r)
 			return NULL;
 	} else {
@@ -57,16 +57,16 @@ static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_w
 	r->h.real = NULL;
 	r->state = GCK_MPI_REQUEST_INACTIVE;
 	r->what = what;
-	r->persistent = r->refs = r->orphan = r->cancelled = false;
+	r->persistent = r->holds_type = r->orphan = r->cancelled = false;
 	r->from = NULL;
 	r->comm = NULL;
 	return r;
 }
 
 /* Frees a message's request that has ended and that the program no longer has. */
-static inline void gck_mpi_request_give(struct gck_mpi_request *r)
+static inline void gck_mpi_request_release(struct gck_mpi_request *r)
 {
-	if (__builtin_expect(gck_mpi_pool.threaded || r->refs || r->h.fortran >= 0 ||
+	if (__builtin_expect(gck_mpi_pool.threaded || r->holds_type || r->h.fortran >= 0 ||
 			     r->what >= GCK_MPI_REQUEST_GENERAL, 0)) {
 		gck_mpi_request_free(r);
 		return;

@@ -20,13 +20,13 @@ static void collect(struct gck_mpi_request *r, void *arg)
 
 	if (l->n == l->capacity) {
 		size_t capacity = l->capacity ? 2 * l->capacity : 64;
-		struct gck_mpi_request **more = realloc(l->r, capacity * sizeof(*more));
+		struct gck_mpi_request **grown = realloc(l->r, capacity * sizeof(*grown));
 
-		if (!more) {
+		if (!grown) {
 			l->failed = true;
 			return;
 		}
-		l->r = more;
+		l->r = grown;
 		l->capacity = capacity;
 	}
 	l->r[l->n++] = r;
@@ -54,7 +54,7 @@ static int fail(const struct gck_mpi_request *r, int rc, struct gck_error *err)
 }
 
 /* Makes the real request again, if it had one. */
-static int renew(struct gck_mpi_request *r, struct gck_error *err)
+static int renew_request(struct gck_mpi_request *r, struct gck_error *err)
 {
 	bool pending = r->state == GCK_MPI_REQUEST_ACTIVE;
 	int rc = MPI_SUCCESS;
@@ -80,7 +80,7 @@ static int renew(struct gck_mpi_request *r, struct gck_error *err)
 static int rebuild(struct gck_error *err)
 {
 	struct list l = { NULL };
-	int rc = gck_mpi_flushed_ready(true, err) || gck_mpi_buffer_again(err) ? -1 : 0;
+	int rc = gck_mpi_flushed_init(true, err) || gck_mpi_buffer_reattach(err) ? -1 : 0;
 
 	if (rc)
 		return rc;
@@ -90,7 +90,7 @@ static int rebuild(struct gck_error *err)
 	if (l.n)
 		qsort(l.r, l.n, sizeof(*l.r), by_order);
 	for (size_t i = 0; !rc && i < l.n; i++)
-		rc = renew(l.r[i], err);
+		rc = renew_request(l.r[i], err);
 	free(l.r);
 	return rc;
 }

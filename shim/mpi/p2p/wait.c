@@ -130,7 +130,7 @@ static int collect_any(struct gck_mpi_polled s, MPI_Request *requests, int *inde
 	return rc;
 }
 
-static struct gck_mpi_polled sweep_until(int n, MPI_Request *requests)
+static struct gck_mpi_polled poll_until_any(int n, MPI_Request *requests)
 {
 	struct gck_mpi_polled s;
 
@@ -150,7 +150,7 @@ GCK_MPI_FUNCTION(Waitany, (int count, MPI_Request requests[], int *index, MPI_St
 	if (rc || !index)
 		return gck_mpi_error(NULL, rc ? rc : MPI_ERR_ARG, "MPI_Waitany");
 	gck_mpi_enter();
-	rc = collect_any(sweep_until(count, requests), requests, index, status, &comm);
+	rc = collect_any(poll_until_any(count, requests), requests, index, status, &comm);
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Waitany");
 }
@@ -211,7 +211,7 @@ static int some(int n, MPI_Request *requests, int *outcount, int *indices, MPI_S
 	if (rc || !outcount || (n && !indices))
 		return gck_mpi_error(NULL, rc ? rc : MPI_ERR_ARG, function);
 	gck_mpi_enter_as(function);
-	s = wait ? sweep_until(n, requests) : gck_mpi_request_poll_all(n, requests);
+	s = wait ? poll_until_any(n, requests) : gck_mpi_request_poll_all(n, requests);
 	if (s.open)
 		rc = collect_some(n, requests, outcount, indices, statuses, &comm);
 	else

@@ -145,18 +145,18 @@ static MPI_T_enum real_enum(MPI_T_enum ours)
 /* Asks the variable for its enumeration. */
 static MPI_T_enum ask_enum(const struct t_enum *e)
 {
-	int real = gck_mpi_t_real_index(e->list, e->index), none = 0, unused;
+	int real = gck_mpi_t_real_index(e->list, e->index), zero = 0, unused;
 	MPI_T_enum found = MPI_T_ENUM_NULL;
 	MPI_Datatype type;
 	int rc;
 
 	if (e->list == GCK_MPI_T_CVARS)
-		rc = gck_mpi_real.T_cvar_get_info(real, NULL, &none, &unused, &type, &found, NULL,
-						  &none, &unused, &unused);
+		rc = gck_mpi_real.T_cvar_get_info(real, NULL, &zero, &unused, &type, &found, NULL,
+						  &zero, &unused, &unused);
 	else
 		rc =
-		    gck_mpi_real.T_pvar_get_info(real, NULL, &none, &unused, &unused, &type, &found,
-						 NULL, &none, &unused, &unused, &unused, &unused);
+		    gck_mpi_real.T_pvar_get_info(real, NULL, &zero, &unused, &unused, &type, &found,
+						 NULL, &zero, &unused, &unused, &unused, &unused);
 	return rc ? MPI_T_ENUM_NULL : found;
 }
 

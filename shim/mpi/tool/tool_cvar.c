@@ -72,11 +72,11 @@ GCK_MPI_FUNCTION(T_cvar_get_index, (const char *name, int *cvar_index))
 
 static int ask_type(int index, MPI_Datatype *real_type, int *bind)
 {
-	int none = 0, u;
+	int zero = 0, u;
 	MPI_T_enum e;
 
 	return gck_mpi_real.T_cvar_get_info(gck_mpi_t_real_index(GCK_MPI_T_CVARS, index), NULL,
-					    &none, &u, real_type, &e, NULL, &none, bind, &u);
+					    &zero, &u, real_type, &e, NULL, &zero, bind, &u);
 }
 
 /* In the gate. */
@@ -162,7 +162,7 @@ GCK_MPI_FUNCTION(T_cvar_read, (MPI_T_cvar_handle handle, void *buf))
 
 /* Remembers a written value, unless the variable is bound to an object. A string may be shorter
  * than the variable. */
-static int remember(const struct cvar *c, const void *value)
+static int remember_value(const struct cvar *c, const void *value)
 {
 	struct written *w;
 	MPI_Datatype type;
@@ -200,7 +200,7 @@ GCK_MPI_FUNCTION(T_cvar_write, (MPI_T_cvar_handle handle, const void *buf))
 	gck_mpi_enter();
 	if (c && c->h.real)
 		rc = gck_mpi_real.T_cvar_write(c->h.real, buf);
-	if (!rc && remember(c, buf))
+	if (!rc && remember_value(c, buf))
 		rc = MPI_T_ERR_MEMORY;
 	gck_mpi_leave();
 	return rc;

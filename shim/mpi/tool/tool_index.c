@@ -69,19 +69,19 @@ static int ask_count(enum gck_mpi_t_list list, int *n)
 
 static int ask_name(enum gck_mpi_t_list list, int real, char name[NAME_MAX_LEN], int *class)
 {
-	int length = NAME_MAX_LEN, none = 0, u;
+	int length = NAME_MAX_LEN, zero = 0, u;
 	MPI_Datatype type;
 	MPI_T_enum e;
 
 	switch (list) {
 	case GCK_MPI_T_CVARS:
-		return gck_mpi_real.T_cvar_get_info(real, name, &length, &u, &type, &e, NULL, &none,
+		return gck_mpi_real.T_cvar_get_info(real, name, &length, &u, &type, &e, NULL, &zero,
 						    &u, &u);
 	case GCK_MPI_T_PVARS:
 		return gck_mpi_real.T_pvar_get_info(real, name, &length, &u, class, &type, &e, NULL,
-						    &none, &u, &u, &u, &u);
+						    &zero, &u, &u, &u, &u);
 	default:
-		return gck_mpi_real.T_category_get_info(real, name, &length, NULL, &none, &u, &u,
+		return gck_mpi_real.T_category_get_info(real, name, &length, NULL, &zero, &u, &u,
 							&u);
 	}
 }

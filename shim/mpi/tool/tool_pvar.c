@@ -130,12 +130,12 @@ static int alloc_real(struct pvar *p, int *count)
 
 static int bind_of(int index, int *bind)
 {
-	int none = 0, u;
+	int zero = 0, u;
 	MPI_Datatype type;
 	MPI_T_enum e;
 
 	return gck_mpi_real.T_pvar_get_info(gck_mpi_t_real_index(GCK_MPI_T_PVARS, index), NULL,
-					    &none, &u, &u, &type, &e, NULL, &none, bind, &u, &u,
+					    &zero, &u, &u, &type, &e, NULL, &zero, bind, &u, &u,
 					    &u);
 }
 
@@ -198,7 +198,7 @@ GCK_MPI_FUNCTION(T_pvar_handle_free, (MPI_T_pvar_session session, MPI_T_pvar_han
 
 /* ---- use ------------------------------------------------------------------------------------ */
 
-static void mark_all(const struct session *s, bool started)
+static void set_all_started(const struct session *s, bool started)
 {
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_T_PVAR); h; h = h->next)
 		if (((struct pvar *)h)->session == s)
@@ -225,10 +225,10 @@ static int real_handles(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
 	return MPI_SUCCESS;
 }
 
-static void mark(MPI_T_pvar_session session, MPI_T_pvar_handle handle, bool started)
+static void set_started(MPI_T_pvar_session session, MPI_T_pvar_handle handle, bool started)
 {
 	if (handle == MPI_T_PVAR_ALL_HANDLES)
-		mark_all((void *)session, started);
+		set_all_started((void *)session, started);
 	else
 		((struct pvar *)handle)->started = started;
 }
@@ -244,7 +244,7 @@ GCK_MPI_FUNCTION(T_pvar_start, (MPI_T_pvar_session session, MPI_T_pvar_handle ha
 	if (!rc)
 		rc = gck_mpi_real.T_pvar_start(s, p);
 	if (!rc)
-		mark(session, handle, true);
+		set_started(session, handle, true);
 	gck_mpi_leave();
 	return rc;
 }
@@ -260,7 +260,7 @@ GCK_MPI_FUNCTION(T_pvar_stop, (MPI_T_pvar_session session, MPI_T_pvar_handle han
 	if (!rc)
 		rc = gck_mpi_real.T_pvar_stop(s, p);
 	if (!rc)
-		mark(session, handle, false);
+		set_started(session, handle, false);
 	gck_mpi_leave();
 	return rc;
 }
