@@ -40,11 +40,11 @@ int gck_mpi_allgather_split(const void *bytes, size_t size, size_t nranks,
 
 	memset(all, 0, nranks * sizeof *all);
 	if (size % sizeof *v)
-		return gck_fail(err, EBADMSG, "the ranks' words are cut off");
+		return gck_fail(err, EBADMSG, "the ranks' words in the quiesce are truncated");
 	while (at < n) {
 		if (n - at < 2 || v[at] >= nranks || v[at + 1] > n - at - 2 || all[v[at]].v)
-			return gck_fail(err, EBADMSG, "the ranks' words make no sense at word %zu "
-					"of %zu", at, n);
+			return gck_fail(err, EBADMSG, "the ranks' words in the quiesce are invalid "
+						      "at word %zu of %zu", at, n);
 		all[v[at]] = (struct gck_mpi_words){&v[at + 2], v[at + 1]};
 		at += 2 + v[at + 1];
 	}

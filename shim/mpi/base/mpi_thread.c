@@ -180,7 +180,8 @@ static int start(struct gck_mpi_thread_state *k, struct gck_error *err)
 	rc = pthread_create(&k->thread, NULL, run, k);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	k->runs = rc == 0;
-	return rc ? gck_fail(err, rc, "no thread for checkpoints of MPI: %s", strerror(rc)) : 0;
+	return rc ? gck_fail(err, rc, "the thread for checkpoints of MPI cannot be created: %s",
+				      strerror(rc)) : 0;
 }
 
 int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_error *err)
@@ -190,7 +191,7 @@ int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_erro
 	if (mpi_thread.runs || !(gck_inside_is_rank() || work->runs_without_step()))
 		return 0;
 	if (!fork_handled && pthread_atfork(NULL, NULL, forget_in_child))
-		return gck_fail(err, ENOMEM, "no memory for checkpoints of MPI");
+		return gck_fail(err, ENOMEM, "no memory to handle forks of an MPI program");
 	fork_handled = true;
 	mpi_thread.work = work;
 	mpi_thread.restarts = gck_inside_restarts();
@@ -248,7 +249,7 @@ int gck_mpi_thread_stops_at_exit(struct gck_error *err)
 	static bool registered;
 
 	if (!registered && atexit(stop))
-		return gck_fail(err, ECANCELED, "the program is ending");
+		return gck_fail(err, ECANCELED, "the program is exiting");
 	registered = true;
 	return 0;
 }

@@ -99,8 +99,8 @@ bool gck_mpi_pmix_usable(void)
 
 static int fail(const char *what, int rc, struct gck_error *err)
 {
-	return gck_fail(err, EIO, "%s failed with %d: the next checkpoint goes through the "
-			"coordinator", what, rc);
+	return gck_fail(err, EIO, "%s failed with code %d; the next checkpoint exchanges words "
+				  "through the coordinator", what, rc);
 }
 
 static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
@@ -112,7 +112,7 @@ static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_erro
 	int rc;
 
 	if (!v)
-		return gck_fail(err, ENOMEM, "no memory for PMIx");
+		return gck_fail(err, ENOMEM, "no memory for this rank's words in PMIx");
 	if (!pmix.first_size)
 		pmix.first_size = n;
 	v[0] = serial;
@@ -208,11 +208,11 @@ static int check_value(const unsigned long *v, size_t n, size_t rank, struct gck
 		       struct gck_error *err)
 {
 	if (n < HEAD_WORDS || v[1] > n - HEAD_WORDS)
-		return gck_fail(err, EBADMSG, "PMIx has no words of rank %zu", rank);
+		return gck_fail(err, EBADMSG, "PMIx returned no words of rank %zu", rank);
 	if (v[0] != pmix.serial)
 		return gck_fail(err, ESTALE,
-				"PMIx answered with other than the latest words of rank %zu: the "
-				"next checkpoint goes through the coordinator",
+				"PMIx returned old words of rank %zu; the next checkpoint "
+				"exchanges words through the coordinator",
 				rank);
 	*w = (struct gck_mpi_words){v + HEAD_WORDS, v[1]};
 	return 0;

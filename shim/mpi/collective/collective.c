@@ -84,8 +84,8 @@ static int make_again(struct gck_mpi_request *r, struct gck_error *err)
 	if (!rc)
 		rc = n->issue(n, (MPI_Request *)&r->h.real);
 	return rc ? gck_fail(err, EIO,
-			     "a persistent collective of %d ranks cannot be made again: code %d of "
-			     "the fresh MPI",
+			     "a persistent collective of %d ranks cannot be made again after a "
+			     "restart: MPI error %d",
 			     gck_mpi_comm_of(n->comm)->size, rc)
 		  : 0;
 }

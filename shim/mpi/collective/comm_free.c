@@ -30,8 +30,8 @@ static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 	if (!rc)
 		rc = n->issue(n, (MPI_Request *)&r->h.real);
 	return rc ? gck_fail(err, EIO,
-			     "a communicator of %d ranks that was freed cannot be freed in the "
-			     "fresh MPI: code %d",
+			     "a freed communicator of %d ranks cannot be freed again after a "
+			     "restart: MPI error %d",
 			     gck_mpi_comm_of(n->comm)->size, rc)
 		  : 0;
 }

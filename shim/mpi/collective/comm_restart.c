@@ -57,8 +57,8 @@ static int save_body(struct gck_mpi_comm *c, struct gck_error *err)
 				c->remote_size, dynamic_remedy(c->life == GCK_MPI_COMM_ALIVE));
 	if (!unborn(c) && save_one(c, GCK_MPI_REAL_COMM(c->handle)))
 		return gck_fail(err, ENOMEM,
-				"a communicator of %d ranks: its topology cannot be read (no "
-				"memory?)",
+				"the topology or hints of a communicator of %d ranks cannot be "
+				"read (no memory?)",
 				c->size);
 	return 0;
 }
@@ -153,7 +153,7 @@ static int rebuild_one(struct gck_mpi_comm *c, struct gck_error *err)
 		gck_mpi_real.Error_string(rc, why, &length);
 		return gck_fail(err, EIO,
 				"a communicator of %d and %d ranks (id %016lx) cannot be made "
-				"again: %s",
+				"again after a restart: %s",
 				c->size, c->remote_size, (unsigned long)c->clock.id, why);
 	}
 	gck_mpi_handle_set_real((void *)c->handle, real);
@@ -196,11 +196,12 @@ static int rebuild(struct gck_error *err)
 	if (set_hints(gck_mpi_comm_of(MPI_COMM_WORLD), REAL_WORLD) ||
 	    set_hints(gck_mpi_comm_of(MPI_COMM_SELF), GCK_MPI_REAL_COMM(MPI_COMM_SELF)))
 		return gck_fail(err, EIO,
-				"MPI_COMM_WORLD: the fresh MPI does not take its settings");
+				"the hints of MPI_COMM_WORLD or MPI_COMM_SELF cannot be set again "
+				"after a restart");
 	v = list(&n);
 	if (!v)
 		return gck_fail(err, ENOMEM,
-				"the communicators in the order of their making: no memory");
+				"no memory to list the communicators");
 	for (size_t i = 0; !r && i < n; i++)
 		r = rebuild_one(v[i], err);
 	free(v);

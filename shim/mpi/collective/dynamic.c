@@ -148,6 +148,7 @@ GCK_MPI_FUNCTION(Close_port, (const char *port_name))
 void gck_mpi_dynamic_able(gck_mpi_obstacle_fn *tell, void *arg)
 {
 	if (atomic_load(&ports) > 0)
-		tell(arg, "an MPI port", "MPI_Open_port names a place in this very process",
+		tell(arg, "an MPI port", "its name (MPI_Open_port) refers to this process, which a "
+					 "restart replaces",
 		     "close it (MPI_Close_port) before the checkpoint");
 }

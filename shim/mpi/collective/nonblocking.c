@@ -243,7 +243,7 @@ static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 		rc = n->issue(n, (MPI_Request *)&r->h.real);
 	return rc ? gck_fail(err, EIO,
 			     "a non-blocking collective (number %lu of a communicator of %d ranks) "
-			     "cannot be started again: code %d of the fresh MPI",
+			     "cannot be started again after a restart: MPI error %d",
 			     (unsigned long)n->number, gck_mpi_comm_of(n->comm)->size, rc)
 		  : 0;
 }

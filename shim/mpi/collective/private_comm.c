@@ -80,7 +80,7 @@ int gck_mpi_private_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *
 		     int (*fn)(void *object, struct gck_error *err), struct gck_error *err)
 {
 	struct entry *v = list(kind, own_of), *next = v;
-	int rc = v ? 0 : gck_fail(err, ENOMEM, "no memory to make windows and files again");
+	int rc = v ? 0 : gck_fail(err, ENOMEM, "no memory to list windows and files");
 
 	for (;;) {
 		uint64_t turn = 0;
@@ -88,7 +88,7 @@ int gck_mpi_private_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *
 		if (least_id(rc ? 0 : next->id, &turn) || (!turn && !rc))
 			rc = gck_fail(err, EIO,
 				      "windows and files cannot be made again: another rank "
-				      "says why");
+				      "reports the reason");
 		if (!turn || turn == UINT64_MAX)
 			break;
 		if (!rc && turn == next->id)

@@ -47,13 +47,14 @@ static int init_again(struct gck_error *err)
 		rc = gck_mpi_tag_ub_take();
 	if (rc)
 		return gck_fail(err, EIO,
-				"MPI_Init of %s failed with code %d after a restart; its own "
-				"messages, in the step's output, say why",
+				"MPI_Init of %s failed with code %d after a restart; see its "
+				"messages in the step's output",
 				gck_mpi_ns_library(), rc);
 	if (provided < state.level)
 		return gck_fail(err, ENOTSUP,
-				"%s gives MPI_THREAD level %d where it gave %d before the restart: "
-				"it is another build; use the one that the job began with",
+				"%s provides MPI thread level %d, but provided %d before the "
+				"restart: it is another build; use the one that the job started "
+				"with",
 				gck_mpi_ns_library(), provided, state.level);
 	gck_mpi_pmix_bind();
 	return 0;

@@ -30,7 +30,7 @@
 #include "shim/mpi/handles/bind.h"
 #include "shim/namespace/namespace.h"
 
-#define REASON ", and gpuckpt stands in for Open MPI 4.1 only"
+#define REASON ", but gpuckpt supports only Open MPI 4.1"
 
 struct file {
 	const char *path;
@@ -344,14 +344,14 @@ static void execute_without_us(char **argv, const char *why)
 	if (why)
 		setenv("GPUCKPT_MPI_ASIDE", why, 1);
 	execute_again(argv, NULL);
-	fprintf(stderr, "it has an MPI library that gpuckpt does not stand in for: submit it with "
-		"mpi=none\n");
+	fprintf(stderr, "gpuckpt does not support its MPI library: submit it with mpi=none\n");
 }
 
 static void execute_with_tool(char **argv, const struct link_map *tool)
 {
 	execute_again(argv, tool->l_name);
-	fprintf(stderr, "%s wraps MPI functions, and does not see them\n", tool->l_name);
+	fprintf(stderr, "%s wraps MPI functions, but will not see the program's calls\n",
+		tool->l_name);
 }
 
 /* The first tool that must be preloaded before this library to precede it; NULL: none. */

@@ -122,7 +122,7 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 	if (add_up() || gck_mpi_blob_put(b, n) || gck_mpi_blob_put(b, pairs(total.sent)) ||
 	    gck_mpi_blob_put(b, pairs(total.received)) || put_pairs(b, total.sent) ||
 	    put_pairs(b, total.received))
-		return gck_fail(err, ENOMEM, "no memory for the counts of messages");
+		return gck_fail(err, ENOMEM, "no memory for the message counts");
 	return 0;
 }
 
@@ -177,15 +177,17 @@ static bool rank_settled(const struct gck_mpi_words *all, size_t rank)
 static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)
 {
 	if (nranks != (size_t)gck_mpi_pool.nranks)
-		return gck_fail(err, EPROTO, "%zu ranks tell their counts of messages, of %d",
+		return gck_fail(err, EPROTO, "message counts of %zu ranks were received, but the "
+					     "job has %d ranks",
 				nranks, gck_mpi_pool.nranks);
 	for (size_t i = 0; i < nranks; i++)
 		if (!is_valid(&all[i], nranks))
 			return gck_fail(err, EPROTO,
-					"rank %zu's counts of messages make no sense (%zu words)",
+					"rank %zu's message counts are invalid (%zu words): do all "
+					"ranks have one version of libgpuckpt-mpi.so?",
 					i, all[i].n);
 	if (!expected && !(expected = calloc(nranks, sizeof(*expected))))
-		return gck_fail(err, ENOMEM, "no memory for the counts of messages");
+		return gck_fail(err, ENOMEM, "no memory for the message counts");
 	settled = true;
 	none_missing = false;
 	for (size_t i = 0; i < nranks; i++) {

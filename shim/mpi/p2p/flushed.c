@@ -195,7 +195,7 @@ static int fail(struct gck_error *err, MPI_Comm comm, const char *call, int rc)
 	gck_mpi_real.Error_string(rc, text, &length);
 	return gck_fail(err, EIO,
 			"messages under way cannot be taken in: %s on communicator %016llx: %s; "
-			"the checkpoint is given up",
+			"the checkpoint is aborted",
 			call, (unsigned long long)gck_mpi_comm_of(comm)->clock.id, text);
 }
 
@@ -209,7 +209,8 @@ static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
 	if (!d)
 		return gck_fail(err, ENOMEM,
 				"no memory for a message under way of %zu bytes from rank %d: give "
-				"the job more memory, or let it receive before it is checkpointed",
+				"the job more memory, or let it receive the message before the "
+				"checkpoint",
 				status->_ucount, status->MPI_SOURCE);
 	rc = gck_mpi_real.Improbe(status->MPI_SOURCE, status->MPI_TAG, GCK_MPI_REAL_COMM(comm),
 				  &flag, &message, status);

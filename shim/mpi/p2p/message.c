@@ -39,7 +39,7 @@ int gck_mpi_messages_take_in(size_t *arriving, struct gck_error *err)
 				return gck_fail(err, ENOMEM,
 						"no memory for a matched message of %zu bytes from "
 						"rank %d: give the job more memory, or let it "
-						"receive before it is checkpointed",
+						"receive the message before the checkpoint",
 						m->status._ucount, m->status.MPI_SOURCE);
 			h->real = NULL;
 		}

@@ -47,8 +47,8 @@ static int fail(const struct gck_mpi_request *r, int rc, struct gck_error *err)
 
 	gck_mpi_real.Error_string(rc, text, &length);
 	return gck_fail(err, EIO,
-			"a pending %s (peer %d, tag %d, %d elements) cannot be made again in the "
-			"fresh MPI library: %s",
+			"a pending %s (peer %d, tag %d, %d elements) cannot be made again after a "
+			"restart: %s",
 			r->persistent ? "persistent request" : "receive", r->peer, r->tag, r->count,
 			text);
 }

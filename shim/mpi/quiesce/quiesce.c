@@ -71,8 +71,9 @@ static int check_finalize(const struct quiesce *q, struct gck_error *err)
 {
 	if (!gck_mpi_leaving())
 		return 0;
-	return gck_fail(err, ECANCELED, "rank %zu is in MPI_Finalize: a rank without MPI is "
-			"checkpointed as any program, try again when all are through it",
+	return gck_fail(err, ECANCELED, "rank %zu is in MPI_Finalize: try again when all ranks "
+					"have left it; they are then checkpointed like programs "
+					"without MPI",
 			q->x->rank);
 }
 
@@ -112,13 +113,14 @@ static int split_rank(struct quiesce *q, size_t rank, struct gck_error *err)
 	size_t at = 1;
 
 	if (w.v[0] & ~(unsigned long)FLAGS)
-		return gck_fail(err, EBADMSG, "rank %zu's words make no sense", rank);
+		return gck_fail(err, EBADMSG, "rank %zu's words in the quiesce are invalid", rank);
 	for (size_t p = 0; p < q->nparts; p++) {
 		struct gck_mpi_words *part = &q->parts[p * q->x->nranks + rank];
 
 		if (at >= w.n || w.v[at] > w.n - at - 1)
-			return gck_fail(err, EBADMSG, "rank %zu's words are cut off: is it of "
-					"another version?", rank);
+			return gck_fail(err, EBADMSG, "rank %zu's words in the quiesce are "
+						      "truncated: does it have another version of "
+						      "libgpuckpt-mpi.so?", rank);
 		*part = (struct gck_mpi_words){&w.v[at + 1], w.v[at]};
 		at += 1 + w.v[at];
 	}
@@ -133,9 +135,9 @@ static int judge(struct quiesce *q, struct gck_error *err)
 	for (size_t r = 0; r < n; r++) {
 		if (!q->all[r].n)
 			return gck_fail(err, ECANCELED,
-					"rank %zu is past MPI_Finalize, or has ended: ranks that "
-					"are inside MPI cannot be restarted without it; try again "
-					"when all are through MPI_Finalize",
+					"rank %zu is past MPI_Finalize, or has ended: ranks inside "
+					"MPI cannot be restarted without it; try again when all "
+					"ranks have left MPI_Finalize",
 					r);
 		if (split_rank(q, r, err))
 			return -1;
@@ -213,9 +215,8 @@ static int fail_inside(size_t rank, struct gck_error *err)
 static int fail_slow_round(const struct quiesce *q, struct gck_error *err)
 {
 	return gck_fail(err, ETIMEDOUT,
-			"rank %zu: round %u of the ranks' words takes %.1f s: a thread of a rank, "
-			"or PMIx, gets no processor or does not answer: try again later, or raise "
-			"hold=",
+			"rank %zu: round %u of the ranks' words takes %.1f s: an MPI thread or "
+			"PMIx does not answer or gets no CPU time: try again later, or raise hold=",
 			q->x->rank, q->round, (double)q->took_ns / 1e9);
 }
 
@@ -229,7 +230,8 @@ static int give_up(const struct quiesce *q, struct gck_error *err)
 		return fail_slow_round(q, err);
 	if (empty && (!q->behind || gck_mpi_gate_waited()))
 		return gck_fail(err, ETIMEDOUT, "rank %zu waits for other ranks%s, which did not "
-				"come to a place where MPI can be left (under way: %s)",
+						"reach a point where MPI can be quiesced (under "
+						"way: %s)",
 				q->x->rank, q->any_busy ? " that are in MPI calls" : "",
 				what ? what : "a call");
 	if (empty)

@@ -35,7 +35,7 @@ static int listen(struct quiesce_request *r, struct gck_inside_message *m, int m
 	int rc = gck_inside_link_receive(&r->k->link, m, ms);
 
 	if (gck_mpi_thread_stopping(r->k))
-		rc = gck_fail(err, ECANCELED, "the program is ending");
+		rc = gck_fail(err, ECANCELED, "the program is exiting");
 	else if (rc < 0)
 		gck_fail(err, ECANCELED, "the link to the agent has ended");
 	if (rc < 0) {
@@ -45,11 +45,11 @@ static int listen(struct quiesce_request *r, struct gck_inside_message *m, int m
 	if (rc > 0)
 		r->heard_ns = gck_mpi_now_ns();
 	else if (gck_mpi_now_ns() - r->heard_ns > r->watchdog_ns)
-		return gck_fail(err, ETIMEDOUT, "nothing was heard of the agent for %lld ms",
+		return gck_fail(err, ETIMEDOUT, "the agent was silent for %lld ms",
 				(long long)r->watchdog_ns / 1000000);
 	if (rc > 0 && m->head.type == GCK_LINK_MPI_RESUME) {
 		gck_inside_link_drop(m);
-		return gck_fail(err, ECANCELED, "called off");
+		return gck_fail(err, ECANCELED, "the quiesce was called off");
 	}
 	return rc;
 }
@@ -125,7 +125,7 @@ static int begin(struct quiesce_request *r, struct gck_mpi_thread_state *k,
 		 struct gck_link_mpi_quiesce *q, struct gck_error *err)
 {
 	if (m->head.total != sizeof *q)
-		return gck_fail(err, EPROTO, "the agent's word makes no sense");
+		return gck_fail(err, EPROTO, "the agent's QUIESCE message has a wrong size");
 	memcpy(q, m->data, sizeof *q);
 	*r = (struct quiesce_request){.k = k, .seq = m->head.seq, .via = m->head.value,
 				       .watchdog_ns = q->watchdog_ms * 1000000ll,
@@ -144,7 +144,8 @@ static int quiesce_with_ranks(struct quiesce_request *r, int64_t deadline_ns, st
 		gck_mpi_allgather_alone(&r->x);
 	else if (r->via == GCK_LINK_MPI_PMIX && !gck_mpi_pmix_usable())
 		return gck_fail(err, EAGAIN,
-				"PMIx cannot be used any more in this step: try again");
+				"PMIx is no longer usable in this step: try again; the ranks' "
+				"words then go through the coordinator");
 	rc = gck_mpi_quiesce(&r->x, deadline_ns, err);
 	if (r->fence_pending && rc) {
 		gck_mpi_pmix_give_up();
@@ -179,8 +180,8 @@ static int quiesce_by_stage(struct quiesce_request *r, int64_t deadline_ns, stru
 	if (gck_mpi_now_ns() < deadline_ns)
 		return 1;
 	return gck_fail(err, ETIMEDOUT,
-			"it is inside MPI_Init, which does not end: all ranks must have come "
-			"through it");
+			"it is inside MPI_Init, which does not end: try again when all ranks have "
+			"left it");
 }
 
 /* The real library's own threads are held while the image is taken. */

@@ -29,7 +29,7 @@ passes "spawned, connected, joined: the stand-in" standin 2 ./mpi_dynamic
 passes "a checkpoint is refused while they are there" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_dynamic
 said "a communicator of 2 and 2 ranks: it has processes of another world"
 said "it was freed: free its persistent requests as well before the checkpoint"
-said "an MPI port: MPI_Open_port names a place in this very process"
+said "an MPI port: its name (MPI_Open_port) refers to this process"
 for family in spawn "connect and accept" join; do
 	reloads "over restarts: $family" cycles ONLY="$family" ./mpi_dynamic
 done

@@ -53,7 +53,7 @@ libother.so.12
 gives "a later Open MPI: the program runs with it, and it is said why" "another MPI
 libmpi.so.40
 (null)
-$dir/later/libmpi.so.40 is Open MPI 5.0.3, and gpuckpt stands in for Open MPI 4.1 only" \
+$dir/later/libmpi.so.40 is Open MPI 5.0.3, but gpuckpt supports only Open MPI 4.1" \
 	under "$library:$fortran" "$dir/later/open"
 says "with mpi=openmpi it ends, with the reason" "$dir/later/libmpi.so.40 has no .*: it is not Open MPI 4.1" \
 	under "$library" env GPUCKPT_MPI=openmpi "$dir/later/open"

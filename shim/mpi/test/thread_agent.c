@@ -153,7 +153,7 @@ int main(int argc, char **argv)
 	say(GCK_LINK_MPI_RESUME, 0, 0);
 	quiesced(ECANCELED, "called off", "a quiesce is called off while a call does not end");
 	say(GCK_LINK_MPI_QUIESCE, LONG_MS, 100);
-	quiesced(ETIMEDOUT, "nothing was heard", "it is given up when the agent is silent");
+	quiesced(ETIMEDOUT, "the agent was silent", "it is given up when the agent is silent");
 	say(GCK_LINK_MPI_QUIESCE, 100, LONG_MS);
 	quiesced(ETIMEDOUT, where, "and when it takes too long, naming the call");
 	let_go(fd);

@@ -103,8 +103,8 @@ static void rebuild(struct gck_mpi_thread_state *k)
 	connect_after_restart(k);
 	if (gck_mpi_rebuild(gck_mpi_thread_stage(k, 0) == GCK_MPI_INITIALIZED, &k->lost)) {
 		k->lost.code = k->lost.code ? k->lost.code : EIO;
-		fprintf(stderr, "gpuckpt: rank %d: MPI was not brought back: %s\n", k->rank,
-			k->lost.text);
+		fprintf(stderr, "gpuckpt: rank %d: MPI cannot be rebuilt after the restart: %s\n",
+			k->rank, k->lost.text);
 		send_rebuilt(k);
 		return;
 	}

@@ -177,7 +177,7 @@ static int barrier(struct files *f, struct gck_error *err)
 		rc = take(&f->x, 1000, all, err);
 	free(all);
 	if (rc == 0)
-		return gck_fail(err, ETIMEDOUT, "a rank did not come out of MPI_Finalize");
+		return gck_fail(err, ETIMEDOUT, "a rank did not leave MPI_Finalize");
 	return rc < 0 ? -1 : 0;
 }
 
@@ -232,7 +232,7 @@ static int cycle(struct files *f)
 static int is_ending(void *thread, struct gck_error *err)
 {
 	return gck_mpi_thread_stopping(thread) ?
-		       gck_fail(err, ECANCELED, "the program is ending") : 0;
+		       gck_fail(err, ECANCELED, "the program is exiting") : 0;
 }
 
 /* Before MPI_Init and after MPI_Finalize no other rank is involved. */

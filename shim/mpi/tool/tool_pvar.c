@@ -304,7 +304,8 @@ int gck_mpi_t_pvars_rebuild(struct gck_error *err)
 		MPI_T_pvar_session real;
 
 		if (gck_mpi_real.T_pvar_session_create(&real))
-			return gck_fail(err, ENOMEM, "a session of MPI_T cannot be made again");
+			return gck_fail(err, ENOMEM, "a session of MPI_T cannot be made again "
+						     "after a restart");
 		gck_mpi_handle_set_real(h, real);
 	}
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_T_PVAR); h; h = h->next)
