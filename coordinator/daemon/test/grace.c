@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "coordinator/daemon/test/lab.h"
+#include "test/support/clock.h"
 #include "test/support/tap.h"
 
 #define CLIENTS 25      /* more than MaxUserConnections */
@@ -14,7 +15,8 @@
 #define AT_ONCE_MS 8000 /* the grace period is not over by then */
 #define WAIT_MS 60000   /* only a failure takes so long */
 #define STILL_S 12      /* longer than the period */
-#define CALL_MS 4500    /* longer than a checkpoint waits for an agent that is missing */
+#define HURRY 20        /* times as fast as the machine's: gpuckptd's clock */
+#define CALL_S 4.5      /* longer than a checkpoint waits for an agent that is missing */
 
 static struct gck_wire *agent[2];
 
@@ -72,16 +74,11 @@ static struct gck_wire *asks(const char *text)
 	return NULL;
 }
 
-static bool hears_nothing(struct gck_wire *w, int ms)
+static bool waits(struct gck_wire *w)
 {
 	struct pollfd p = {.fd = w ? gck_wire_fd(w) : -1, .events = POLLIN};
 
-	return w && poll(&p, 1, ms) == 0;
-}
-
-static bool waits(struct gck_wire *w)
-{
-	return hears_nothing(w, SILENCE_MS);
+	return w && poll(&p, 1, SILENCE_MS) == 0;
 }
 
 /* The end of the request, within ms; w is freed. */
@@ -191,8 +188,9 @@ static void test_ranks_ask(void)
 	static const char ask[] = "{'op':'ask','id':1,'rank':0,'one':true,'all':0}";
 
 	ok(starts_anew() && joins(0), "gpuckptd is started anew, and one agent is back");
-	ok(lab_say(agent[0], ask) && hears_nothing(agent[0], CALL_MS),
-	   "a rank of its asks for a checkpoint, which is not refused");
+	ok(lab_say(agent[0], ask) && waits(agent[0]), "a rank of its asks for a checkpoint");
+	test_clock_advance(CALL_S);
+	ok(waits(agent[0]), "which is not refused");
 	ok(joins(1) && lab_say(agent[0], ask) && lab_hear(agent[1], "prepare", 0),
 	   "the other agent comes, the rank asks again, and the checkpoint begins");
 }
@@ -204,7 +202,9 @@ static void test_nobody_comes(void)
 	ok(starts_anew(), "gpuckptd is started anew");
 	w = asks("{'op':'create','job':7}");
 	ok(waits(w), "a client waits for agents that do not come");
+	test_clock_rate(HURRY);
 	ok(is_told(w, WAIT_MS, "no step of job 7 runs"), "and is told so in the end");
+	test_clock_rate(1);
 	ok(is_told(asks("{'op':'create','job':7}"), AT_ONCE_MS, "no step of job 7 runs"),
 	   "the next one at once");
 }

@@ -19,6 +19,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include "test/support/clock.h"
 #include "test/support/munged.h"
 #include "test/support/tap.h"
 
@@ -94,7 +95,7 @@ bool lab_begin(void)
 {
 	const char *why;
 	const struct passwd *pw = getpwuid(geteuid());
-	char text[512];
+	char path[64], text[512];
 
 	daemon_uid = geteuid();
 	munge_socket = test_munged_start(&why);
@@ -111,6 +112,9 @@ bool lab_begin(void)
 		 "MaxUserConnections=20\nMaxUserRate=50\nNodePoll=1\n",
 		 port, pw->pw_name, lab_dir, munge_socket);
 	write_file(lab_conf, text);
+	snprintf(path, sizeof path, "%s/clock", lab_dir);
+	if (test_clock_open(path))
+		printf("Bail out! cannot make %s\n", path);
 	setenv("GCK_TEST_SLURM", slurm_path, 1);
 	setenv("MALLOC_PERTURB_", "165", 1); /* who uses what is freed is seen */
 	return true;
@@ -238,10 +242,13 @@ int lab_term(void)
 
 void lab_stand_still(unsigned seconds)
 {
+	siginfo_t stopped;
+
 	if (daemon_pid <= 0)
 		return;
 	kill(daemon_pid, SIGSTOP);
-	sleep(seconds);
+	waitid(P_PID, (id_t)daemon_pid, &stopped, WSTOPPED);
+	test_clock_advance(seconds);
 	kill(daemon_pid, SIGCONT);
 }
 

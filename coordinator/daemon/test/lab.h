@@ -31,7 +31,7 @@ bool lab_up(void);
 double lab_cpu_seconds(void); /* that it has used */
 void lab_kill(void);
 int lab_term(void);
-void lab_stand_still(unsigned seconds); /* it gets no time */
+void lab_stand_still(unsigned seconds); /* the machine sleeps, by its clock (test/support/clock.h) */
 
 /* Run it with these arguments until it ends: its exit status, what it said in out. */
 int lab_run(char *out, size_t size, const char *const *args);

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "coordinator/daemon/test/lab.h"
+#include "test/support/clock.h"
 #include "test/support/tap.h"
 
 #define HASH "0123456789abcdef0123456789abcdef"
 #define NONE "{}"
+#define HURRY 20 /* times as fast as the machine's: gpuckptd's clock while its limits run out */
 
 static struct gck_wire *agent[2], *client;
 
@@ -145,6 +147,9 @@ static void test_unreadable(void)
 	ask(CREATE);
 	ok(answered(false, "could not read"), "without numbers there is no checkpoint");
 	ok(lab_closed(agent[0]), "node 0's agent is to look again");
+	test_clock_rate(HURRY);
+	ok(is_listed_as("running"), "gpuckptd, just started, has waited for it");
+	test_clock_rate(1);
 	ask(CREATE);
 	for (int i = 0; i < 1000 && !is_listed_as("calling agents"); i++)
 		usleep(10000);
@@ -212,7 +217,9 @@ static void test_timeout(void)
 	both_do("prepare", 4);
 	both_hear("freeze", 4);
 	lab_done(agent[0], "freeze", 4, NONE);
+	test_clock_rate(HURRY);
 	ok(both_hear("abort", 4), "a rank that cannot be stopped in time: abort");
+	test_clock_rate(1);
 	ok(answered(false, "n1, freeze"), "the node and what it did not do are named");
 	lab_done(agent[0], "abort", 4, NONE);
 	lab_done(agent[1], "abort", 4, NONE);
@@ -379,12 +386,15 @@ static void test_misbehaviour(void)
 	unsigned open = 0;
 
 	client = lab_connect();
+	test_clock_rate(HURRY);
 	ok(lab_closed(client), "a connection that says nothing is closed");
+	test_clock_rate(1);
 	gck_wire_free(client);
 	client = lab_connect();
 	lab_say(client, "{'op':'dance'}");
 	ok(lab_hear(client, "error", 0) && lab_closed(client), "an unknown request is refused");
 	drop_all();
+	test_clock_rate(HURRY);
 	for (int i = 0; i < 25; i++) {
 		many[i] = lab_connect();
 		lab_say(many[i], "{'op':'status'}");
@@ -396,6 +406,7 @@ static void test_misbehaviour(void)
 	for (int i = 0; i < 120 && ask("{'op':'status'}"); i++)
 		open += answered(true, NULL);
 	is_int(open, 140, "MaxUserRate slows down and loses nothing");
+	test_clock_rate(1);
 	drop_all();
 }
 
