@@ -67,10 +67,10 @@ static const char *wrapped_of(const json_t *document)
 }
 
 /* The associated data of the encrypted part: the document's name and its plain part. free() it. */
-static char *about(const struct gck_store *s, const char *name, const json_t *outside,
+static char *about(const struct gck_store *s, const char *name, const json_t *plain,
 		   struct gck_error *err)
 {
-	char *dump = json_dumps(outside, JSON_COMPACT | JSON_SORT_KEYS), *text = NULL;
+	char *dump = json_dumps(plain, JSON_COMPACT | JSON_SORT_KEYS), *text = NULL;
 
 	if (!dump || asprintf(&text, "%s/%s\n%s", s->of, name, dump) < 0) {
 		text = NULL;
@@ -86,9 +86,9 @@ static json_t *no_memory(const char *name, struct gck_error *err)
 	return NULL;
 }
 
-static json_t *copy_with(const json_t *outside, json_t *sealed)
+static json_t *copy_with(const json_t *plain, json_t *sealed)
 {
-	json_t *all = json_copy((json_t *)outside);
+	json_t *all = json_copy((json_t *)plain);
 
 	if (all && sealed && json_object_set(all, "sealed", sealed) == 0)
 		return all;
@@ -96,10 +96,10 @@ static json_t *copy_with(const json_t *outside, json_t *sealed)
 	return NULL;
 }
 
-json_t *gck_document_encrypt(struct gck_store *s, const char *name, const json_t *outside,
+json_t *gck_document_encrypt(struct gck_store *s, const char *name, const json_t *plain,
 			const json_t *inside, struct gck_error *err)
 {
-	json_t *sealed = json_pack("{s:s}", "key", s->wrapped), *all = copy_with(outside, sealed);
+	json_t *sealed = json_pack("{s:s}", "key", s->wrapped), *all = copy_with(plain, sealed);
 	char *bound = all ? about(s, name, all, err) : NULL;
 	char *text = bound ? gck_json_text(inside) : NULL;
 	char *box = text ? gck_text_encrypt(s->key, bound, text, err) : NULL;

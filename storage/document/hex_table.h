@@ -24,8 +24,8 @@ size_t gck_packed_hex_size(size_t digits);
 bool gck_packed_hex_is(const json_t *value);
 size_t gck_packed_hex_digits(const json_t *value);
 
-/* Pack a text, whose second byte may lie where the value's head ends. false: not all of it are hex
- * digits. gck_packed_hex_text unpacks it, with a NUL. */
+/* Pack a text, whose second byte may lie where the value's head ends. false: it has other
+ * characters than hex digits. gck_packed_hex_text unpacks it and adds a NUL. */
 bool gck_packed_hex_pack(const char *text, size_t digits, unsigned char *value);
 void gck_packed_hex_text(const unsigned char *value, size_t digits, char *text);
 

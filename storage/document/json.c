@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON with long texts, which jansson would copy several times. They are taken out of the
- * document before it is parsed; a NUL and a number replace each of them, since no text from
- * outside has a NUL. Texts of hex digits are kept packed (hex_table.h). */
+ * JSON with long texts, which jansson would copy several times. Before a document is parsed, each
+ * long text is replaced by a placeholder: a NUL and a number. Texts with a NUL are refused, so no
+ * text of the document is taken for a placeholder. Long texts of hex digits stay packed
+ * (hex_table.h). */
 #include "storage/document/json.h"
 
 #include <stdbool.h>
@@ -16,14 +17,15 @@
 
 /* ---- parsing -------------------------------------------------------------------------------- */
 
-struct taken {
-	json_t *all;
-	char *text; /* up to `to`, what is left of it */
-	size_t to;
+/* A document whose long texts are being replaced, in place. */
+struct shortened {
+	json_t *texts; /* the long texts; a placeholder has the index */
+	char *text;
+	size_t to; /* bytes of text that are done */
 };
 
-/* Where a string ends: at its quote, or with the text. *plain: it is ASCII, and no character in
- * it means another, or is none that JSON may have there. -1: it has a NUL. */
+/* Find the end of a string: its quote, or the end of the text. *plain: all characters are
+ * printable ASCII and none is escaped. -1: the string has a NUL. */
 static int find_end(const char *text, size_t size, size_t at, size_t *end, bool *plain)
 {
 	*plain = true;
@@ -41,7 +43,7 @@ static int find_end(const char *text, size_t size, size_t at, size_t *end, bool 
 	return 0;
 }
 
-/* Is the string that ends there the name of a member? */
+/* Is the string that ends at `end` the name of a member? */
 static bool is_name(const char *text, size_t size, size_t end)
 {
 	do
@@ -50,8 +52,8 @@ static bool is_name(const char *text, size_t size, size_t end)
 	return end < size && text[end] == ':';
 }
 
-/* Digits are packed where they are, from their opening quote on; the text is known to end. */
-static json_t *value_of(char *text, size_t length)
+/* Make a value from a long text. Hex digits are packed in place, from the opening quote on. */
+static json_t *long_value(char *text, size_t length)
 {
 	unsigned char *value = (unsigned char *)text - 1;
 
@@ -61,22 +63,22 @@ static json_t *value_of(char *text, size_t length)
 	return json_stringn_nocheck((char *)value, gck_packed_hex_size(length));
 }
 
-static int take_out(struct taken *t, size_t start, size_t end)
+static int replace_text(struct shortened *t, size_t start, size_t end)
 {
-	if (json_array_append_new(t->all, value_of(t->text + start, end - start)) < 0)
+	if (json_array_append_new(t->texts, long_value(t->text + start, end - start)) < 0)
 		return -1;
-	t->text[t->to - 1] = '"'; /* which may have been the same */
-	t->to += (size_t)sprintf(t->text + t->to, NUL "%zu", json_array_size(t->all) - 1);
+	t->text[t->to - 1] = '"'; /* packing may have overwritten this quote */
+	t->to += (size_t)sprintf(t->text + t->to, NUL "%zu", json_array_size(t->texts) - 1);
 	return 0;
 }
 
-static void keep(struct taken *t, size_t start, size_t end)
+static void copy(struct shortened *t, size_t start, size_t end)
 {
 	memmove(t->text + t->to, t->text + start, end - start);
 	t->to += end - start;
 }
 
-static int take_all(struct taken *t, size_t size, struct gck_error *err)
+static int replace_all(struct shortened *t, size_t size, struct gck_error *err)
 {
 	const char *quote;
 	size_t at = 0, start, end;
@@ -84,101 +86,101 @@ static int take_all(struct taken *t, size_t size, struct gck_error *err)
 
 	while ((quote = memchr(t->text + at, '"', size - at))) {
 		start = (size_t)(quote - t->text) + 1;
-		keep(t, at, start);
+		copy(t, at, start);
 		if (find_end(t->text, size, start, &end, &plain) < 0)
 			return gck_fail(err, EBADMSG,
 					"not JSON that may be here: a string has a NUL");
 		if (!plain || end - start < GCK_JSON_LONG || is_name(t->text, size, end))
-			keep(t, start, end);
-		else if (take_out(t, start, end) < 0)
+			copy(t, start, end);
+		else if (replace_text(t, start, end) < 0)
 			return gck_fail(err, ENOMEM, "no memory for a text of %zu bytes",
 					end - start);
 		at = end < size ? end + 1 : end;
-		keep(t, end, at);
+		copy(t, end, at);
 	}
-	keep(t, at, size);
+	copy(t, at, size);
 	return 0;
 }
 
-static void put_back(json_t *value, const json_t *all);
+static void put_back(json_t *value, const json_t *texts);
 
-static json_t *meant_by(json_t *value, const json_t *all)
+static json_t *original(json_t *value, const json_t *texts)
 {
 	if (json_string_length(value) && !*json_string_value(value))
-		return json_array_get(all, strtoul(json_string_value(value) + 1, NULL, 10));
-	put_back(value, all);
+		return json_array_get(texts, strtoul(json_string_value(value) + 1, NULL, 10));
+	put_back(value, texts);
 	return value;
 }
 
-static void put_back(json_t *value, const json_t *all)
+static void put_back(json_t *value, const json_t *texts)
 {
 	for (void *at = json_object_iter(value); at; at = json_object_iter_next(value, at))
-		json_object_iter_set(value, at, meant_by(json_object_iter_value(at), all));
+		json_object_iter_set(value, at, original(json_object_iter_value(at), texts));
 	for (size_t i = 0; i < json_array_size(value); i++)
-		json_array_set(value, i, meant_by(json_array_get(value, i), all));
+		json_array_set(value, i, original(json_array_get(value, i), texts));
 }
 
-static json_t *load(const struct taken *t, struct gck_error *err)
+static json_t *load(const struct shortened *t, struct gck_error *err)
 {
 	json_error_t why = { .text = "" };
 	json_t *value = json_loadb(t->text, t->to, JSON_ALLOW_NUL, &why);
 
 	if (value)
-		put_back(value, t->all);
+		put_back(value, t->texts);
 	else if (*why.text)
 		gck_fail(err, EBADMSG, "not JSON: %s", why.text);
-	else /* jansson gives reasons for all else */
+	else /* only without memory jansson gives no reason */
 		gck_fail(err, ENOMEM, "no memory for %zu bytes of JSON", t->to);
 	return value;
 }
 
 json_t *gck_json_parse(char *text, size_t size, struct gck_error *err)
 {
-	struct taken t = { .all = json_array(), .text = text };
+	struct shortened t = { .texts = json_array(), .text = text };
 	json_t *value = NULL;
 
-	if (!t.all)
+	if (!t.texts)
 		gck_fail(err, ENOMEM, "no memory to parse JSON");
-	else if (take_all(&t, size, err) == 0)
+	else if (replace_all(&t, size, err) == 0)
 		value = load(&t, err);
-	json_decref(t.all);
+	json_decref(t.texts);
 	return value;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-struct made {
+struct output {
 	char *text;
-	size_t n, room;
+	size_t n, capacity;
 };
 
-static char *more(struct made *m, size_t size)
+static char *more(struct output *m, size_t size)
 {
-	if (size >= m->room - m->n) {
-		size_t room = 2 * m->room + size;
-		char *text = realloc(m->text, room);
+	if (size >= m->capacity - m->n) {
+		size_t capacity = 2 * m->capacity + size;
+		char *text = realloc(m->text, capacity);
 
 		if (!text)
 			return NULL;
 		m->text = text;
-		m->room = room;
+		m->capacity = capacity;
 	}
 	m->n += size;
 	return m->text + m->n - size;
 }
 
-static int add(const char *text, size_t size, void *made)
+static int add(const char *text, size_t size, void *output)
 {
-	char *to = more(made, size);
+	char *to = more(output, size);
 
 	if (to)
 		memcpy(to, text, size);
 	return to ? 0 : -1;
 }
 
-static int add_value(struct made *m, const json_t *value);
+static int add_value(struct output *m, const json_t *value);
 
-static int add_digits(struct made *m, const json_t *value)
+static int add_digits(struct output *m, const json_t *value)
 {
 	size_t n = gck_packed_hex_digits(value);
 	char *to = more(m, n + 2);
@@ -190,7 +192,7 @@ static int add_digits(struct made *m, const json_t *value)
 	return 0;
 }
 
-static int add_object(struct made *m, json_t *value)
+static int add_object(struct output *m, json_t *value)
 {
 	char before = '{';
 
@@ -207,7 +209,7 @@ static int add_object(struct made *m, json_t *value)
 	return before == '{' ? add("{}", 2, m) : add("}", 1, m);
 }
 
-static int add_array(struct made *m, const json_t *value)
+static int add_array(struct output *m, const json_t *value)
 {
 	for (size_t i = 0; i < json_array_size(value); i++)
 		if (add(i ? "," : "[", 1, m) < 0 || add_value(m, json_array_get(value, i)) < 0)
@@ -215,7 +217,7 @@ static int add_array(struct made *m, const json_t *value)
 	return json_array_size(value) ? add("]", 1, m) : add("[]", 2, m);
 }
 
-static int add_value(struct made *m, const json_t *value)
+static int add_value(struct output *m, const json_t *value)
 {
 	if (gck_packed_hex_is(value))
 		return add_digits(m, value);
@@ -228,7 +230,7 @@ static int add_value(struct made *m, const json_t *value)
 
 char *gck_json_text(const json_t *value)
 {
-	struct made m = { NULL, 0, 0 };
+	struct output m = { NULL, 0, 0 };
 
 	if (add_value(&m, value) == 0 && add("", 1, &m) == 0)
 		return m.text;

@@ -8,7 +8,7 @@
 
 #include "storage/base/backend.h"
 
-/* path: what follows "file:" in the URL. */
+/* Open the store of a step. path: the URL without "file:". */
 struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
 				  uint32_t step, bool create, struct gck_error *err);
 
@@ -42,27 +42,29 @@ int gck_file_fail(const struct gck_file_store *f, const char *what, const char *
 /* open_files.c: names of the step, DIR/LEAF at most. Links are not followed, neither in the
  * place of DIR nor in that of LEAF. -1 with errno; flags are open's. A name that ends in '/' is
  * removed as a directory. */
-int gck_file_at_open(const struct gck_file_store *f, const char *name, int flags);
-int gck_file_at_rename(const struct gck_file_store *f, const char *from, const char *to);
-int gck_file_at_remove(const struct gck_file_store *f, const char *name);
+GCK_MUST_CHECK int gck_file_at_open(const struct gck_file_store *f, const char *name, int flags);
+GCK_MUST_CHECK int gck_file_at_rename(const struct gck_file_store *f, const char *from,
+				      const char *to);
+GCK_MUST_CHECK int gck_file_at_remove(const struct gck_file_store *f, const char *name);
 
 /* Open a regular file for reading; a FIFO or a link in its place does not block. */
-int gck_file_open_regular(const struct gck_file_store *f, const char *name, uint64_t *size,
-			  struct gck_error *err);
+GCK_MUST_CHECK int gck_file_open_regular(const struct gck_file_store *f, const char *name,
+					 uint64_t *size, struct gck_error *err);
 
 /* An object opened for reading until it is released. Several threads may call these at once. */
-int gck_file_acquire(struct gck_file_store *f, const char *name, struct gck_error *err);
+GCK_MUST_CHECK int gck_file_acquire(struct gck_file_store *f, const char *name,
+				    struct gck_error *err);
 void gck_file_release(struct gck_file_store *f, int fd);
 
 /* Close the kept objects that no thread uses. */
 void gck_file_forget(struct gck_file_store *f);
 
 /* write.c */
-int gck_file_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
-			bool shared, struct gck_error *err);
-int gck_file_flush(struct gck_backend *b, struct gck_error *err);
-int gck_file_put(struct gck_backend *b, const char *name, const char *dir, const void *data,
-		 size_t size, struct gck_error *err);
+GCK_MUST_CHECK int gck_file_put_object(struct gck_backend *b, const char *name, const void *data,
+				       size_t size, bool shared, struct gck_error *err);
+GCK_MUST_CHECK int gck_file_flush(struct gck_backend *b, struct gck_error *err);
+GCK_MUST_CHECK int gck_file_put(struct gck_backend *b, const char *name, const char *dir,
+				const void *data, size_t size, struct gck_error *err);
 void gck_file_drop_pending(struct gck_file_store *f);
 
 /* file.c */

@@ -78,7 +78,7 @@ static int give_name(struct gck_file_store *f, const char *temporary, const char
 	if (gck_file_at_rename(f, temporary, name) == 0)
 		return 0;
 	gck_file_fail(f, "rename to", name, errno, err);
-	gck_file_at_remove(f, temporary);
+	(void)!gck_file_at_remove(f, temporary); /* if this fails, the next prune removes it */
 	return -1;
 }
 
@@ -97,7 +97,7 @@ static int write_temporary(struct gck_file_store *f, const char *dir, const void
 	if (rc == 0)
 		return fd;
 	close(fd);
-	gck_file_at_remove(f, temporary);
+	(void)!gck_file_at_remove(f, temporary); /* if this fails, the next prune removes it */
 	return -1;
 }
 

@@ -24,10 +24,10 @@ struct gck_codec {
 	enum gck_compress method;
 	int level;
 	const struct gck_job_key *seal;
-	bool slow;           /* so that it pays to look first */
+	bool slow;           /* the method is slow: samples decide first */
 	ZSTD_CCtx *zstd_out; /* NULL: neither the method nor samples need it */
 	ZSTD_DCtx *zstd_in;  /* made when first needed */
-	char room[GCK_CHUNK_MAX + GCK_CODEC_EXTRA];
+	char buffer[GCK_CHUNK_MAX + GCK_CODEC_EXTRA];
 };
 
 struct gck_codec *gck_codec_new(enum gck_compress method, int level, const struct gck_job_key *seal,
@@ -59,26 +59,26 @@ void gck_codec_free(struct gck_codec *c)
 	free(c);
 }
 
-/* Bytes put into room (less than size), or 0 when that does not work out smaller. */
+/* Compress into the buffer. Returns the bytes there (less than size), or 0: not smaller. */
 static size_t encode_lz4(struct gck_codec *c, const void *data, size_t size)
 {
 	int n;
 
 	if (c->level < LZ4HC_CLEVEL_MIN)
-		n = LZ4_compress_default(data, c->room, (int)size, (int)size - 1);
+		n = LZ4_compress_default(data, c->buffer, (int)size, (int)size - 1);
 	else
-		n = LZ4_compress_HC(data, c->room, (int)size, (int)size - 1, c->level);
+		n = LZ4_compress_HC(data, c->buffer, (int)size, (int)size - 1, c->level);
 	return n > 0 ? (size_t)n : 0;
 }
 
 static size_t encode_zstd(struct gck_codec *c, const void *data, size_t size)
 {
-	size_t n = ZSTD_compressCCtx(c->zstd_out, c->room, size - 1, data, size, c->level);
+	size_t n = ZSTD_compressCCtx(c->zstd_out, c->buffer, size - 1, data, size, c->level);
 
 	return ZSTD_isError(n) ? 0 : n;
 }
 
-/* Do the samples shrink by a thirty-second part at least? */
+/* Do the samples shrink by at least 1/32? */
 static bool pays(struct gck_codec *c, const char *data, size_t size)
 {
 	char samples[SAMPLES * SAMPLE], out[sizeof samples - sizeof samples / 32];
@@ -92,7 +92,7 @@ static bool pays(struct gck_codec *c, const char *data, size_t size)
 					       1));
 }
 
-/* Bytes put into room; 0: they stay as they are. */
+/* Compress into the buffer. Returns the bytes there, or 0: the chunk stays uncompressed. */
 static size_t compress(struct gck_codec *c, const void *data, size_t size)
 {
 	size_t n = 0;
@@ -117,7 +117,7 @@ int gck_codec_encode(struct gck_codec *c, struct gck_chunk *chunk, void *at, str
 	size_t n = compress(c, data, chunk->size), size = n ? n : chunk->size;
 
 	if (n)
-		memcpy(data, c->room, n);
+		memcpy(data, c->buffer, n);
 	chunk->stored = (uint32_t)size + extra(c);
 	chunk->method = n ? (uint32_t)c->method : GCK_COMPRESS_NONE;
 	return c->seal ? gck_chunk_encrypt(c->seal, chunk, at, size, err) : 0;
@@ -125,7 +125,7 @@ int gck_codec_encode(struct gck_codec *c, struct gck_chunk *chunk, void *at, str
 
 void *gck_codec_buffer(struct gck_codec *c)
 {
-	return c->room;
+	return c->buffer;
 }
 
 static size_t decode_zstd(struct gck_codec *c, const void *in, size_t stored, void *data,
@@ -165,7 +165,7 @@ static int decompress(struct gck_codec *c, const struct gck_chunk *chunk, const 
 	return 0;
 }
 
-/* What is not compressed is decrypted to where it is wanted, the rest where it lies. */
+/* A raw chunk is decrypted directly to data, a compressed one in place. */
 int gck_codec_decode(struct gck_codec *c, const struct gck_chunk *chunk, void *in, void *data,
 		     struct gck_error *err)
 {

@@ -119,7 +119,7 @@ struct gck_readahead;
  * within gck_readahead_open and gck_readahead_next. */
 struct gck_readahead_plan {
 	const json_t *objects;         /* the manifest's table of names: all chunks are in these */
-	const uint64_t *ends;          /* by object: 0, or how many bytes other processes may read too */
+	const uint64_t *ends;          /* by object: bytes that others may read too, or 0 */
 	const struct gck_job_key *key; /* NULL: the chunks are not encrypted */
 	gck_plan_fn *next;
 	void *arg;

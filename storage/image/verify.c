@@ -13,11 +13,12 @@
 struct verify {
 	struct gck_store *s;
 	uint64_t read, done, all; /* bytes of chunks, as they are stored */
-	struct gck_chunk_index seen;    /* of objects that ranks share; `object` counts them over all ranks */
+	/* Chunks of objects that ranks share; `object` counts the objects over all ranks. */
+	struct gck_chunk_index seen;
 	json_t *shared;           /* names of these objects, and that number */
 };
 
-/* The chunks of a manifest that are read. */
+/* The chunks of a manifest that are to be read. */
 struct wanted {
 	struct gck_chunks chunks;
 	bool *leave_out;

@@ -241,16 +241,16 @@ static json_t *add_store(struct gck_writer *w, const json_t *manifest)
 static json_t *whole_manifest(struct gck_writer *w, const char *name, const json_t *manifest,
 			      struct gck_error *err)
 {
-	json_t *outside = w->s->key ? readable_part(w) : NULL;
+	json_t *plain = w->s->key ? readable_part(w) : NULL;
 	json_t *all = add_store(w, manifest), *made = NULL;
 
-	if (!all || (w->s->key && !outside))
+	if (!all || (w->s->key && !plain))
 		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where,
 			 w->dir);
 	else
-		made = outside ? gck_document_encrypt(w->s, name, outside, all,
+		made = plain ? gck_document_encrypt(w->s, name, plain, all,
 						      err) : json_incref(all);
-	json_decref(outside);
+	json_decref(plain);
 	json_decref(all);
 	return made;
 }

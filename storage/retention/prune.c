@@ -60,7 +60,7 @@ static int add_commits(struct gck_store *s, const uint32_t *seqs, size_t n,
 
 struct dirs {
 	uint32_t busy;
-	const uint32_t *kept; /* commits that are */
+	const uint32_t *kept; /* commits */
 	size_t nkept;
 	struct gck_name_list found;
 };

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The thread that transfers the bytes of all requests of the process, with libcurl's multi
+ * interface. */
 #include "config.h"
 
 #include <pthread.h>
@@ -12,14 +14,14 @@
 #include "storage/s3/http.h"
 #include "storage/s3/s3.h"
 
-#define KEEP 32L      /* connections kept for later requests */
-#define NAP_MS 60000 /* curl_multi_wakeup or a socket ends the wait */
+#define CONNECTIONS 32L /* kept for later requests */
+#define WAIT_MS 60000   /* curl_multi_wakeup or a socket ends the wait */
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	CURLM *multi;
-	pid_t owner; /* the process whose thread it is; fork() does not copy it */
+	pid_t owner; /* the process that has the thread: fork() does not copy it */
 	struct gck_http *first, **last;
 } engine = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -47,7 +49,7 @@ static void adopt(void)
 	engine.last = &engine.first;
 	pthread_mutex_unlock(&engine.lock);
 	while (h) {
-		struct gck_http *next = h->next; /* h is its thread's again once it is complete */
+		struct gck_http *next = h->next; /* once complete, h belongs to its thread */
 
 		if (curl_multi_add_handle(engine.multi, h->easy) != CURLM_OK)
 			complete(h, CURLE_OUT_OF_MEMORY);
@@ -59,9 +61,9 @@ static void finish(void)
 {
 	struct gck_http *h;
 	CURLMsg *m;
-	int left;
+	int remaining;
 
-	while ((m = curl_multi_info_read(engine.multi, &left))) {
+	while ((m = curl_multi_info_read(engine.multi, &remaining))) {
 		CURLcode code = m->data.result;
 		CURL *easy = m->easy_handle;
 
@@ -79,26 +81,26 @@ static void *work(void *arg)
 		adopt();
 		curl_multi_perform(engine.multi, &running);
 		finish();
-		curl_multi_poll(engine.multi, NULL, 0, NAP_MS, NULL);
+		curl_multi_poll(engine.multi, NULL, 0, WAIT_MS, NULL);
 	}
 	return arg;
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static int start_thread(struct gck_error *err)
 {
 	sigset_t all, before;
 	pthread_t thread;
 	int code;
 
-	/* exit() must not take the library's tables from a thread that is using them. */
+	/* exit() must not free tables of the library that the thread still uses. */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return gck_fail(err, ENOMEM, "libcurl does not start");
 	engine.multi = curl_multi_init();
 	if (!engine.multi)
 		return gck_fail(err, ENOMEM, "libcurl does not start");
-	curl_multi_setopt(engine.multi, CURLMOPT_MAXCONNECTS, KEEP);
+	curl_multi_setopt(engine.multi, CURLMOPT_MAXCONNECTS, CONNECTIONS);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	code = pthread_create(&thread, NULL, work, NULL);

@@ -11,9 +11,8 @@
 #include "storage/s3/http.h"
 #include "storage/s3/s3.h"
 
-/* Fewer bytes a second than this are no progress: what drips is as good as lost. */
-#define DRIP 1024L
-#define BUFFER (128L * 1024) /* two a transfer; a node has many */
+#define SLOWEST 1024L /* bytes per second; a slower transfer counts as stalled */
+#define BUFFER (128L * 1024) /* two for each transfer; a node has many transfers */
 
 /* ---- callbacks ------------------------------------------------------------------------------ */
 
@@ -27,7 +26,7 @@ static size_t give(char *to, size_t one, size_t n, void *arg)
 	return size;
 }
 
-/* curl sends again from the start what a kept connection turned out to be too dead to take. */
+/* curl sends the body again if a kept connection turns out to be closed. */
 static int rewind_body(void *arg, curl_off_t offset, int origin)
 {
 	struct gck_http *h = arg;
@@ -72,8 +71,8 @@ static size_t take(char *data, size_t one, size_t n, void *arg)
 	return size;
 }
 
-/* The value of a header line if it is of that name. */
-static bool header(const char *line, size_t size, const char *name, char *value, size_t room)
+/* Copy the value of a header line with this name; false: it has another name. */
+static bool header(const char *line, size_t size, const char *name, char *value, size_t capacity)
 {
 	size_t n = strlen(name);
 
@@ -83,7 +82,7 @@ static bool header(const char *line, size_t size, const char *name, char *value,
 		line++;
 	while (size > 0 && strchr("\r\n \t", line[size - 1]))
 		size--;
-	snprintf(value, room, "%.*s", (int)size, line);
+	snprintf(value, capacity, "%.*s", (int)size, line);
 	return true;
 }
 
@@ -104,7 +103,7 @@ static size_t take_header(char *line, size_t one, size_t n, void *arg)
 	return n;
 }
 
-/* curl's own sockets would be inherited by whatever this process starts. */
+/* Processes that this one starts must not inherit the sockets. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
 	(void)arg;
@@ -151,7 +150,7 @@ static bool add_header(struct gck_http *h, const char *line)
 
 static bool set_headers(struct gck_http *h)
 {
-	/* Neither the wait for "100 Continue" nor a type that curl makes up. */
+	/* Do not wait for "100 Continue"; do not send the type that curl would invent. */
 	if (!add_header(h, "Expect:") || !add_header(h, "Content-Type:"))
 		return false;
 	for (size_t i = 0; i < GCK_HTTP_HEADERS && h->headers[i]; i++)
@@ -177,7 +176,7 @@ static void set_common(struct gck_http *h)
 	curl_easy_setopt(e, CURLOPT_HEADERDATA, h);
 	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)h->patience);
 	curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)h->patience);
-	curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, DRIP);
+	curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, SLOWEST);
 }
 
 static int prepare(struct gck_http *h, struct gck_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * HTTP requests of any number of threads, made by one thread of the process with libcurl's multi
- * interface: connections are kept and used by whoever comes next. HTTP/1.1, TLS always verified,
- * redirects not followed. No retries here: request.c makes those. */
+ * HTTP requests of any number of threads. One thread of the process transfers them all (engine.c),
+ * so that later requests reuse connections. HTTP/1.1; TLS is always verified; redirects are not
+ * followed. request.c makes retries. */
 #ifndef GCK_HTTP_H
 #define GCK_HTTP_H
 
@@ -13,10 +13,10 @@
 
 #include "common/base/error.h"
 
-#define GCK_HTTP_TEXT_MAX (16u << 20) /* of an answer that is not an object */
+#define GCK_HTTP_TEXT_MAX (16u << 20) /* bytes of an answer that is not an object */
 #define GCK_HTTP_HEADERS 4
 
-/* One request, zeroed, then filled; all that it points to is borrowed until gck_http returns. */
+/* A request. Zero it, then fill it; gck_http borrows what it points to. */
 struct gck_http {
 	const char *method, *url;
 	const char *ca;                            /* a file; NULL: the system's */
@@ -24,23 +24,23 @@ struct gck_http {
 	const char *range;                         /* "0-99"; NULL: all */
 	const void *body;                          /* of PUT and POST */
 	size_t body_size;
-	void *into; /* where a 2xx answer's body goes, of at most capacity bytes; NULL: into text */
+	void *into; /* a buffer of capacity bytes for the body of a 2xx answer; NULL: text */
 	size_t capacity;
 	unsigned patience; /* seconds without progress */
 
 	/* The answer. */
 	long status;
-	size_t got;   /* bytes in into */
-	char *text;   /* the body, where it did not go into into; gck_http_end frees it */
+	size_t got;   /* bytes in `into` */
+	char *text;   /* the body if it is not in `into`; gck_http_end frees it */
 	size_t size;  /* bytes in text; a NUL follows them */
-	int64_t length; /* Content-Length; -1: not said */
+	int64_t length; /* Content-Length; -1: unknown */
 	uint64_t first; /* of Content-Range */
 	char etag[128];
-	bool verified; /* it has looked at the x-amz-checksum-crc32c that it was sent */
-	time_t date; /* the server's clock; -1: not said */
-	time_t retry_after; /* seconds; 0: not said */
+	bool verified; /* the server has verified the x-amz-checksum-crc32c of the request */
+	time_t date; /* the server's clock; -1: unknown */
+	time_t retry_after; /* seconds; 0: unknown */
 
-	/* http.c's own. */
+	/* Private to http.c and engine.c. */
 	CURL *easy;
 	struct curl_slist *list;
 	size_t sent;
@@ -50,10 +50,10 @@ struct gck_http {
 	struct gck_http *next;
 };
 
-/* Make the request; 0: there is an answer, of whatever status. -1: there is none, whole: EPIPE: the
- * connection failed or was lost; ETIMEDOUT: no progress; EPROTO: it is larger than it may be;
- * EACCES: the server's certificate does not hold; others: nothing was sent. err says why. */
-int gck_http(struct gck_http *h, struct gck_error *err);
+/* Make the request. 0: a complete answer arrived, with any status; gck_http_end frees it. -1: none.
+ * EPIPE: the connection failed or was lost; ETIMEDOUT: no progress; EPROTO: the answer is too
+ * large; EACCES: the server's certificate is not valid; other codes: nothing was sent. */
+GCK_MUST_CHECK int gck_http(struct gck_http *h, struct gck_error *err);
 void gck_http_end(struct gck_http *h);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Listing: pages of names, and uploads in parts that nobody completed. A directory with nothing but
- * such an upload in it is listed too, so that whoever removes it comes upon it. */
+ * Listing: pages of names, and multipart uploads that were not completed. A directory that has
+ * nothing but such an upload is listed too, so that a removal finds it. */
 #include "config.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct upload {
 struct uploads {
 	struct gck_s3_store *s;
 	struct upload now, *v;
-	size_t n, room;
+	size_t n, capacity;
 };
 
 static int add_upload(struct uploads *u, struct gck_error *err)
@@ -32,22 +32,22 @@ static int add_upload(struct uploads *u, struct gck_error *err)
 	uint32_t seq;
 
 	if (gck_s3_name_check(GCK_SIGN_ABORT_MULTIPART, u->now.name, &seq, NULL) < 0 || !*u->now.id)
-		return 0; /* nobody of us began it */
-	if (u->n == u->room) {
-		size_t room = u->room ? 2 * u->room : 8;
-		struct upload *v = reallocarray(u->v, room, sizeof *v);
+		return 0; /* not an upload of gpuckpt */
+	if (u->n == u->capacity) {
+		size_t capacity = u->capacity ? 2 * u->capacity : 8;
+		struct upload *v = reallocarray(u->v, capacity, sizeof *v);
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory for a list of uploads");
 		u->v = v;
-		u->room = room;
+		u->capacity = capacity;
 	}
 	u->v[u->n++] = u->now;
 	return 0;
 }
 
-/* The part of a key below the step, whose owner only who signs knows; NULL: it lies elsewhere or
- * is no name of ours. */
+/* The part of a key below the step; NULL: the key is elsewhere or too long. The uid in the key is
+ * not checked, since only the signer knows the owner. */
 static const char *below(const struct gck_s3_store *s, const char *key)
 {
 	size_t n = strlen(s->above), digits = strlen(key) < n ? 0 : strspn(key + n, "0123456789");
@@ -75,8 +75,8 @@ static int on_upload(void *arg, const char *path, const char *text, struct gck_e
 	return 0;
 }
 
-/* The first page of them: whoever aborts these asks again. A server that has no such request, or
- * lets us not make it, has none. Give *v to free(). */
+/* List the first page of uploads; after aborting those, the caller lists again. No uploads if the
+ * server does not support or permit the request. free() *v. */
 static int list_uploads(struct gck_s3_store *s, const char *dir, struct upload **v, size_t *n,
 			struct gck_error *err)
 {
@@ -113,7 +113,7 @@ static int abort_upload(struct gck_s3_store *s, const struct upload *u, struct g
 
 int gck_s3_abort_below(struct gck_s3_store *s, const char *dir, struct gck_error *err)
 {
-	/* Some servers show an upload for a while after it is gone: no more rounds than this. */
+	/* Some servers still list an upload for a while after its end: limit the rounds. */
 	for (int round = 0; round < 100; round++) {
 		struct upload *v;
 		size_t n;
@@ -137,13 +137,13 @@ struct listing {
 	const char *dir;
 	gck_list_fn *fn;
 	void *arg;
-	struct upload *uploads; /* of the step, "": a name is emptied when its directory was seen */
+	struct upload *uploads; /* of the step; the name is "" once its directory was listed */
 	size_t nuploads;
 	char token[TOKEN_SIZE];
 	bool more;
 };
 
-static void seen(struct listing *l, const char *dir)
+static void note_listed(struct listing *l, const char *dir)
 {
 	for (size_t i = 0; i < l->nuploads; i++)
 		if (!strncmp(l->uploads[i].name, dir, strlen(dir)))
@@ -159,9 +159,9 @@ static int on_name(struct listing *l, const char *key, struct gck_error *err)
 	if (!name || strncmp(name, l->dir, n) || !name[n])
 		return 0;
 	if (gck_name_is_dir(name, &seq))
-		seen(l, name);
+		note_listed(l, name);
 	else if (gck_s3_name_check(GCK_SIGN_DELETE, name, &seq, NULL) < 0)
-		return 0; /* none of ours; nobody would sign its removal */
+		return 0; /* not a name of gpuckpt: its removal would not be signed */
 	return l->fn(l->arg, name + n, err);
 }
 
@@ -213,7 +213,7 @@ static int read_pages(struct listing *l, struct gck_error *err)
 	return 0;
 }
 
-/* Directories of uploads that the pages did not have. */
+/* Report directories that have uploads but no objects. */
 static int add_uploads(struct listing *l, struct gck_error *err)
 {
 	char dir[GCK_NAME_MAX];
@@ -226,7 +226,7 @@ static int add_uploads(struct listing *l, struct gck_error *err)
 			continue;
 		snprintf(dir, sizeof dir, "%.*s", (int)(slash + 1 - l->uploads[i].name),
 			 l->uploads[i].name);
-		seen(l, dir);
+		note_listed(l, dir);
 		rc = l->fn(l->arg, dir, err);
 	}
 	return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A large document in parts: several at once, each tried again on its own; nothing is there under
- * its name before the last step. What this process does not live to abort, the next prune does. */
+ * Writing a large document in parts, several at once. Each part is retried by itself. The document
+ * appears under its name with the last request. If the process dies before, the next prune aborts
+ * the upload. */
 #include "config.h"
 
 #include <stdio.h>
@@ -127,11 +128,11 @@ static int complete(struct parts *p, struct gck_error *err)
 	return rc;
 }
 
-static void give_up(struct parts *p)
+static void abort_parts(struct parts *p)
 {
 	const struct gck_sign_request abort = {GCK_SIGN_ABORT_MULTIPART, p->name, .upload = p->id};
 
-	gck_s3_remove(p->s, &abort, NULL);
+	(void)!gck_s3_remove(p->s, &abort, NULL); /* the next prune tries again */
 }
 
 int gck_s3_put_parts(struct gck_s3_store *s, const char *name, const void *data, size_t size,
@@ -149,7 +150,7 @@ int gck_s3_put_parts(struct gck_s3_store *s, const char *name, const void *data,
 		if (rc == 0)
 			rc = complete(&p, err);
 		if (rc < 0)
-			give_up(&p);
+			abort_parts(&p);
 	}
 	free(p.etags);
 	return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Built without libcurl, OpenSSL or expat: s3: is refused by name. */
+ * Replaces the `s3:` backend in a build without libcurl, OpenSSL or expat: s3: URLs are refused. */
 #include "storage/s3/presign.h"
 #include "storage/s3/s3.h"
 

@@ -8,7 +8,7 @@
 
 #include "storage/base/backend.h"
 
-/* url: s3://bucket[/prefix]; gck_store_signer was called before. */
+/* Open the store of a step. url: s3://bucket[/prefix]. Call gck_store_signer before. */
 struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
 				bool create, struct gck_error *err);
 
@@ -29,20 +29,22 @@ struct gck_http;
 struct gck_s3_store;
 
 /* s3.c: operations of the backend that other files use. */
-int gck_s3_size(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err);
+GCK_MUST_CHECK int gck_s3_size(struct gck_backend *b, const char *name, uint64_t *size,
+			       struct gck_error *err);
 
 /* s3.c: the MD5 that the server verifies before it accepts an upload, in base64; free() it. NULL:
  * it cannot be computed (forbidden by FIPS mode, no memory), and the request has none. */
 char *gck_checksum_md5(const void *data, size_t size);
 
 /* list.c: list a directory, and abort the multipart uploads below one. */
-int gck_s3_list(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *arg,
-		struct gck_error *err);
-int gck_s3_abort_below(struct gck_s3_store *s, const char *dir, struct gck_error *err);
+GCK_MUST_CHECK int gck_s3_list(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *arg,
+			       struct gck_error *err);
+GCK_MUST_CHECK int gck_s3_abort_below(struct gck_s3_store *s, const char *dir,
+				      struct gck_error *err);
 
 /* multipart.c: write a document that is larger than GCK_S3_PART. */
-int gck_s3_put_parts(struct gck_s3_store *s, const char *name, const void *data, size_t size,
-		     struct gck_error *err);
+GCK_MUST_CHECK int gck_s3_put_parts(struct gck_s3_store *s, const char *name, const void *data,
+				    size_t size, struct gck_error *err);
 
 /* engine.c: the thread that transfers the bytes of all requests of this process. It is started
  * unless it runs. A process that was forked while no request was running starts its own. */

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * AWS Signature Version 4. */
 #include "config.h"
 
 #include <ctype.h>
@@ -14,12 +15,12 @@
 #include "common/base/encoding.h"
 #include "storage/s3/sigv4.h"
 
-#define OURS 6 /* X-Amz-... in the query */
+#define SIGNATURE_PAIRS 6 /* X-Amz-... in the query */
 #define DATE 9 /* "20130524" and the NUL */
 #define STAMP 17
 
 struct pairs {
-	struct gck_sigv4_pair v[GCK_SIGV4_PAIRS + OURS];
+	struct gck_sigv4_pair v[GCK_SIGV4_PAIRS + SIGNATURE_PAIRS];
 	size_t n;
 };
 
@@ -28,11 +29,11 @@ struct signing {
 	const struct gck_sigv4_request *r;
 	char date[DATE], stamp[STAMP];
 	char *scope;   /* date/region/service/aws4_request */
-	char *signed_; /* names of the headers: host;... */
+	char *names;   /* of the signed headers: host;... */
 	char *query;   /* encoded and in order, without the signature */
 };
 
-/* Bytes as a URL has them: all but A-Z a-z 0-9 - . _ ~ (and '/' if slash) become %XX. */
+/* Encode bytes for a URL: all but A-Z a-z 0-9 - . _ ~ (and '/' if slash) become %XX. */
 static void encode(FILE *out, const char *text, bool slash)
 {
 	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -43,7 +44,7 @@ static void encode(FILE *out, const char *text, bool slash)
 	}
 }
 
-/* All text here is made in memory streams. */
+/* Close a memory stream, in which all texts here are made. -1: out of memory. */
 static int stream_end(FILE *out, char **text, struct gck_error *err)
 {
 	bool bad = !out || ferror(out);
@@ -68,12 +69,12 @@ static void pairs_add(struct pairs *p, const char *name, const char *value)
 	p->v[p->n++] = (struct gck_sigv4_pair){ name, value };
 }
 
-/* The request's own, in order: what is sorted is the encoded name, and ASCII names that need no
- * encoding are all that S3 has. */
-static void pairs_of(struct pairs *p, const struct gck_sigv4_pair *own)
+/* Add the request's pairs. Signature Version 4 sorts by encoded names; the names of S3 need no
+ * encoding, so sorting the plain names is the same. */
+static void pairs_add_all(struct pairs *p, const struct gck_sigv4_pair *list)
 {
-	while (own->name && p->n < GCK_SIGV4_PAIRS)
-		p->v[p->n++] = *own++;
+	while (list->name && p->n < GCK_SIGV4_PAIRS)
+		p->v[p->n++] = *list++;
 }
 
 static void pairs_sort(struct pairs *p)
@@ -92,12 +93,12 @@ static int make_query(struct signing *s, struct gck_error *err)
 	    (int)sizeof credential)
 		return gck_fail(err, EINVAL, "the access key is too long");
 	snprintf(seconds, sizeof seconds, "%u", s->r->seconds);
-	pairs_of(&p, s->r->query);
+	pairs_add_all(&p, s->r->query);
 	pairs_add(&p, "X-Amz-Algorithm", "AWS4-HMAC-SHA256");
 	pairs_add(&p, "X-Amz-Credential", credential);
 	pairs_add(&p, "X-Amz-Date", s->stamp);
 	pairs_add(&p, "X-Amz-Expires", seconds);
-	pairs_add(&p, "X-Amz-SignedHeaders", s->signed_);
+	pairs_add(&p, "X-Amz-SignedHeaders", s->names);
 	if (s->k->token)
 		pairs_add(&p, "X-Amz-Security-Token", s->k->token);
 	pairs_sort(&p);
@@ -115,24 +116,24 @@ static int make_query(struct signing *s, struct gck_error *err)
 static void headers_of(const struct signing *s, struct pairs *p)
 {
 	p->n = 0;
-	pairs_of(p, s->r->headers);
+	pairs_add_all(p, s->r->headers);
 	pairs_add(p, "host", s->r->host);
 	pairs_sort(p);
 }
 
-static int make_signed(struct signing *s, struct gck_error *err)
+static int make_header_names(struct signing *s, struct gck_error *err)
 {
 	struct pairs p;
 	size_t size;
-	FILE *out = open_memstream(&s->signed_, &size);
+	FILE *out = open_memstream(&s->names, &size);
 
 	headers_of(s, &p);
 	for (size_t i = 0; out && i < p.n; i++)
 		fprintf(out, "%s%s", i ? ";" : "", p.v[i].name);
-	return stream_end(out, &s->signed_, err);
+	return stream_end(out, &s->names, err);
 }
 
-/* "name:value" with blanks at the ends cut and runs of them made one. */
+/* Write "name:value" without blanks at the ends, and with runs of blanks made one. */
 static void put_header(FILE *out, const struct gck_sigv4_pair *h)
 {
 	const char *c = h->value + strspn(h->value, " ");
@@ -159,7 +160,7 @@ static int canonical(const struct signing *s, char **text, struct gck_error *err
 		fprintf(out, "\n%s\n", s->query);
 		for (size_t i = 0; i < p.n; i++)
 			put_header(out, &p.v[i]);
-		fprintf(out, "\n%s\n%s", s->signed_,
+		fprintf(out, "\n%s\n%s", s->names,
 			s->r->payload ? s->r->payload : "UNSIGNED-PAYLOAD");
 	}
 	return stream_end(out, text, err);
@@ -167,7 +168,7 @@ static int canonical(const struct signing *s, char **text, struct gck_error *err
 
 /* ---- keys and hashes ------------------------------------------------------------------------ */
 
-/* key = HMAC(key, text), in place. */
+/* key = HMAC(key, text) */
 static bool chain(unsigned char key[SHA256_DIGEST_LENGTH], const char *text)
 {
 	unsigned char out[SHA256_DIGEST_LENGTH];
@@ -228,9 +229,9 @@ static int signature_of(const struct signing *s, char signature[2 * SHA256_DIGES
 	return rc;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the URL -------------------------------------------------------------------------------- */
 
-static int begin(struct signing *s, struct gck_error *err)
+static int prepare(struct signing *s, struct gck_error *err)
 {
 	const struct gck_sigv4_request *r = s->r;
 	struct tm tm;
@@ -245,7 +246,7 @@ static int begin(struct signing *s, struct gck_error *err)
 		s->scope = NULL;
 		return gck_fail(err, ENOMEM, "no memory to sign a request");
 	}
-	if (make_signed(s, err) < 0)
+	if (make_header_names(s, err) < 0)
 		return -1;
 	return make_query(s, err);
 }
@@ -274,12 +275,12 @@ int gck_sigv4_presign(const struct gck_sigv4_keys *k, const struct gck_sigv4_req
 		      struct gck_error *err)
 {
 	struct signing s = { .k = k, .r = r };
-	int rc = begin(&s, err);
+	int rc = prepare(&s, err);
 
 	if (rc == 0)
 		rc = make_url(&s, url, err);
 	free(s.scope);
-	free(s.signed_);
+	free(s.names);
 	free(s.query);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * AWS Signature Version 4 in the query of a URL ("presigned"), as S3 wants it: the path is encoded
- * once and not normalised. Algorithm: AWS General Reference, "Create a signed AWS API request". No
- * I/O, no state; a few microseconds. */
+ * AWS Signature Version 4 in the query of a URL ("presigned") for S3, which encodes the path once
+ * and does not normalise it. Algorithm: AWS General Reference, "Create a signed AWS API request".
+ * No I/O, no state; it takes a few microseconds. */
 #ifndef GCK_SIGV4_H
 #define GCK_SIGV4_H
 
@@ -11,32 +11,33 @@
 
 #include "common/base/error.h"
 
-#define GCK_SIGV4_PAIRS 4 /* of a request's own, in the query and in the headers */
+#define GCK_SIGV4_PAIRS 4 /* that a request may have in its query, and in its headers */
 #define GCK_SIGV4_SECONDS_MAX (7u * 24 * 3600)
 
 struct gck_sigv4_keys {
 	const char *access, *secret;
-	const char *token; /* of a session; NULL: none */
+	const char *token; /* session token; NULL: none */
 };
 
 struct gck_sigv4_pair {
-	const char *name, *value; /* a name of NULL ends a list */
+	const char *name, *value; /* name NULL ends a list */
 };
 
 struct gck_sigv4_request {
 	const char *method;
 	const char *scheme, *host; /* "https", "host[:port]" */
-	const char *path;          /* starts with '/'; its bytes, not encoded */
+	const char *path;          /* begins with '/'; not encoded */
 	struct gck_sigv4_pair query[GCK_SIGV4_PAIRS + 1];   /* not encoded */
-	struct gck_sigv4_pair headers[GCK_SIGV4_PAIRS + 1]; /* beside host; names in lower case */
+	struct gck_sigv4_pair headers[GCK_SIGV4_PAIRS + 1]; /* without host; names in lower case */
 	const char *payload; /* SHA-256 of the body in hex; NULL: it is not signed */
 	const char *region, *service;
 	time_t now;
-	unsigned seconds; /* how long it is good, 1 to GCK_SIGV4_SECONDS_MAX */
+	unsigned seconds; /* lifetime, 1 to GCK_SIGV4_SECONDS_MAX */
 };
 
-/* The URL, to be given to free(). -1: EINVAL, ENOMEM. */
-int gck_sigv4_presign(const struct gck_sigv4_keys *k, const struct gck_sigv4_request *r, char **url,
-		      struct gck_error *err);
+/* Make the URL; free() it. -1: EINVAL, ENOMEM. */
+GCK_MUST_CHECK int gck_sigv4_presign(const struct gck_sigv4_keys *k,
+				     const struct gck_sigv4_request *r, char **url,
+				     struct gck_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading the XML of answers with expat. */
 #include "config.h"
 
 #include <stdio.h>
@@ -106,7 +107,7 @@ int gck_xml_read(const char *data, size_t size, const char *root, gck_xml_fn *fn
 
 	if (!r.parser)
 		return gck_fail(err, ENOMEM, "no memory to read an answer");
-	/* A server that takes long may send blanks meanwhile, so that the connection is kept. */
+	/* A slow server may send blanks first to keep the connection alive. */
 	while (size > 0 && strchr(" \t\r\n", *data))
 		data++, size--;
 	XML_SetUserData(r.parser, &r);
@@ -138,7 +139,7 @@ bool gck_xml_error(const char *data, size_t size, struct gck_s3_error *e)
 {
 	*e = (struct gck_s3_error){ "", "" };
 	if (data)
-		gck_xml_read(data, size, "Error", on_error, e, NULL);
+		(void)!gck_xml_read(data, size, "Error", on_error, e, NULL); /* no code: false */
 	for (char *c = e->message; *c; c++)
 		if ((unsigned char)*c < 0x20)
 			*c = ' ';

@@ -78,21 +78,21 @@ static json_t *seal_commit(struct gck_store *s, uint32_t seq, const json_t *comm
 			   struct gck_error *err)
 {
 	static const char *const readable[] = { "seq", "nonce", "ranks" };
-	json_t *outside = json_pack("{s:i}", "format", COMMIT_SEALED);
-	json_t *inside = json_copy((json_t *)commit), *sealed = NULL;
+	json_t *plain = json_pack("{s:i}", "format", COMMIT_SEALED);
+	json_t *secret = json_copy((json_t *)commit), *sealed = NULL;
 	char name[GCK_NAME_MAX];
 
-	json_object_del(inside, "key");
-	json_object_del(inside, "format");
+	json_object_del(secret, "key");
+	json_object_del(secret, "format");
 	for (size_t i = 0; i < sizeof readable / sizeof *readable; i++) {
-		json_object_set(outside, readable[i], json_object_get(commit, readable[i]));
-		json_object_del(inside, readable[i]);
+		json_object_set(plain, readable[i], json_object_get(commit, readable[i]));
+		json_object_del(secret, readable[i]);
 	}
 	gck_name_commit(name, seq);
 	if (gck_store_encrypt(s, json_string_value(json_object_get(commit, "key")), err) == 0)
-		sealed = gck_document_encrypt(s, name, outside, inside, err);
-	json_decref(inside);
-	json_decref(outside);
+		sealed = gck_document_encrypt(s, name, plain, secret, err);
+	json_decref(secret);
+	json_decref(plain);
 	return sealed;
 }
 
@@ -200,7 +200,7 @@ json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *has
 
 struct seqs {
 	uint32_t *v;
-	size_t n, room;
+	size_t n, capacity;
 };
 
 static int collect_commit(void *arg, const char *name, struct gck_error *err)
@@ -210,14 +210,14 @@ static int collect_commit(void *arg, const char *name, struct gck_error *err)
 
 	if (!gck_name_is_commit(name, &seq))
 		return 0;
-	if (s->n == s->room) {
-		size_t room = s->room ? 2 * s->room : 16;
-		uint32_t *v = reallocarray(s->v, room, sizeof *v);
+	if (s->n == s->capacity) {
+		size_t capacity = s->capacity ? 2 * s->capacity : 16;
+		uint32_t *v = reallocarray(s->v, capacity, sizeof *v);
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory for a list of commits");
 		s->v = v;
-		s->room = room;
+		s->capacity = capacity;
 	}
 	s->v[s->n++] = seq;
 	return 0;
