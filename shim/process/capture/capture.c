@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The checkpoint of one rank: what can be done before it is held, the freeze, the clone. */
+ * Capture of one rank's checkpoint: preparation while it runs, the freeze, the clone. */
 #include "config.h"
 
 #include "shim/process/capture/capture.h"
@@ -13,9 +13,9 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/rank/helper_link.h"
 
-/* Between looks at a rank whose MPI library is at work: twice as long each time, some 0.6 s in
- * all. Its thread may wait for a processor between a call that makes a descriptor and the listing
- * of that. */
+/* Wait between two scans of a rank whose MPI library is busy; doubled each time, about 0.6 s in
+ * all. The library's thread may lose its processor between a call that makes a descriptor and
+ * recording it. */
 #define LOOKS 6
 #define LOOK_US 10000
 
@@ -33,7 +33,7 @@ static int new_image(struct gck_capture *c, struct gck_error *err)
 	return c->img ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
 }
 
-/* So many bytes, anywhere in a range of this size, which may begin and end within page groups. */
+/* Expect this many bytes in a range of this size, which may begin and end within page groups. */
 static void expect(struct gck_capture *c, uint64_t bytes, uint64_t size)
 {
 	uint64_t pages = (bytes + GCK_PAGE - 1) / GCK_PAGE, groups = size / GCK_GROUP_BYTES + 2;
@@ -42,7 +42,8 @@ static void expect(struct gck_capture *c, uint64_t bytes, uint64_t size)
 	c->chunks += pages < groups ? pages : groups;
 }
 
-/* What the image will hold: shared memory and files are copied while the rank is held. */
+/* Estimate the image's bytes and chunks. held: bytes to copy while the rank is held (shared memory,
+ * files). */
 static void estimate(struct gck_capture *c, uint64_t *held)
 {
 	const struct gck_image *img = c->img;
@@ -89,7 +90,8 @@ static int read_flags(struct gck_capture *c, struct gck_error *err)
 											    : 0;
 }
 
-/* The clone shows what was changed of the flags since then, but for locks: it has none. */
+/* Read the mappings' flags again if locks have changed. The clone has no locks; it shows changes of
+ * all other flags. */
 static int refresh_locks(struct gck_capture *c, struct gck_error *err)
 {
 	uint64_t now;
@@ -99,8 +101,7 @@ static int refresh_locks(struct gck_capture *c, struct gck_error *err)
 	return now == c->locked ? 0 : read_flags(c, err);
 }
 
-/* Everything that a scan finds, while the rank runs on. refused has the first that cannot be
- * carried, or code 0. */
+/* Run all scans while the rank runs. refused gets the first obstacle, or code 0. */
 static int scan_before(struct gck_capture *c, struct gck_error *refused, struct gck_error *err)
 {
 	struct gck_obstacles f = {.err = refused};
@@ -116,8 +117,8 @@ static int scan_before(struct gck_capture *c, struct gck_error *refused, struct 
 	return result ? -1 : 0;
 }
 
-/* An MPI library may make a connection or mapping between the reading of what is its own and the
- * scan: what is refused then is looked at again, with its list as it is by then. */
+/* Scan, and repeat if something is refused: an MPI library may make a connection or mapping after
+ * the list of its resources was read. Each scan uses the list of that time. */
 static int look_before(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_error refused;
@@ -317,7 +318,7 @@ void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const c
 {
 	struct gck_page_groups pages;
 
-	gck_hex_table_clear(&c->base_pages.rows); /* its chunks are another manifest's */
+	gck_hex_table_clear(&c->base_pages.rows); /* its chunk numbers refer to another manifest */
 	if (!strcmp(c->dirty.base_hash, hash) && !gck_image_pages(manifest, &pages, NULL))
 		c->base_pages = pages;
 }

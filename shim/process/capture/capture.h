@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A capture: what the files that take it and those that write it share. */
+ * A capture: shared by the files that take it and those that write it. */
 #ifndef GCK_CAPTURE_H
 #define GCK_CAPTURE_H
 
@@ -15,21 +15,23 @@ struct gck_capture {
 	struct gck_target t;
 	struct gck_options o;
 	struct gck_maps flags;       /* smaps before the rank was held */
-	uint64_t locked;             /* KiB of its memory by then */
+	uint64_t locked;             /* KiB locked at that time */
 	struct gck_prefixes prefixes;
 	struct gck_frozen_copies copies;
 	struct gck_external_files external;
 	struct gck_held held;
 	struct gck_image *img;
-	char *exe, *cpu_flags;       /* found before the rank was held */
+	char *exe, *cpu_flags;       /* found before the rank was held; then the image's */
 	pid_t clone;                 /* 0: none */
-	int life;                    /* the clone's; -1 */
-	int device[GCK_LINK_DATA_FDS]; /* what its devices have comes over these; -1 */
-	bool device_hashes;          /* and is worth a look by its hashes */
-	uint64_t expected, chunks;   /* of the image: bytes; chunks at most */
-	bool track_dirty;                 /* somebody keeps the marks until the next checkpoint */
+	int life;                    /* the clone's life; -1: none */
+	int device[GCK_LINK_DATA_FDS]; /* device data channel; -1: none */
+	bool device_hashes;          /* the GPU is to hash its data first */
+	uint64_t expected, chunks;   /* image size in bytes; its chunks at most */
+	bool track_dirty;                 /* the agent keeps the tracker until the next
+					   * checkpoint */
 	struct gck_dirty_tracker dirty;
-	struct gck_page_groups base_pages;    /* pages of the image that the marks count from, if this builds on it */
+	struct gck_page_groups base_pages;    /* pages of the image that `dirty` counts from, if
+					       * this one builds on it */
 };
 
 /* End and reap the clone; its memory is no longer needed. */
@@ -37,7 +39,7 @@ void gck_capture_drop_clone(struct gck_capture *c);
 
 /* ---- writing the image --------------------------------------------------------------------- */
 
-#define GCK_BATCH_PAGES 256u /* read at once: what fits a core's cache */
+#define GCK_BATCH_PAGES 256u /* read together: fits a core's cache */
 #define GCK_BATCH_GROUPS 64u
 
 /* Pages that are read together. */
@@ -57,25 +59,25 @@ struct gck_output {
 	struct gck_error *err;
 
 	struct gck_clone_pages pages_out;
-	struct gck_page_group next;      /* of private memory, as far as its pages are known */
-	size_t base;                 /* of c->base_pages: the first that may be at it or behind it */
+	struct gck_page_group next;      /* of private memory; more pages may be added */
+	size_t base;                 /* the first of c->base_pages at or after `next` */
 	struct gck_page_batch batches[2]; /* one for each half of pages_out */
-	int filling;                 /* the one that pieces are added to; the other is under way */
+	int filling;                 /* the batch that takes pieces; the clone copies the other */
 };
 
-/* Store the pages of mask, which are at data, as one page group. */
+/* Store the pages of mask, whose bytes are at data, as one page group. */
 int gck_output_put(struct gck_output *o, struct gck_page_groups *to, uint64_t address,
 		   uint64_t mask, const char *data);
 
 /* Count bytes as done. -1 if the write was cancelled. */
 int gck_output_count(struct gck_output *o, uint64_t bytes);
 
-/* Take a page group as the previous commit has it. 1; 0: its chunk is gone; -1 on failure. */
+/* Reuse a page group of the previous commit. 1; 0: its chunk is gone; -1 on failure. */
 int gck_output_again(struct gck_output *o, struct gck_page_groups *to,
 		     const struct gck_page_group *x);
 
-/* Finish calls of the vdso that threads were stopped in, by single steps in the clone. Before
- * memory is read, and with a clone that is ready. Registers in the image change. */
+/* Finish calls of the vdso in which threads were stopped, by single steps in the clone, which must
+ * be ready. Call it before memory is read. Changes registers in the image. */
 int gck_output_finish_calls(struct gck_output *o);
 
 /* Store private memory. */
@@ -85,7 +87,7 @@ void gck_output_free(struct gck_output *o);
 /* Store the data of the devices, if the capture has their channel. */
 int gck_output_device(struct gck_output *o);
 
-/* Store the files that are mapped privately and carried. */
+/* Store the contents of files that are mapped privately and are part of the image. */
 int gck_output_contents(struct gck_output *o);
 
 #endif

@@ -13,7 +13,7 @@
 
 #define APART_NS 10000000000ll
 
-/* What no image of this version carries; harmless to most programs. */
+/* Report what no image of this version contains, but most programs do not need. */
 static void note_limits(struct gck_obstacles *f)
 {
 	static const char *const notes[][3] = {
@@ -46,7 +46,8 @@ static void note_limits(struct gck_obstacles *f)
 		gck_obstacle_add(f, false, notes[i][0], notes[i][2], "%s", notes[i][1]);
 }
 
-/* In the step's time namespace CLOCK_MONOTONIC began as the real time. */
+/* Report a missing time namespace. In the step's namespace CLOCK_MONOTONIC began as the real
+ * time. */
 static void note_clock(const struct gck_target *t, struct gck_obstacles *f)
 {
 	int64_t apart = gck_realtime() - gck_monotonic_of(t->proc);

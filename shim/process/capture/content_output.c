@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing the contents of files that are mapped privately, as programs and libraries are. */
+ * Writing the contents of files that are mapped privately, such as programs and libraries. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "shim/process/capture/capture.h"
 
-/* A page of a file that is mapped: where in the file, where in the clone. */
+/* A mapped page of a file: its offset in the file and its address in the clone. */
 struct mapped {
 	uint64_t offset, address;
 };
@@ -22,7 +22,7 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* The pages of a content that some mapping shows, each once, by offset. */
+/* The pages of a content that at least one mapping shows, each once, by offset. */
 static struct mapped *mapped_pages(const struct gck_image *img, int32_t content, size_t *count_,
 				   struct gck_error *err)
 {
@@ -56,7 +56,7 @@ static struct mapped *mapped_pages(const struct gck_image *img, int32_t content,
 	return v ? v : calloc(1, sizeof(*v));
 }
 
-/* The file itself, if it is still the one that was mapped; -1: only the clone has it. */
+/* Open the file if it is still the one that was mapped. -1: only the clone has it. */
 static int open_content(const struct gck_content *c)
 {
 	int fd = open(c->path, O_RDONLY | O_CLOEXEC);
@@ -71,7 +71,7 @@ static int open_content(const struct gck_content *c)
 	return fd;
 }
 
-/* Read one page; false: nothing is there (the file was cut). */
+/* Read one page; false: the file was cut before it. */
 static bool read_page(const struct gck_output *o, int fd, const struct mapped *x, char *to)
 {
 	ssize_t n = fd >= 0 ? pread(fd, to, GCK_PAGE, (off_t)x->offset)
@@ -83,7 +83,7 @@ static bool read_page(const struct gck_output *o, int fd, const struct mapped *x
 	return true;
 }
 
-/* A run of pages of a file that follow each other, at once; where that fails, page by page. */
+/* Read a run of consecutive pages with one call; if that fails, page by page. */
 static uint64_t read_pages(const struct gck_output *o, int fd, const struct mapped *v, size_t n)
 {
 	uint64_t mask = 0;
@@ -133,8 +133,8 @@ static int write_content(struct gck_output *o, int32_t index)
 	return result;
 }
 
-/* Sorted by path and apart from the rest, so that ranks with the same files write the same
- * objects. */
+/* Contents are sorted by path and written separately from other pages, so that ranks with the same
+ * files write the same objects. */
 int gck_output_contents(struct gck_output *o)
 {
 	const struct gck_image *img = o->c->img;

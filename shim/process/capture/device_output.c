@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing the data that the rank's devices hold for the image, while the rank runs on. If the
- * previous commit is known, the GPU hashes its page groups, and only those that the commit lacks are
+ * Writing the rank's device data for the image, while the rank runs on. If the previous commit is
+ * known, the GPU hashes its page groups, and only page groups that the commit lacks are
  * transferred. */
 #include "config.h"
 
@@ -13,11 +13,11 @@
 
 #define PIECES_MAX (1u << 22)
 #define ADDRESS_MAX (1ull << 56)
-#define LOOK_MS 100 /* between looks whether the write was called off */
+#define LOOK_MS 100 /* interval of checks for a cancelled write */
 
 _Static_assert(GCK_LINK_DATA_PAGE_GROUP == GCK_GROUP_BYTES, "hashes are of the image's windows");
 
-/* What the rank was asked for; its answers come in the same order. */
+/* A GET or HASH under way; answers come in the same order. */
 struct asked {
 	uint32_t type; /* GCK_LINK_DATA_GET, _HASH */
 	struct gck_range range;
@@ -26,12 +26,13 @@ struct asked {
 struct reading {
 	struct gck_output *o;
 	struct gck_device_channel d;
-	bool hashes;                 /* they are worth asking for */
-	struct gck_ranges pieces;    /* what there is, without what was asked for: from `piece` on */
+	bool hashes;                 /* ask for hashes first */
+	struct gck_ranges pieces;    /* not asked for yet: from `piece` on */
 	size_t piece;
-	struct gck_ranges wanted;    /* of that, whose bytes are needed: from `want` on */
+	struct gck_ranges wanted;    /* bytes to GET: from `want` on */
 	size_t want;
-	struct asked asked[GCK_DEVICE_RING_SLOTS]; /* a ring, as the places of their answers are */
+	struct asked asked[GCK_DEVICE_RING_SLOTS]; /* a ring, parallel to the slots of device
+						    * data */
 	unsigned first, n;
 };
 
@@ -42,8 +43,8 @@ static int broken(struct reading *r, const struct gck_link_data *m)
 			m->type, (unsigned long long)m->address, (unsigned long long)m->size);
 }
 
-/* Waits for as long as the rank lives and nobody calls the write off: who waits for progress has
- * limits. */
+/* Wait for a packet, as long as the rank lives and nobody cancels the write. Callers that wait for
+ * progress have limits of their own. */
 static int hear(struct reading *r, struct gck_link_data *m)
 {
 	int rc;
@@ -86,7 +87,7 @@ static int take_list(struct reading *r)
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-/* The first `most` bytes of a list, up to the end of a page group, of its first range. */
+/* Take up to `most` bytes off the list's first range, to the end of a page group. */
 static struct gck_range cut(const struct gck_ranges *list, size_t *first, uint64_t most)
 {
 	struct gck_range *r = &list->v[*first], taken = *r;
@@ -109,7 +110,7 @@ static void ask(struct reading *r, uint32_t type, struct gck_range range)
 		       .number = (uint64_t)slot * GCK_LINK_DATA_GET_MAX}, NULL);
 }
 
-/* Adjoining ranges are of one piece: pieces are apart. */
+/* Add a range to `wanted`. Adjoining ranges belong to one piece, since pieces are not adjacent. */
 static int want(struct reading *r, uint64_t start, uint64_t end)
 {
 	struct gck_ranges *w = &r->wanted;
@@ -145,7 +146,7 @@ static int ask_on(struct reading *r)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* The part of a range that is in the page group of its first byte; the range is what is behind it. */
+/* Take the first page group off a range: the part of it that the range covers. */
 static struct gck_page_group next_group(struct gck_range *x, uint64_t *size)
 {
 	struct gck_page_group w = {.address = x->start / GCK_GROUP_BYTES * GCK_GROUP_BYTES};
@@ -164,7 +165,8 @@ static bool all_zero(const unsigned char *data, uint64_t size)
 	return !data[0] && !memcmp(data, data + 1, size - 1);
 }
 
-/* Whole, but for those that are all zero: a page less would be another hash. */
+/* Store page groups whole, unless they are all zero: leaving out single pages would change the
+ * hash. */
 static int take_bytes(struct reading *r, struct gck_range x, const unsigned char *data)
 {
 	struct gck_output *o = r->o;

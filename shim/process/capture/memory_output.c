@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing private memory. Pages that were not written since the previous image are taken from it by
- * their chunks; the rest is read from the clone. */
+ * Writing private memory. Pages that were not written since the previous image are reused from it
+ * by their chunks; the others are read from the clone. */
 #include "config.h"
 
 #include <stdlib.h>
 
 #include "shim/process/capture/capture.h"
 
-#define SCANNED ((uint64_t)1 << 30) /* bytes of a mapping whose pages are asked for at once */
+#define SCANNED ((uint64_t)1 << 30) /* bytes of a mapping whose page map is read at once */
 
-/* Store a batch that the clone was asked for. */
+/* Store a batch that the clone has copied. */
 static int store(struct gck_output *o, int half)
 {
 	struct gck_page_batch *b = &o->batches[half];
@@ -31,7 +31,7 @@ static int store(struct gck_output *o, int half)
 	return 0;
 }
 
-/* Ask for the batch that is full, and store the one before while the clone copies. */
+/* Ask the clone for the full batch, and store the previous one meanwhile. */
 static int flush(struct gck_output *o)
 {
 	struct gck_page_batch *b = &o->batches[o->filling];
@@ -42,7 +42,7 @@ static int flush(struct gck_output *o)
 	return store(o, o->filling);
 }
 
-/* Have the clone asked for a page group's pages. */
+/* Add a page group's pages to the batch. */
 static int read_group(struct gck_output *o, const struct gck_page_group *x)
 {
 	unsigned pages = (unsigned)__builtin_popcountll(x->mask);
@@ -64,9 +64,9 @@ static int read_group(struct gck_output *o, const struct gck_page_group *x)
 	return 0;
 }
 
-/* The page group as it is in the image that this one builds on, if that has exactly these pages and
- * none was written since. (A page that is there now and was not stored then may have been zero, or
- * left out: it is read.) Windows come in order of address. */
+/* Find the page group in the image that this one builds on. It can be reused if it has exactly
+ * these pages and none was written since. (A page that was not stored then may have been zero or
+ * left out, so it is read.) Page groups come in order of address. */
 static bool unwritten(struct gck_output *o, const struct gck_page_group *x,
 		      struct gck_page_group *was)
 {
@@ -83,7 +83,7 @@ static bool unwritten(struct gck_output *o, const struct gck_page_group *x,
 	       gck_dirty_unwritten(&o->c->dirty, x->address);
 }
 
-/* All pages of a page group are known. */
+/* Reuse or read the page group, whose pages are now all known. */
 static int finish_group(struct gck_output *o)
 {
 	struct gck_page_group x = o->next, was;
@@ -97,7 +97,7 @@ static int finish_group(struct gck_output *o)
 	return read_group(o, &x);
 }
 
-/* Add pages to the page group that they are in. */
+/* Add pages of one page group to o->next. */
 static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
 {
 	uint64_t group = start / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
@@ -111,7 +111,7 @@ static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Between start and end of a mapping. */
+/* Add the pages of a part of a mapping. */
 static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t start, uint64_t end)
 {
 	struct gck_ranges r = {0};
@@ -128,8 +128,8 @@ static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t st
 	return result;
 }
 
-/* Every second page may be there: the ranges of a large mapping would take more memory than all
- * else. */
+/* The mapping is scanned in parts: the ranges of a large one, with every second page present, would
+ * take more memory than everything else. */
 static int write_map(struct gck_output *o, const struct gck_map *m)
 {
 	for (uint64_t at = m->start, end; at < m->end; at = end) {

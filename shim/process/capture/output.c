@@ -14,7 +14,8 @@
 
 #define CLONE_MS 30000
 
-/* The rank may have taken more memory since what is expected was counted. */
+/* o->done may exceed c->expected: the rank may have allocated more memory since that was
+ * counted. */
 int gck_output_count(struct gck_output *o, uint64_t bytes)
 {
 	uint64_t all = o->c->expected;
@@ -82,10 +83,9 @@ static int write_kept(struct gck_output *o)
 	return 0;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
 
-/* A mapping's flags may have changed between reading smaps and the freeze. The clone shows those
- * of the hold, but has no mapping that is not to be forked, and no locks. */
+/* Read the mappings' flags from the clone: they may have changed between reading smaps and the
+ * freeze. The clone has the flags of the freeze, but no DONTFORK mappings and no locks. */
 static int check_clone(struct gck_output *o)
 {
 	const uint32_t seen = GCK_MAP_WIPEONFORK | GCK_MAP_HUGE | GCK_MAP_NOHUGE |
@@ -115,7 +115,7 @@ static int check_clone(struct gck_output *o)
 	return result;
 }
 
-/* The kernel's code goes along: under another kernel it is put there as plain memory. */
+/* Store the vdso: under another kernel its code is restored as plain memory. */
 static int put_vdso(struct gck_output *o, uint64_t start, uint64_t end)
 {
 	for (uint64_t at = start, next; at < end; at = next) {
@@ -153,9 +153,9 @@ static int write_vdso(struct gck_output *o)
 	return 0;
 }
 
-/* The clone goes before what the devices have is read, which takes far longer: while it stands
- * each page that the rank writes costs the job memory, for which it can be killed, whereas what
- * the devices have kept gives way to the program. */
+/* The clone is dropped before the device data are read, which takes far longer. While it lives,
+ * each page that the rank writes costs the job memory, and the job can be killed for it. The device
+ * copy, in contrast, is freed when the program needs the memory. */
 static int write_clone(struct gck_output *o)
 {
 	struct gck_capture *c = o->c;
@@ -208,7 +208,7 @@ int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t r
 	json_t *j = gck_image_to_json(c->img, err);
 	int result = -1;
 
-	gck_image_free(c->img); /* whose lists j has as well */
+	gck_image_free(c->img); /* j shares its lists */
 	c->img = NULL;
 	if (j && extra && json_object_update_missing(j, (json_t *)(uintptr_t)extra))
 		gck_fail(err, ENOMEM, "out of memory for the manifest");

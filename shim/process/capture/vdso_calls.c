@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of the kernel's vdso that a thread was stopped in. Such a call reads data of this kernel,
+ * Calls of the kernel's vdso in which a thread was stopped. Such a call reads data of this kernel,
  * which another kernel does not have: time() would return 1970. So these calls are finished before
  * the image is written.
  *
- * The clone makes the single steps, with the thread's registers. If the rank itself were stepped
- * and its tracer died, the trap would hit the program. Memory that the clone shares with the rank
- * must not be written: a call that would write it, or takes too long, is left unfinished. */
+ * The clone runs the single steps, with the thread's registers. If the rank itself were stepped and
+ * its tracer died, the program would get the trap. Memory that the clone shares with the rank must
+ * not be written: a call that would write it, or takes too long, stays unfinished. */
 #include "config.h"
 
 #include <elf.h>
@@ -24,7 +24,7 @@
 #include "shim/process/proc/procfs.h"
 
 #define MOST_STEPS 4096
-#define REACH 128 /* what is written lies so near to where some register points */
+#define REACH 128 /* a write is at most this far from an address in a register */
 
 static const struct gck_map *vdso_of(const struct gck_image *img)
 {
@@ -135,7 +135,7 @@ static int wait_stop(struct gck_output *o, int *status)
 					      (int)o->c->clone);
 }
 
-/* What the clone writes, the rank may not have written: it is read all the same. */
+/* Exclude what the clone may write from the dirty tracker: the rank has not written it. */
 static void note_writes(struct gck_output *o, const struct user_regs_struct *r)
 {
 	const uint64_t at[] = {r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->rsp,
@@ -147,8 +147,9 @@ static void note_writes(struct gck_output *o, const struct user_regs_struct *r)
 	}
 }
 
-/* Until it is outside, or something else than the step stops it: memory that it may not write.
- * Each step was done, or was not, so that the thread goes on from wherever this ends. */
+/* Step until the thread leaves the vdso, or something other than the step stops it, such as a write
+ * to memory that the clone may not write. Each step is done completely or not at all, so the thread
+ * can go on from wherever this ends. */
 static int step_out(struct gck_output *o, const struct gck_map *vdso, struct gck_thread *x)
 {
 	int status = SIGTRAP << 8;
@@ -177,7 +178,7 @@ static int finish_all(struct gck_output *o, const struct gck_map *vdso)
 	return 0;
 }
 
-/* The clone itself waits for what it is asked next, and goes on with that. */
+/* The clone's own registers are restored afterwards: it goes on waiting for its next request. */
 static int finish_traced(struct gck_output *o, const struct gck_map *vdso)
 {
 	const struct gck_thread *like = &o->c->img->threads[0];

@@ -16,7 +16,6 @@
 #define HEAD offsetof(struct gck_link_data, why)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* ---- both ends ----------------------------------------------------------------------------- */
 
 void gck_device_channel_drop(int fds[GCK_LINK_DATA_FDS])
 {
@@ -27,7 +26,7 @@ void gck_device_channel_drop(int fds[GCK_LINK_DATA_FDS])
 	}
 }
 
-/* Neither end can make the other fault by cutting it. */
+/* The ring is sealed, so that neither end can make the other fault by truncating it. */
 static int make_ring(void)
 {
 	int fd = memfd_create("gpuckpt-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -58,7 +57,6 @@ int gck_device_channel_make(struct gck_device_channel_ends *e, struct gck_error 
 	return -1;
 }
 
-/* ---- one of them --------------------------------------------------------------------------- */
 
 int gck_device_channel_open(struct gck_device_channel *d, const int fds[GCK_LINK_DATA_FDS],
 			    struct gck_error *err)
@@ -120,15 +118,15 @@ int gck_device_channel_receive(const struct gck_device_channel *d, struct gck_li
 
 /* ---- serving a restored rank --------------------------------------------------------------- */
 
-#define LOOK_MS 100 /* between looks whether it was called off */
+#define LOOK_MS 100 /* interval of checks for a cancelled restart */
 
 struct serving {
 	const struct gck_device_channel *d;
 	const struct gck_page_groups *w;
 	struct gck_reader *reader;
-	size_t planned;              /* page groups that the reader was told of */
-	size_t last;                 /* the page group whose bytes are at hand: */
-	const unsigned char *bytes;  /* or NULL */
+	size_t planned;              /* page groups announced to the reader */
+	size_t last;                 /* the page group that `bytes` are of */
+	const unsigned char *bytes;  /* NULL: none */
 	struct gck_error *err;
 };
 
@@ -151,7 +149,7 @@ static int fetch(struct serving *s, size_t number, const struct gck_page_group *
 	return s->bytes ? 0 : -1;
 }
 
-/* The pages of a page group that are between start and end, to where start is at. */
+/* Copy the page group's pages between start and end to `to`, which stands for start. */
 static int put_group(struct serving *s, size_t number, const struct gck_page_group *w,
 		     uint64_t start, uint64_t end, unsigned char *at)
 {
@@ -211,7 +209,7 @@ static int serve_one(struct serving *s, const struct gck_link_data *m)
 	return 0;
 }
 
-/* 1: a question; 0: there will be no more; -1. */
+/* 1: a GET came; 0: the rank needs nothing more; -1 on failure. */
 static int hear(struct serving *s, struct gck_link_data *m,
 		int (*progress)(void *, uint64_t, uint64_t), void *arg, uint64_t done, uint64_t all)
 {
@@ -225,7 +223,7 @@ static int hear(struct serving *s, struct gck_link_data *m,
 	return m->type != GCK_LINK_DATA_DONE;
 }
 
-/* What a rank asks for is more than the image stores: pages of zeros are not in it. */
+/* A rank asks for more than the image stores: the image has no zero pages. */
 int gck_device_channel_serve(const struct gck_device_channel *d, const struct gck_page_groups *w,
 		     struct gck_reader *reader,
 		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPUs of a task: which ones the driver shows it, and which of them a restored rank gets. */
+ * GPUs of a task: which ones the driver shows, and which of them a restored rank gets. */
 #include "config.h"
 
 #include "shim/process/gpu/gpu.h"
@@ -21,7 +21,7 @@
 #include "shim/process/ptrace/rebuild.h"
 
 #define PROGRAM "gpuckpt-gpus"
-#define LIMIT_MS 60000 /* a driver that is not kept up by its daemon takes seconds for each GPU */
+#define LIMIT_MS 60000 /* without its persistence daemon the driver takes seconds for each GPU */
 
 extern char **environ;
 
@@ -39,7 +39,8 @@ static int program(char path[PATH_MAX], struct gck_error *err)
 	return 0;
 }
 
-/* The environment without LD_PRELOAD, which would make the program a rank. Pointers into text. */
+/* The environment without LD_PRELOAD, which would make the program a rank. Its pointers point into
+ * text. */
 static char **without_preload(const char *text, size_t size)
 {
 	size_t n = 0, capacity = 1, at = 0;
@@ -68,7 +69,7 @@ static void become(const char *path, const char *library, char **list, int out)
 	_exit(1);
 }
 
-/* Read the program's output, up to size. Returns the bytes read. It may never end. */
+/* Read the program's output, up to size bytes or a time limit. Returns the bytes read. */
 static size_t hear(int fd, void *buffer, size_t size)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -103,7 +104,7 @@ static int start(const char *library, char **list, pid_t *pid, struct gck_error 
 	return -1;
 }
 
-/* Whether a list can be used: it comes from an image, or from a program of another release. */
+/* Check a list, which comes from an image or from a program of another release. */
 static bool is_list_sound(const struct gck_cuda_devices *l)
 {
 	if (l->all > GCK_CUDA_DEVICES_MAX || l->n > l->all ||
@@ -115,7 +116,7 @@ static bool is_list_sound(const struct gck_cuda_devices *l)
 	return true;
 }
 
-/* environment: the task's, entries that end with NUL; NULL: this process's. */
+/* Run gpuckpt-gpus. environment: the task's, entries that end with NUL; NULL: this process's. */
 static int ask_gpus(const char *library, const char *environment, size_t size,
 		    struct gck_cuda_devices *out, struct gck_error *err)
 {
@@ -137,7 +138,7 @@ static int ask_gpus(const char *library, const char *environment, size_t size,
 		return -1;
 	got = hear(fd, &said, sizeof said.devices);
 	close(fd);
-	kill(pid, SIGKILL); /* it has said all, or is stuck */
+	kill(pid, SIGKILL); /* its output is complete, or it hangs */
 	waitpid(pid, &status, 0);
 	if (got != sizeof said.devices)
 		return gck_fail(err, ENODEV, "it needs GPUs: %.200s",
@@ -169,9 +170,9 @@ static bool sees_all(const struct gck_cuda_devices *here, const struct gck_cuda_
 	return true;
 }
 
-/* "2,3" for two devices, if there are as many here: their places; else 0, 1, ... A launcher that
- * binds no task to GPUs shows all of them to each, and a script around the program names the
- * rank's own. */
+/* The indexes of n devices in CUDA_VISIBLE_DEVICES, such as "2,3", if the list has n entries that
+ * exist here; else 0, 1, ... A launcher that binds no task to GPUs shows all of them to each, and a
+ * script around the program selects the rank's own. */
 static void places_of(const char *visible, uint32_t n, uint32_t here, uint32_t place[])
 {
 	char *end;
@@ -201,7 +202,7 @@ static int suits(const struct gck_cuda_device *was, const struct gck_cuda_device
 			i, was->name, is->name);
 }
 
-/* Those that the program does not see, too: each has one of those that are left. */
+/* Also assign the devices that the program does not see: each gets one of those that are left. */
 static int place_hidden(const struct gck_cuda_devices *was, const struct gck_cuda_devices *here,
 			uint32_t place[], struct gck_error *err)
 {

@@ -22,7 +22,7 @@ void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err)
 	char *v;
 
 	memcpy(&v, list, sizeof(v));
-	/* grown at powers of two: the count alone tells the room */
+	/* the capacity is the next power of two */
 	if ((*n & (*n - 1)) == 0) {
 		v = realloc(v, (*n ? *n * 2 : 1) * size);
 		if (!v) {
@@ -102,7 +102,7 @@ int gck_page_groups_load(struct gck_page_groups *w, const json_t *value,
 	return 0;
 }
 
-/* They are sorted by what they begin with, the number. */
+/* Rows are sorted as text, and begin with the number. */
 void gck_page_groups_sort(struct gck_page_groups *w)
 {
 	gck_hex_table_sort(&w->rows);
