@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process as an image knows it: what capture fills, the manifest carries as JSON
- * (doc/image-format.md) and restore builds from. Numbers that the kernel defines (signal numbers,
- * flags, registers) are the kernel's for x86-64. Times are nanoseconds, addresses are the
+ * A process in the form of an image: capture fills it, the manifest stores it as JSON
+ * (doc/image-format.md), and restore builds from it. Numbers that the kernel defines (signal
+ * numbers, flags, registers) are the kernel's for x86-64. Times are nanoseconds, addresses are the
  * process's own, sizes are bytes. */
 #ifndef GCK_IMAGE_H
 #define GCK_IMAGE_H
@@ -20,7 +20,7 @@
 #define GCK_IMAGE_FORMAT 1
 #define GCK_PAGE 4096u
 #define GCK_SOCKET_NAME_MAX 107
-#define GCK_GROUP_PAGES 64u /* a chunk holds the stored pages of a page group of so many pages */
+#define GCK_GROUP_PAGES 64u /* a chunk holds the stored pages of a group of this many pages */
 #define GCK_GROUP_BYTES ((uint64_t)GCK_GROUP_PAGES * GCK_PAGE)
 #define GCK_GROUP_TEXT 36 /* a page group in a manifest: 12 hex digits number, 16 mask, 8 chunk */
 
@@ -29,8 +29,9 @@ struct gck_pending {           /* a pending signal: the kernel's siginfo, verbat
 };
 
 struct gck_thread {
-	int32_t vtid;              /* the TID that glibc has */
-	int32_t rtid;              /* the kernel's when captured; the new one when restored */
+	int32_t vtid;              /* glibc's TID */
+	int32_t rtid;              /* the kernel's TID: when captured; after a restore the new
+				    * one */
 	char name[16];
 	struct user_regs_struct regs; /* ready to run: interrupted system calls set to restart */
 	unsigned char *xstate;
@@ -47,33 +48,33 @@ struct gck_thread {
 	int nice, policy, priority;
 };
 
-/* The stored pages of one page group of a mapping (or of a file's content): the page group starts at a
+/* The stored pages of one page group of a mapping (or of a file's content). The group begins at a
  * multiple of GCK_GROUP_BYTES; bit i of mask stands for its page i; the chunk holds those pages in
- * order, whole pages (a file's tail is padded with zeros). Pages without a bit are zero (anonymous,
- * objects, data; in contents: zero if the file's size and a mapping reach there) or, in a
- * GCK_MAP_FILE mapping, come from its content. Lists are sorted by address; an address may come
+ * order, as whole pages (a file's tail is padded with zeros). A page without a bit is zero
+ * (anonymous, objects, data; in contents: zero if the file's size and a mapping reach it) or, in a
+ * GCK_MAP_FILE mapping, comes from the content. Lists are sorted by address; an address may occur
  * several times with disjoint masks. */
 struct gck_page_group {
-	uint64_t address;          /* of the page group; contents, objects, data: offset in the file */
+	uint64_t address;          /* of the group; contents, objects, data: offset in the file */
 	uint64_t mask;
-	struct gck_chunk chunk;    /* of a list without its chunks: its number alone */
+	struct gck_chunk chunk;    /* in a list without chunks: only its number */
 };
 
 struct gck_page_groups {
 	struct gck_hex_table rows;
-	const struct gck_chunks *chunks; /* those that the numbers are of; NULL: not known */
+	const struct gck_chunks *chunks; /* to which the numbers refer; NULL: unknown */
 };
 
 enum gck_map_kind {
 	GCK_MAP_ANON,      /* private anonymous: heap, stacks */
 	GCK_MAP_FILE,      /* private mapping of a file: `content`, with changed pages in `pages` */
-	GCK_MAP_SHARED,    /* shared memory without a file that others see: memfd, /dev/zero, shm:
-			    * `object` says which mappings are one object */
-	GCK_MAP_SHARED_FILE, /* shared, writable mapping of a regular file: `object`, has_path;
-			    * its content at the checkpoint is in the object. (One that may only
-			    * be read is a GCK_MAP_FILE.) */
-	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and their kin are moved, not filled; the vdso's
-			    * bytes are in `pages`, for another kernel */
+	GCK_MAP_SHARED,    /* shared memory without a file that others see: memfd, /dev/zero, shm.
+			    * `object` identifies mappings of one object */
+	GCK_MAP_SHARED_FILE, /* shared, writable mapping of a regular file: `object`, has_path; the
+			      * object has its content at the checkpoint. (A read-only one is a
+			      * GCK_MAP_FILE.) */
+	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and similar ones are moved, not filled; the
+			    * vdso's bytes are in `pages`, for another kernel */
 	GCK_MAP_VVAR,
 };
 
@@ -94,36 +95,37 @@ struct gck_map {
 	int32_t object;            /* index into objects, -1: none */
 	uint64_t offset;           /* in the content or object */
 	char *name;                /* "[heap]", "[vdso]", a path: for messages */
-	bool hollow;               /* capture: ANON in the image, of a file's mapping in the rank:
-				    * pages that are as in the file are left out */
+	bool hollow;               /* capture: a file's mapping in the rank, ANON in the image,
+				    * which leaves out pages that are as in the file */
 };
 
-/* In the rank a private mapping of a file, of which only changed pages are its own. */
+/* Whether the rank has a private mapping of a file here; only changed pages are the mapping's
+ * own. */
 static inline bool gck_map_is_files(const struct gck_map *m)
 {
 	return m->kind == GCK_MAP_FILE || m->hollow;
 }
 
-/* A file whose text is mapped privately. carried: its mapped page groups are in the image, and the
- * node's own file is used where its bytes are the same; else only its identity is known. */
+/* A file whose text is mapped privately. carried: the image has its mapped page groups, and restore
+ * uses the node's own file if its bytes are the same; else the image has only its identity. */
 struct gck_content {
 	char *path;
-	uint64_t device, inode;    /* on the node it was captured on: tells files apart */
+	uint64_t device, inode;    /* on the node of the capture; identifies the file */
 	uint64_t size;
 	int64_t mtime_ns;
 	bool carried;
 	struct gck_page_groups groups;
 };
 
-/* Shared memory: anonymous, memfd or (has_path) a file, under /dev/shm or elsewhere, that has to
- * have this content again. A file without a name left is made anew as a memfd. */
+/* Shared memory: anonymous, memfd or (has_path) a file, under /dev/shm or elsewhere. Restore gives
+ * it this content. A file without a name becomes a memfd. */
 struct gck_object {
 	char *name;                /* memfd name or path; "" is anonymous */
 	bool has_path;
 	uint32_t mode;             /* permission bits of a file */
 	uint32_t seals;            /* F_GET_SEALS of a memfd, 0 for others */
 	uint64_t size;
-	uint64_t device, inode;    /* on the node it was captured on: tells objects apart */
+	uint64_t device, inode;    /* on the node of the capture; identifies the object */
 	struct gck_page_groups groups; /* address: offset in the object */
 };
 
@@ -146,21 +148,22 @@ struct gck_file {
 	uint32_t flags;            /* F_GETFL */
 	int64_t offset;
 	char *path;                /* files, directories, devices; NULL otherwise */
-	uint64_t size;             /* of a file, at the checkpoint; of a log (O_APPEND) it may be more */
-	uint64_t least;            /* what it had when the rank was scanned: not more */
+	uint64_t size;             /* of a file at the checkpoint; a log (O_APPEND) may be larger */
+	uint64_t least;            /* its size when the rank was scanned, a lower bound */
 	int64_t mtime_ns;
 	uint32_t mode;
-	bool unlinked;             /* its name is gone: made anew from `data` */
-	bool whole;                /* a written file whose content is in `data`; else, when written,
-				    * its first `size` bytes must still hash to `prefix` */
+	bool unlinked;             /* its name is gone: restored from `data` */
+	bool whole;                /* a written file whose content is in `data`. Otherwise, if
+				    * written, its first `size` bytes must still hash to `prefix` */
 	bool written;
 	struct gck_hash prefix;
-	struct gck_page_groups data;   /* content of a file, pipe or memfd that is carried */
+	struct gck_page_groups data;   /* content in the image: of a file, pipe or memfd */
 	uint64_t data_size;
-	uint64_t id;               /* pipes and socketpairs: both ends have the same; an end that is
-				    * not in the list was closed */
-	unsigned char *name;       /* listener: behind the zero that makes it abstract; it may */
-	size_t name_size;          /* have zeros in it, as libcuda's does at its end */
+	uint64_t id;               /* pipes and socketpairs: both ends have the same id; an end that
+				    * is not in the list was closed */
+	unsigned char *name;       /* listener: the bytes after the zero that makes it abstract;
+				    * may */
+	size_t name_size;          /* contain zeros, as libcuda's does at its end */
 	int32_t sock_type;         /* SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET */
 	uint32_t shutdown;         /* socketpair: bit 0 receiving, bit 1 sending is shut down */
 	int32_t peer;              /* GCK_FD_STDIO: 0..2 */
@@ -182,7 +185,7 @@ struct gck_fd {
 	uint32_t file;             /* index into files */
 };
 
-struct gck_sigaction {         /* the kernel's struct, as rt_sigaction has it */
+struct gck_sigaction {         /* the kernel's struct, as in rt_sigaction */
 	uint64_t handler, flags, restorer, mask;
 };
 
@@ -221,29 +224,30 @@ struct gck_image {
 	struct gck_object *objects;
 	size_t nobjects;
 	struct gck_page_groups pages;    /* of GCK_MAP_ANON, _FILE and _VDSO, by address */
-	struct gck_page_groups device;   /* of the CUDA devices' memory, by its address there: what a drain had
-				      * no page made of */
+	struct gck_page_groups device;   /* memory of CUDA devices by device address, as far as the
+					  * drain put it into no page */
 	struct gck_file *files;
 	size_t nfiles;
 	struct gck_fd *fds;
 	size_t nfds;
-	struct gck_chunks chunks;    /* of the manifest that it is from */
+	struct gck_chunks chunks;    /* the manifest's */
 	uint64_t shim_state;         /* address of struct gck_shim_state */
 	uint64_t limits[16][2];      /* rlimits, soft and hard */
-	char *cpu_flags;             /* /proc/cpuinfo's flags: a node that lacks one is refused */
+	char *cpu_flags;             /* /proc/cpuinfo's flags: a node without all of them is
+				      * refused */
 	struct gck_hash vdso;        /* of the vdso's bytes */
-	int64_t realtime_ns, monotonic_ns; /* clocks as the rank read them when it was frozen */
+	int64_t realtime_ns, monotonic_ns; /* the clocks as the rank read them when it was frozen */
 	int32_t dumpable, thp_disable, nnp;
 	uint32_t personality;
 };
 
 void gck_image_free(struct gck_image *img);
 
-/* Check the relations that the tables of image_fields.c cannot express: order, overlap, indexes. */
+/* Check what the tables of image_fields.c cannot express: order, overlap, indexes. */
 int gck_image_check(const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Append a zeroed element of size bytes to a list of *n. list is the address of the pointer to it.
- * Returns the new element; NULL without memory, and nothing has changed. */
+/* Append a zeroed element of size bytes to a list of *n elements. list: address of the pointer to
+ * it. Returns the new element; NULL without memory, and nothing has changed. */
 void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Append a page group; -1 without memory. */
@@ -253,18 +257,17 @@ struct gck_page_group gck_page_groups_at(const struct gck_page_groups *w, size_t
 uint64_t gck_page_groups_address(const struct gck_page_groups *w, size_t i);
 void gck_page_groups_sort(struct gck_page_groups *w);
 
-/* A list from JSON, to be given to gck_hex_table_clear: its page groups can be, with chunks that are
- * of these. */
+/* Read a list from JSON; free it with gck_hex_table_clear. chunks may be NULL: page groups then
+ * have only their chunk's number. */
 int gck_page_groups_load(struct gck_page_groups *w, const json_t *value,
 			 const struct gck_chunks *chunks, struct gck_error *err);
 
-/* The first page group that ends behind an address. */
+/* Index of the first page group that ends after an address. */
 size_t gck_page_groups_find(const struct gck_page_groups *w, uint64_t address);
 uint64_t gck_page_groups_bytes(const struct gck_page_groups *w);
 
-/* A manifest as this part knows it, {"format": 1, "image": {..}}, and back. from_json needs the
- * member "store" that the store's writer added, and checks every value: a manifest is data from
- * outside. */
+/* Convert to and from a manifest: {"format": 1, "image": {..}}. from_json needs the member "store"
+ * that the store's writer added, and checks every value: a manifest is data from outside. */
 json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err);
 struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What has to hold between the values of an image: order, overlap, indexes that exist. */
+ * Relations between the values of an image that must hold: order, overlap, valid indexes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static int check_groups(const struct gck_page_groups *w, const char *what, struc
 	return 0;
 }
 
-/* Pages of a file: none starts behind its end. */
+/* Pages of a file: none begins after its end. */
 static int check_content(const struct gck_page_groups *w, uint64_t size, const char *what,
 			 struct gck_error *err)
 {
@@ -109,8 +109,8 @@ static int check_threads(const struct gck_image *img, struct gck_error *err)
 	return 0;
 }
 
-/* A pipe or socketpair has two ends at most; of a pipe, one of each kind may be several files
- * (opened again through /proc), which is not carried. */
+/* A pipe or socketpair has at most two ends. Several open files may be the same end of a pipe
+ * (opened again through /proc); such a pipe is refused. */
 static int check_ends(const struct gck_image *img, size_t i, struct gck_error *err)
 {
 	const struct gck_file *f = &img->files[i];

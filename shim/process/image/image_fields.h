@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The members of an image as tables: one description that writing JSON, reading it and freeing
- * walk through, so that the three cannot differ. */
+ * The members of an image as tables. Writing JSON, reading it and freeing all use these, so they
+ * cannot differ. */
 #ifndef GCK_IMAGE_FIELDS_H
 #define GCK_IMAGE_FIELDS_H
 
@@ -10,7 +10,7 @@ enum gck_field_type {
 	GCK_FIELD_INT,     /* JSON integer from min to max; size 4 or 8 */
 	GCK_FIELD_HEX,     /* uint64_t or uint32_t as text in hexadecimal, at most max */
 	GCK_FIELD_BOOL,
-	GCK_FIELD_TEXT,    /* char *, NULL if it may be (min 0), at most max bytes */
+	GCK_FIELD_TEXT,    /* char *; may be NULL if min is 0; at most max bytes */
 	GCK_FIELD_BLOB,    /* unsigned char * and its size at `count`, from min to max bytes */
 	GCK_FIELD_FIXED,   /* size bytes in place */
 	GCK_FIELD_HASH,

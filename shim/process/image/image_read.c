@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An image from JSON. Every value is checked: against the tables of image_fields.c here, against
- * each other in image_check.c. Whatever was allocated before a failure is freed by the tables. */
+ * An image from JSON. Every value is checked: against the tables of image_fields.c here, and
+ * against other values in image_check.c. After a failure the tables free what was allocated. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -23,7 +23,7 @@ static json_t *put_bytes(const unsigned char *bytes, size_t n)
 	return j;
 }
 
-/* Names are bytes to the kernel. What is not UTF-8 becomes {"bytes": "<hex>"}. */
+/* Names are bytes to the kernel. A name that is not UTF-8 becomes {"bytes": "<hex>"}. */
 static json_t *put_text(const char *text)
 {
 	json_t *j = text ? json_string(text) : json_null();

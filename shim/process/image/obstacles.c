@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Obstacles to a checkpoint: the list, and the first that refuses as an error. */
+ * Obstacles to a checkpoint: the list, and the first refusal as an error. */
 #include "shim/process/image/obstacles.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The kernel takes any bytes as a name, JSON takes only text. */
+/* Replace bytes that JSON refuses: the kernel takes any bytes as a name, JSON only text. */
 static void ascii(char *text)
 {
 	for (; *text; text++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Obstacles: what cannot be carried in an image. gck_process_able collects all of them; a capture
- * fails with the first that refuses. Both run the same scans, so they cannot disagree. */
+ * Obstacles: what an image cannot hold. gck_process_able collects all of them; a capture fails with
+ * the first that refuses. Both run the same scans, so they cannot disagree. */
 #ifndef GCK_OBSTACLES_H
 #define GCK_OBSTACLES_H
 
@@ -15,8 +15,8 @@ struct gck_obstacles {
 	bool refused;
 };
 
-/* Report something that is not carried. refuse: no checkpoint can be taken; else a limit that the
- * user should know. remedy: what the user can do. */
+/* Report an obstacle. refuse: no checkpoint can be taken; else it is a limit that the user should
+ * know. remedy: what the user can do. */
 void gck_obstacle_add(struct gck_obstacles *f, bool refuse, const char *object, const char *remedy,
 	      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Having the clone copy its pages out. */
+ * Has the clone copy its pages out. */
 #include "config.h"
 
 #include "shim/process/memory/clone_pages.h"

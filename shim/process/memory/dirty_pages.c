@@ -17,14 +17,14 @@
 #include "shim/process/proc/pagemap.h"
 #include "shim/process/proc/procfs.h"
 
-/* Linux 6.7's, which Debian 12's headers do not have. */
+/* Of Linux 6.7; Debian 12's headers lack it. */
 #ifndef UFFD_FEATURE_WP_ASYNC
 #define UFFD_FEATURE_WP_ASYNC (1 << 15)
 #endif
 
-#define LEAST (1u << 20) /* bytes of a mapping that are worth three calls while the rank is held */
+#define LEAST (1u << 20) /* smaller mappings are not worth three calls while the rank is held */
 
-/* ---- the shelf ----------------------------------------------------------------------------- */
+/* ---- between two checkpoints ----------------------------------------------------------------- */
 
 void gck_dirty_take(struct gck_dirty_tracker *m, const int tracker_fds[2])
 {
@@ -40,7 +40,7 @@ void gck_dirty_take(struct gck_dirty_tracker *m, const int tracker_fds[2])
 
 void gck_dirty_leave(struct gck_dirty_tracker *m, const int tracker_fds[2])
 {
-	if (m->uffd >= 0 && *m->base_hash) /* where that fails, the marks go with the descriptor */
+	if (m->uffd >= 0 && *m->base_hash) /* if it fails, the next image reads all pages */
 		(void)!gck_fd_send(tracker_fds[0], m->base_hash, sizeof(m->base_hash), &m->uffd, 1,
 				   MSG_DONTWAIT);
 	gck_dirty_drop(m);
@@ -55,12 +55,13 @@ void gck_dirty_drop(struct gck_dirty_tracker *m)
 	*m = (struct gck_dirty_tracker){.uffd = -1};
 }
 
-/* ---- whether marks can be trusted ---------------------------------------------------------- */
+/* ---- whether the protection can be trusted --------------------------------------------------- */
 
-/* A descriptor of something that cannot write memory by itself. */
+/* Whether this is a descriptor of something that cannot write memory by itself. */
 static bool harmless(const char *to)
 {
-	static const char *const kinds[] = { /* whole, or up to a colon or slash */
+	static const char *const kinds[] = { /* complete names, or prefixes that end with a colon or
+					      * slash */
 		"socket:", "pipe:", "anon_inode:[eventfd]", "anon_inode:[eventpoll]",
 		"anon_inode:[timerfd]", "anon_inode:[signalfd]", "anon_inode:inotify",
 		"/memfd:", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/shm/",
@@ -76,10 +77,10 @@ static bool harmless(const char *to)
 	return *to == '/' && strncmp(to, "/dev/", 5);
 }
 
-/* What writes to memory past the page tables, by pages that it holds on to, takes no mark away. A
- * rank may have such a thing only where it stays out of the image: in its real MPI library, or by
- * CUDA. What it takes hold of after the marks are set loses them, since that is a write; so it is
- * now that counts. */
+/* Whether a device may write the rank's memory. A device that writes past the page tables, to pages
+ * that it has pinned, does not lift the protection. A rank may have such a device only outside the
+ * image: in its real MPI library, or through CUDA. Pinning a page after it was protected counts as
+ * a write, so only pages that are pinned now matter. */
 static bool written_by_devices(const struct gck_target *t)
 {
 	char *status = gck_proc_read(t->proc, "status", NULL, NULL);
@@ -105,7 +106,7 @@ static int make(struct gck_dirty_tracker *m, const struct gck_target *t)
 	       ioctl(m->uffd, UFFDIO_API, &api);
 }
 
-/* ---- setting and reading them -------------------------------------------------------------- */
+/* ---- protecting pages and finding dirty ones ------------------------------------------------- */
 
 static bool worth_it(const struct gck_map *m)
 {
@@ -122,18 +123,19 @@ static int add_groups(struct gck_ranges *r, uint64_t start, uint64_t end)
 	return start < end ? gck_ranges_add(r, start, end, NULL) : 0;
 }
 
-/* Add the page groups of a mapping that have pages without a mark. set: and mark these, but for huge
- * pages: the first write to one that is marked would split it for good. -1 with errno; EPERM: of
- * this mapping, or a part, there are none. */
-static int scan(int pagemap, const struct gck_map *m, bool set, struct gck_ranges *out)
+/* Add the page groups of a mapping that have dirty pages. protect: also protect these, except huge
+ * pages: the first write to a protected one would split it for good. -1 with errno; EPERM: the
+ * mapping, or a part, is not registered with a userfaultfd. */
+static int scan(int pagemap, const struct gck_map *m, bool protect,
+		struct gck_ranges *out)
 {
 	struct gck_pagemap_region regions[GCK_PAGEMAP_REGIONS];
 	struct gck_pagemap_scan arg = {
 		.size = sizeof(arg), .start = m->start, .end = m->end,
-		.flags = GCK_PAGEMAP_CHECK | (set ? GCK_PAGEMAP_PROTECT : 0),
+		.flags = GCK_PAGEMAP_CHECK | (protect ? GCK_PAGEMAP_PROTECT : 0),
 		.vec = (uintptr_t)regions, .vec_len = GCK_PAGEMAP_REGIONS,
-		.category_inverted = set ? GCK_PAGE_HUGE : 0,
-		.category_mask = GCK_PAGE_WRITTEN | (set ? GCK_PAGE_HUGE : 0),
+		.category_inverted = protect ? GCK_PAGE_HUGE : 0,
+		.category_mask = GCK_PAGE_WRITTEN | (protect ? GCK_PAGE_HUGE : 0),
 		.category_anyof_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED,
 		.return_mask = GCK_PAGE_WRITTEN,
 	};
@@ -153,7 +155,8 @@ static int scan(int pagemap, const struct gck_map *m, bool set, struct gck_range
 	return 0;
 }
 
-/* Can its pages be marked? EPERM: it is registered with nobody. One mapping, so one page tells. */
+/* 0 if a userfaultfd is registered for the mapping; EPERM: none. Registration covers a whole
+ * mapping, so one page is enough to check. */
 static int check_registered(int pagemap, const struct gck_map *m)
 {
 	struct gck_pagemap_scan arg = {.size = sizeof(arg), .flags = GCK_PAGEMAP_CHECK,
@@ -167,8 +170,8 @@ static int check_registered(int pagemap, const struct gck_map *m)
 	return ioctl(pagemap, GCK_PAGEMAP_SCAN, &arg) < 0 ? -1 : 0;
 }
 
-/* Marks that a mapping has count only if it was registered with our descriptor before. With
- * another's it cannot be registered again, and its marks are left alone. */
+/* Protection that a mapping already has counts only if our descriptor was registered before. With
+ * another's descriptor it cannot be registered again, and its protection is left alone. */
 static int protect_map(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
 {
 	struct uffdio_register range = {.range = {map->start, map->end - map->start},
@@ -191,7 +194,7 @@ static int add_written(struct gck_dirty_tracker *m, int pagemap, const struct gc
 
 typedef int each_fn(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map);
 
-/* Where it fails for one mapping there are no marks. */
+/* If it fails for one mapping, tracking is given up. */
 static void each_map(struct gck_dirty_tracker *m, const struct gck_target *t,
 		     const struct gck_image *img, each_fn *fn)
 {
@@ -223,7 +226,7 @@ static bool is_held(const struct gck_target *t)
 	return gck_proc_stat(t->proc, &state, fields, NULL) == 0 && state == 't';
 }
 
-/* Of a rank that was killed meanwhile the page map has no pages and no error. */
+/* The page map of a rank that was killed meanwhile has no pages and no error, hence is_held. */
 void gck_dirty_update(struct gck_dirty_tracker *m, const struct gck_target *t,
 		      const struct gck_image *img)
 {

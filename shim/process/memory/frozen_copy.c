@@ -46,7 +46,7 @@ void gck_frozen_free(struct gck_frozen_copies *k)
 	*k = (struct gck_frozen_copies){0};
 }
 
-/* Memory for one page group. What keep() does not use is given out again. */
+/* Memory for one page group. What keep() does not use is reused. */
 static char *next_group(struct gck_frozen_copies *k, struct gck_error *err)
 {
 	if (k->block < k->nblocks && BLOCK - k->used < GCK_GROUP_BYTES) {
@@ -58,7 +58,7 @@ static char *next_group(struct gck_frozen_copies *k, struct gck_error *err)
 	return k->blocks[k->block] + k->used;
 }
 
-/* Keep the pages of mask, which lie at data, without those that are zero. */
+/* Record the pages of mask, whose bytes are at data, without those that are zero. */
 static int keep(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
 		uint64_t address, uint64_t mask, char *data, struct gck_error *err)
 {

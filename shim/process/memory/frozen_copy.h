@@ -13,13 +13,13 @@ enum gck_frozen_of { GCK_FROZEN_PAGES, GCK_FROZEN_OBJECT, GCK_FROZEN_FILE };
 struct gck_frozen_group {
 	enum gck_frozen_of of;
 	uint32_t index;        /* of the object or file */
-	uint64_t address, mask; /* no page: dropped */
+	uint64_t address, mask; /* mask 0: dropped */
 	const char *data;
 };
 
 struct gck_frozen_copies {
 	char **blocks;
-	size_t nblocks, block, used; /* blocks made; the one in use and how far */
+	size_t nblocks, block, used; /* how many blocks; the current one, and its bytes in use */
 	struct gck_frozen_group *v;
 	size_t n;
 };
@@ -39,12 +39,12 @@ void gck_frozen_drop(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_
 int gck_frozen_bytes(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
 		     const void *data, size_t size, struct gck_error *err);
 
-/* Copy ranges of memory; a page's address in the image is shift more than in memory. */
+/* Copy ranges of memory. An address in the image is `shift` more than in memory. */
 int gck_frozen_ranges(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
 		    const struct gck_source *s, const struct gck_ranges *r, int64_t shift,
 		    struct gck_error *err);
 
-/* Copying, while the rank is held, what a fork does not freeze. */
+/* For copying what a fork does not freeze, while the rank is held. */
 struct gck_external_files;
 struct gck_hold {
 	const struct gck_target *t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: the mappings. First all are made, writable where pages have to be filled in. Once
- * memory is filled they get their final protection and locks. */
+ * Restore: the mappings. First all are made, writable where pages must be filled in. After that
+ * they get their final protection and locks. */
 #include "config.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "shim/process/memory/memory.h"
 #include "shim/process/ptrace/fd_channel.h"
 
-/* Does any stored page lie in [start, end)? The list is sorted by address. */
+/* Whether a stored page lies in [start, end). The list is sorted by address. */
 bool gck_restore_has_pages(const struct gck_page_groups *w, uint64_t start, uint64_t end)
 {
 	for (size_t k = gck_page_groups_find(w, start); k < w->rows.n; k++) {
@@ -36,7 +36,7 @@ static bool is_private(const struct gck_map *m)
 	return m->kind == GCK_MAP_ANON || m->kind == GCK_MAP_FILE;
 }
 
-/* The node's own file for a private mapping, or -1: anonymous memory. */
+/* The content whose node's own file a private mapping shows, or -1: anonymous memory. */
 static int file_of(const struct gck_restore *r, const struct gck_map *m)
 {
 	return m->kind == GCK_MAP_FILE && m->content >= 0 ? r->contents[m->content] : -1;
@@ -103,7 +103,7 @@ static const char *remedy(int64_t nr, int64_t error)
 				: "";
 }
 
-/* Run the batch when it is nearly full, or at the end; every call has to succeed. */
+/* Run the batch when it is nearly full, or at the end; every call must succeed. */
 static int flush(struct gck_restore *r, struct gck_batch *b, bool end, struct gck_error *err)
 {
 	if (!b->n || (!end && b->n + NADVICES + 2 < GCK_REMOTE_CALLS))
@@ -142,7 +142,8 @@ static int map_anonymous(struct gck_restore *r, struct gck_error *err)
 	return flush(r, &b, true, err);
 }
 
-/* Hand a file over, make all of its mappings that `of` finds, close it there. */
+/* Pass a file to the process, make all of its mappings (of that content or object), and close it
+ * there. */
 static int map_file(struct gck_restore *r, int fd, int32_t content, int32_t object,
 		    struct gck_error *err)
 {

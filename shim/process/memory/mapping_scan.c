@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scan of the mappings: the kind of each, and the file or shared object that it shows. */
+ * Scan of the mappings: the kind of each, and its file or shared object. */
 #include "config.h"
 
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "shim/process/memory/memory.h"
 #include "shim/process/proc/procfs.h"
 
-/* A mapping on its way into the image. */
+/* A mapping being scanned. */
 struct area {
 	const struct gck_vma *vma;
-	uint32_t flags;        /* GCK_VM_*, as far as known */
-	bool deleted;          /* the file's name is gone, or belongs to another file now */
-	uint64_t device;       /* of the file as stat(2) has it, of a deleted one as its mapping has */
+	uint32_t flags;        /* GCK_VM_*, as far as they are known */
+	bool deleted;          /* the file's name is gone, or is another file's now */
+	uint64_t device;       /* of the file: from stat(2), or from the mapping if deleted */
 	struct stat st;        /* of the file, unless deleted */
 	char object[64];       /* for messages */
 };
@@ -27,7 +27,7 @@ static bool starts(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* The same mapping when smaps was read; a stack may have grown at its start since. */
+/* The same mapping at the time of smaps; a stack may have grown at its start since. */
 static const struct gck_vma *before(const struct gck_scan *s, const struct gck_vma *x)
 {
 	const struct gck_vma *old = gck_maps_find(s->flags, x->start);
@@ -37,8 +37,8 @@ static const struct gck_vma *before(const struct gck_scan *s, const struct gck_v
 	return old && old->known && old->shared == x->shared && old->inode == x->inode ? old : NULL;
 }
 
-/* The flags that the mapping had when smaps was read. Where there was none then, only that a shared
- * mapping may be written can be assumed. */
+/* The mapping's flags at the time of smaps. If it did not exist then, only VM_MAYWRITE of a shared
+ * mapping can be assumed. */
 static uint32_t known_flags(const struct gck_scan *s, const struct gck_vma *x)
 {
 	const struct gck_vma *old = before(s, x);
@@ -59,7 +59,7 @@ static void refuse(struct gck_scan *s, const struct area *a, const char *remedy,
 		 a->vma->name);
 }
 
-/* Kinds that are not carried. */
+/* Refuse mappings of kinds that no image holds. */
 static bool refused(struct gck_scan *s, const struct area *a)
 {
 	const char *name = a->vma->name;
@@ -129,7 +129,8 @@ static int file_area(struct gck_scan *s, const struct area *a, struct gck_map *m
 	return 0;
 }
 
-/* Nobody runs it after a restart: where the kernel is strict, anonymous memory may not be run. */
+/* Nothing runs its text after a restart. It loses PROT_EXEC, since a strict kernel may refuse
+ * anonymous executable memory. */
 static int hollow_area(struct gck_map *m)
 {
 	m->kind = GCK_MAP_ANON;
@@ -158,7 +159,8 @@ int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const c
 	return (int)img->nobjects - 1;
 }
 
-/* "/memfd:name (deleted)" is "name"; other names without a file are "". */
+/* The name of a memfd: "/memfd:name (deleted)" is "name". Other objects without a file have the
+ * name "". */
 static const char *object_name(const char *name, bool deleted, char buffer[256])
 {
 	if (!deleted)
@@ -192,8 +194,8 @@ static int shared_area(struct gck_scan *s, const struct area *a, struct gck_map 
 	return 0;
 }
 
-/* Is it the file that has this name now? btrfs, and overlayfs of older kernels, tell stat(2)
- * another device than /proc/PID/maps. */
+/* Find out whether this name still belongs to the mapped file. On btrfs, and on overlayfs of older
+ * kernels, stat(2) and /proc/PID/maps report different devices. */
 static void find_file(struct area *a)
 {
 	const struct gck_vma *x = a->vma;
@@ -207,7 +209,7 @@ static void find_file(struct area *a)
 	a->device = a->st.st_dev;
 }
 
-/* 1: nothing to carry. */
+/* 1: nothing to store. */
 static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 {
 	const struct gck_vma *x = a->vma;
@@ -282,10 +284,11 @@ static void note_contents(struct gck_scan *s)
 	}
 }
 
-/* ---- MPI libraries ------------------------------------------------------------------------- */
+/* ---- MPI libraries --------------------------------------------------------------------------- */
 
-/* Only Open MPI's libmpi.so.40 has a stand-in. MPICH and its kin (Intel MPI, MVAPICH2, Cray MPICH)
- * have a libmpi.so.12 or a name of their own; another Open MPI another number. */
+/* Only Open MPI's libmpi.so.40 has a stand-in. MPICH and its relatives (Intel MPI, MVAPICH2, Cray
+ * MPICH) have a libmpi.so.12 or a name of their own; other versions of Open MPI have other
+ * numbers. */
 static bool is_other_mpi(const char *path)
 {
 	static const char *const names[] = {"libmpi.so.12", "libmpich.so", "libmpichcxx.so",
@@ -298,8 +301,8 @@ static bool is_other_mpi(const char *path)
 	return false;
 }
 
-/* The stand-in has left the process to an MPI library that it is none for, or SPANK has left it out
- * (mpi=auto), and one of the two has said why. */
+/* Report a process without the stand-in for MPI. Either the stand-in does not support the process's
+ * MPI library, or SPANK has left it out (mpi=auto); one of the two has reported why. */
 static bool note_aside(struct gck_scan *s)
 {
 	static const char name[] = "GPUCKPT_MPI_ASIDE=";
@@ -308,7 +311,7 @@ static bool note_aside(struct gck_scan *s)
 	const char *entry = all ? gck_slots_find(all, size, name) : NULL;
 
 	if (entry)
-		gck_obstacle_add(s->f, true, "MPI", "mend that, or run it without checkpoints",
+		gck_obstacle_add(s->f, true, "MPI", "fix that, or run it without checkpoints",
 			 "it runs without gpuckpt's stand-in: %s", entry + sizeof name - 1);
 	free(all);
 	return entry;
@@ -341,7 +344,6 @@ static void scan_other_mpi(struct gck_scan *s)
 	}
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
 
 int gck_scan_maps(struct gck_scan *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory of a rank: scan of its mappings, and rebuilding them. frozen_copy.h, clone_pages.h and
+ * Memory of a rank: the scan of its mappings, and their restore. frozen_copy.h, clone_pages.h and
  * dirty_pages.h have the rest. */
 #ifndef GCK_PROCESS_MEMORY_H
 #define GCK_PROCESS_MEMORY_H
@@ -9,57 +9,55 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* The mappings, the files and shared objects that they show, and an MPI library that is not
- * carried. */
+/* Scan the mappings with their files and shared objects, and refuse an unsupported MPI library. */
 int gck_scan_maps(struct gck_scan *s) GCK_MUST_CHECK;
 
-/* The index of the image's object with this inode; it is added if it is not there. -1 without
- * memory. */
+/* Index of the image's object with this inode; adds it if it is missing. -1 without memory. */
 int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const char *name);
 
-/* GCK_VM_* as GCK_MAP_*. */
+/* Convert GCK_VM_* to GCK_MAP_*. */
 uint32_t gck_map_flags(uint32_t vm);
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-/* Empty the process. The vdso, at its old place, and the plant are left. */
+/* Empty the process. Only the vdso, at its old place, and the plant are left. */
 int gck_restore_vacate(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* An address range that is free in the process and in the image. */
+/* Find an address range that is free in the process and in the image. */
 int gck_restore_free_range(struct gck_restore *r, uint64_t size, uint64_t *address,
 			   struct gck_error *err) GCK_MUST_CHECK;
 
-/* Whether the kernel's vdso is, byte by byte, the one of the image. */
+/* Whether the kernel's vdso equals the image's, byte by byte. */
 int gck_restore_same_vdso(struct gck_restore *r, bool *same, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Put the vdso where the image had it; between vacate and maps. */
+/* Put the vdso where the image had it. Call between vacate and maps. */
 int gck_restore_vdso(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Where the kernel is another one, let the old vdso's functions jump to this kernel's; after fill. */
+/* Under another kernel, make the old vdso's functions jump to this kernel's. Call after fill. */
 int gck_restore_vdso_patch(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Map everything, writable where it is to be filled. Objects with a path are mapped later. */
+/* Make all mappings, writable where they must be filled. Objects with a path are mapped later. */
 int gck_restore_maps(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_map_object(struct gck_restore *r, size_t object, int fd,
 			   struct gck_error *err) GCK_MUST_CHECK;
 
-/* Set the final protection and locks; after fill. */
+/* Set the final protection and locks. Call after fill. */
 int gck_restore_protect(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Whether a stored page lies in [start, end). The list is sorted by address. */
 bool gck_restore_has_pages(const struct gck_page_groups *w, uint64_t start, uint64_t end);
 
-/* Fetch the pages of all private mappings, also of those whose file is not here. */
+/* Fetch the pages of all private mappings, also of those whose file is missing here. */
 int gck_restore_fill(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Fetch a content into fd, a file that becomes size bytes long. what: its name for messages. */
 int gck_restore_fill_file(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
 			  int fd, const char *what, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Bytes that a build will fetch. A content that several mappings need counts once. */
+/* Bytes that a build fetches. A content that several mappings need counts once. */
 uint64_t gck_restore_total(const struct gck_restore *r);
 
-/* The next run of set bits at or after from: its length, 0 if there is none, and its start. */
+/* Length and start of the next run of set bits at or after from; length 0: none. */
 size_t gck_restore_run_length(uint64_t mask, unsigned from, unsigned *start);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "shim/process/memory/memory.h"
 
-/* The next run of set bits at or after `from`: its length (0: none) and where it starts. */
 size_t gck_restore_run_length(uint64_t mask, unsigned from, unsigned *start)
 {
 	uint64_t rest = from < GCK_GROUP_PAGES ? mask & (~0ull << from) : 0;
@@ -33,7 +32,7 @@ static bool next_chunk(void *arg, struct gck_chunk *c)
 	return true;
 }
 
-/* Let the reader read these page groups ahead; NULL: none any more. */
+/* Have the reader read these page groups ahead; NULL: end that. */
 static int want(struct gck_restore *r, const struct gck_page_groups *w, struct gck_error *err)
 {
 	r->wanted = w;
@@ -41,7 +40,7 @@ static int want(struct gck_restore *r, const struct gck_page_groups *w, struct g
 	return gck_reader_plan(r->reader, w && w->rows.n > 1 ? next_chunk : NULL, r, err);
 }
 
-/* A page group's pages, verified; valid until the next. */
+/* Fetch a page group's pages, verified; valid until the next fetch. */
 static const unsigned char *fetch(struct gck_restore *r, const struct gck_page_group *w,
 				  struct gck_error *err)
 {
@@ -65,7 +64,7 @@ static const unsigned char *fetch(struct gck_restore *r, const struct gck_page_g
 	return NULL;
 }
 
-/* Write the pages of mask to the process; data has the page group's, one after the other. */
+/* Write the pages of mask to the process; data has all stored pages of the group, in order. */
 static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_page_group *w,
 		     uint64_t mask, const unsigned char *data, struct gck_error *err)
 {
@@ -91,7 +90,7 @@ static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_page
 		(unsigned long long)base, r->remote.pid, strerror(errno));
 }
 
-/* Bits of the page group at `base` (of a file) that a range of it needs. */
+/* Bits of the page group at file offset `base` that a range of the file needs. */
 static uint64_t bits_within(uint64_t base, uint64_t start, uint64_t end)
 {
 	uint64_t mask = 0;
@@ -105,7 +104,8 @@ static uint64_t bits_within(uint64_t base, uint64_t start, uint64_t end)
 	return mask;
 }
 
-/* Bring the pages of mask, of those that a page group has, to where base is in the process. */
+/* Write those pages of mask that the page group stores; base: where the group lies in the
+ * process. */
 static int fill_group(struct gck_restore *r, const struct gck_page_group *w, uint64_t base,
 		       uint64_t mask, struct gck_error *err)
 {
@@ -116,18 +116,18 @@ static int fill_group(struct gck_restore *r, const struct gck_page_group *w, uin
 	return data ? put_pages(r, base, w, mask, data, err) : -1;
 }
 
-/* ---- mappings without their files ---------------------------------------------------------- */
+/* ---- mappings whose file is missing ---------------------------------------------------------- */
 
-/* What a mapping that cannot be of its file needs of a page group of the file's content. */
+/* The pages of a content's page group that a mapping without its file needs. */
 struct piece {
 	const struct gck_content *of;
-	size_t group;            /* its number there */
-	uint64_t at, mask;        /* where the page group's first page belongs; pages */
+	size_t group;            /* its index in the content */
+	uint64_t at, mask;        /* at: where the group's first page belongs; mask: pages */
 };
 
 struct pieces {
 	struct piece *v;
-	size_t n, next;           /* next: that is to be read ahead */
+	size_t n, next;           /* next: the next to read ahead */
 };
 
 static bool needs_content(const struct gck_restore *r, const struct gck_map *m)
@@ -135,8 +135,8 @@ static bool needs_content(const struct gck_restore *r, const struct gck_map *m)
 	return m->kind == GCK_MAP_FILE && m->content >= 0 && r->contents[m->content] < 0;
 }
 
-/* As they were written (gck_output_contents), so that all ranks of a node want what they share at
- * one time. */
+/* In the order of writing (gck_output_contents), so that all ranks of a node fetch what they share
+ * at the same time. */
 static int by_place(const void *a, const void *b)
 {
 	const struct piece *x = a, *y = b;
@@ -151,7 +151,7 @@ static int by_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Without p->v the pieces are only counted. */
+/* Without p->v, count the pieces only. */
 static void add_map(struct pieces *p, const struct gck_map *m, const struct gck_content *c)
 {
 	uint64_t end = m->offset + (m->end - m->start);
@@ -194,7 +194,7 @@ static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck
 	return 0;
 }
 
-/* Several mappings may need one page group. */
+/* Several pieces may need one page group; it is read ahead once. */
 static bool next_piece(void *arg, struct gck_chunk *c)
 {
 	struct pieces *p = arg;
@@ -238,9 +238,10 @@ static int fill_contents(struct gck_restore *r, struct gck_error *err)
 	return result;
 }
 
-/* ---- pages --------------------------------------------------------------------------------- */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
-/* The pages of a page group that go into the process: the old vdso's only where it is not moved. */
+/* The pages of a group to write to the process. The old vdso's are written only if it was not
+ * moved. */
 static uint64_t wanted(const struct gck_restore *r, const struct gck_page_group *w)
 {
 	uint64_t mask = w->mask;
@@ -283,7 +284,7 @@ static int put_all(int fd, const unsigned char *data, size_t size, uint64_t offs
 	return 0;
 }
 
-/* One page group's pages into a file of this size (the last page is padded in the chunk). */
+/* Write one page group's pages into a file of this size (the chunk pads the last page). */
 static int put_group(const unsigned char *data, const struct gck_page_group *w, uint64_t size,
 		     int fd)
 {
@@ -323,7 +324,6 @@ int gck_restore_fill_file(struct gck_restore *r, const struct gck_page_groups *w
 	return want(r, NULL, err);
 }
 
-/* Bytes that will be fetched (a content that several mappings need counts once). */
 uint64_t gck_restore_total(const struct gck_restore *r)
 {
 	uint64_t sum = gck_page_groups_bytes(&r->img->pages);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: empties the process. Threads other than the main one exit, addresses that the kernel
- * keeps for the main thread are unregistered, and everything but the vdso and the plant is
- * unmapped. */
+ * Restore: empties the process. All threads but the main one exit, addresses that the kernel holds
+ * for the main thread are unregistered, and everything but the vdso and the plant is unmapped. */
 #include "config.h"
 
 #include <errno.h>
@@ -19,16 +18,18 @@
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
 #endif
 #define RSEQ_UNREGISTER 1
-#define LOWEST 0x300000000000ull /* far from heaps, stacks and what mmap() and CUDA choose */
+#define LOWEST 0x300000000000ull /* far from heaps, stacks, and the addresses that mmap() and CUDA
+				  * choose */
 #define HIGHEST 0x7ffffffff000ull
-#define GUARD 0x1000000ull /* kept around mappings: stacks and the heap grow */
+#define GUARD 0x1000000ull /* free space around mappings: stacks and the heap grow */
 
 struct rseq_configuration {
 	uint64_t address;
 	uint32_t size, signature, flags, unused;
 };
 
-/* Is [start, end) clear of a mapping at [from, to)? Else the first address to try next. */
+/* start, if [start, end) is clear of a mapping at [from, to) and its guards; else the next address
+ * to try. */
 static uint64_t beyond(uint64_t start, uint64_t end, uint64_t from, uint64_t to)
 {
 	return start < to + GUARD && end + GUARD > from ? to + GUARD : start;
@@ -44,7 +45,7 @@ static uint64_t next_clear(const struct gck_restore *r, const struct gck_maps *n
 	return start;
 }
 
-/* An address range that is free now and in the image. */
+/* Find an address range that is free now and in the image. */
 int gck_restore_free_range(struct gck_restore *r, uint64_t size, uint64_t *address,
 			   struct gck_error *err)
 {
@@ -67,7 +68,8 @@ int gck_restore_free_range(struct gck_restore *r, uint64_t size, uint64_t *addre
 	return 0;
 }
 
-/* A restore before this one left its threads stopped; another one has to be seized first. */
+/* A previous restore left its own threads stopped and traced; other threads must be seized
+ * first. */
 static bool is_traced(pid_t tid)
 {
 	siginfo_t info;
@@ -92,7 +94,7 @@ static int end_threads(struct gck_restore *r, struct gck_error *err)
 	return failed ? -1 : 0;
 }
 
-/* Unregister addresses that the kernel would use when their memory is gone. */
+/* Unregister addresses that the kernel would write to after their memory is gone. */
 static int forget(struct gck_restore *r, struct gck_error *err)
 {
 	struct rseq_configuration rseq = {0};

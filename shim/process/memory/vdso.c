@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: the kernel's vdso. libc keeps pointers into it, so it must be where it was. With the
- * same kernel it is moved there. With another kernel the old code is put there as plain memory,
- * and each of its functions jumps to the function of that name in this kernel's vdso, which lies
- * elsewhere. No thread of an image is in the middle of the old code, unless its call could not be
+ * Restore: the kernel's vdso. libc keeps pointers into it, so it must be at its old address. If the
+ * kernel is the same, its vdso is moved there. Under another kernel the old code is put there as
+ * plain memory, and each of its functions jumps to the function of that name in this kernel's vdso,
+ * which lies elsewhere. No thread of an image is inside the old code, unless its call could not be
  * finished (capture/vdso_calls.c). For such a thread the data page is all zeros, which makes most
  * functions ask the kernel. */
 #include "config.h"
@@ -68,7 +68,7 @@ static const struct part *code_of(const struct parts *p)
 	return NULL;
 }
 
-/* Move part i of a block whose first part lies at `from` so that the block begins at `to`. */
+/* Move all parts of the vdso. */
 static int move_all(struct gck_restore *r, const struct parts *p, const uint64_t to[MAX_PARTS],
 		    struct gck_error *err)
 {
@@ -89,7 +89,7 @@ static int move_all(struct gck_restore *r, const struct parts *p, const uint64_t
 	return 0;
 }
 
-/* To a place that is free now and in the image, in the same order and distance. */
+/* Move the parts to a range that is free now and in the image, in the same order and distance. */
 static int move_aside(struct gck_restore *r, struct parts *p, struct gck_error *err)
 {
 	uint64_t to[MAX_PARTS], base, first = p->n ? p->v[0].start : 0, end = first;
@@ -137,7 +137,7 @@ static int move_home(struct gck_restore *r, struct parts *now, const struct part
 	return move_aside(r, now, err) || move_all(r, now, to, err) ? -1 : 0;
 }
 
-/* Plain memory where the old kernel's vdso was. */
+/* Map plain memory where the old kernel's vdso was. */
 static int map_old(struct gck_restore *r, const struct parts *was, struct gck_error *err)
 {
 	struct gck_batch b;
@@ -156,7 +156,6 @@ static int map_old(struct gck_restore *r, const struct parts *was, struct gck_er
 	return 0;
 }
 
-/* Compare this kernel's vdso with the image's, byte by byte. */
 int gck_restore_same_vdso(struct gck_restore *r, bool *same, struct gck_error *err)
 {
 	struct parts now, was;
@@ -197,7 +196,7 @@ int gck_restore_vdso(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* ---- another kernel: each old function jumps to the new one of its name ------------------- */
+/* ---- another kernel: each old function jumps to the new one of its name ---------------------- */
 
 struct symbols {
 	const Elf64_Sym *sym;
@@ -211,8 +210,8 @@ static const void *within(const unsigned char *elf, size_t size, uint64_t offset
 	return offset <= size && want <= size - offset ? elf + offset : NULL;
 }
 
-/* The dynamic symbols of a vdso, by its section headers' absence through DT_* (addresses are file
- * offsets in a vdso); the count comes from DT_STRTAB lying behind DT_SYMTAB. */
+/* The dynamic symbols of a vdso, found through DT_*, since it may have no section headers.
+ * (Addresses are file offsets in a vdso.) DT_STRTAB lies after DT_SYMTAB, which gives the count. */
 static int read_symbols(const unsigned char *elf, size_t size, struct symbols *s)
 {
 	const Elf64_Ehdr *h = within(elf, size, 0, sizeof *h);
@@ -287,7 +286,7 @@ static int patch(unsigned char *old, size_t old_size, const unsigned char *now, 
 	return 0;
 }
 
-/* The old code is filled in by now; patch it where this node's vdso is another one. */
+/* The old code is filled in by now. Patch it if this node's vdso is another one. */
 int gck_restore_vdso_patch(struct gck_restore *r, struct gck_error *err)
 {
 	struct parts now, was;
