@@ -20,7 +20,7 @@ struct gck_mpi_blob {
 };
 
 /* Appends a word. -1: no memory. */
-int gck_mpi_blob_put(struct gck_mpi_blob *b, unsigned long word);
+GCK_MUST_CHECK int gck_mpi_blob_put(struct gck_mpi_blob *b, unsigned long word);
 
 struct gck_mpi_allgather {
 	size_t nranks, rank;
@@ -36,8 +36,8 @@ struct gck_mpi_allgather {
 /* Splits the blobs of a job, joined as (rank, number of words, words)..., ranks in any order. A
  * rank that is missing gets no words. Invalid data fail with EBADMSG. all[] points into bytes,
  * which must be aligned as a word. */
-int gck_mpi_allgather_split(const void *bytes, size_t size, size_t nranks,
-			   struct gck_mpi_words *all, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_allgather_split(const void *bytes, size_t size, size_t nranks,
+					   struct gck_mpi_words *all, struct gck_error *err);
 
 /* CLOCK_MONOTONIC. */
 int64_t gck_mpi_now_ns(void);

@@ -27,7 +27,8 @@ struct gck_mpi_thread_work {
 
 /* Starts the thread after the real library was loaded. Does nothing in a process that is no rank of
  * a checkpointed step, unless work->wanted. */
-int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_thread_start(const struct gck_mpi_thread_work *work,
+					struct gck_error *err);
 
 /* The program's stage of MPI. Changes only inside the gate. */
 enum gck_mpi_stage {
@@ -49,7 +50,7 @@ void gck_mpi_set_finalized(void);
 
 /* Initialises a freshly loaded and bound copy of the library at the thread level of the program's
  * own call. Runs in the MPI thread, gate closed. Participants rebuild the program's objects. */
-int gck_mpi_init_again(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_init_again(struct gck_error *err);
 
 /* True between MPI_Init and MPI_Finalize, when other MPI functions may be called. */
 bool gck_mpi_running(void);
@@ -90,7 +91,7 @@ void gck_mpi_thread_set_reported(struct gck_mpi_thread_state *k, bool stage_repo
 /* Makes exit() wait for the thread before the real library's destructors run: the thread may be in
  * that library, or about to discard a dead copy, whose destructors must not run. Not to be called
  * before main(): the loader's own exit handler would run before one registered then. */
-int gck_mpi_thread_stops_at_exit(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_thread_stops_at_exit(struct gck_error *err);
 
 /* Waits ms, or until the thread must stop. */
 void gck_mpi_thread_pause(struct gck_mpi_thread_state *k, int ms);

@@ -20,11 +20,13 @@ bool gck_mpi_pmix_usable(void);
 
 /* Puts this rank's words and begins a fence over all ranks of the job, which must all do the same.
  * One fence at a time. serial distinguishes its data from an earlier fence's. */
-int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine,
+				      struct gck_error *err);
 
 /* Waits up to ms for the fence. 1: it has ended, and all[0..nranks) is filled and valid until the
  * next begin; 0: not yet. A fence cannot be cancelled: who stops waiting must call give_up. */
-int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all,
+				    struct gck_error *err);
 
 /* Stops the use of PMIx until the next restart. Any thread may call it, repeatedly. */
 void gck_mpi_pmix_give_up(void);
@@ -33,7 +35,7 @@ void gck_mpi_pmix_give_up(void);
  * quiesce left half done. leave makes begin and end fail with ECANCELED and returns the fence that
  * this rank has entered and that has not ended, or 0. In join every rank enters the fence that any
  * rank has entered, so that it ends. give_up comes last: libpmix is about to be unloaded. */
-uint64_t gck_mpi_pmix_leave(void);
+GCK_MUST_CHECK uint64_t gck_mpi_pmix_leave(void);
 void gck_mpi_pmix_join(uint64_t serial);
 
 /* Resets the state after a restart, which has a new server and a fresh libpmix. */

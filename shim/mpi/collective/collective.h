@@ -27,7 +27,7 @@ static inline MPI_Op gck_mpi_if_op(bool significant, MPI_Op op)
 }
 
 /* Handles a failed collective; returns what the call returns. */
-int gck_mpi_collective_failed(MPI_Comm comm, int rc, const char *function);
+GCK_MUST_CHECK int gck_mpi_collective_failed(MPI_Comm comm, int rc, const char *function);
 
 /* Ends a blocking collective with rc, after the gate was left. */
 static inline int gck_mpi_collective_end(MPI_Comm comm, int rc, const char *function)
@@ -40,16 +40,18 @@ struct gck_mpi_nonblocking;
 
 /* Makes a persistent collective; the call itself is collective. Like gck_mpi_nonblocking_begin
  * otherwise. */
-int gck_mpi_persistent_begin(struct gck_mpi_nonblocking *n, MPI_Info info, MPI_Request *request);
+GCK_MUST_CHECK int gck_mpi_persistent_begin(struct gck_mpi_nonblocking *n, MPI_Info info,
+					    MPI_Request *request);
 
 struct gck_mpi_topology;
 
 /* Saves the topology of a real communicator in *t, from malloc; NULL if it has none. Returns an MPI
  * error code. */
-int gck_mpi_topology_save(MPI_Comm real, struct gck_mpi_topology **t);
+GCK_MUST_CHECK int gck_mpi_topology_save(MPI_Comm real, struct gck_mpi_topology **t);
 
 /* Makes a real communicator with the topology and the ranks of `plain` in the same order.
  * Collective over `plain`, which is kept. Returns an MPI error code. */
-int gck_mpi_topology_make(const struct gck_mpi_topology *t, MPI_Comm plain, MPI_Comm *real);
+GCK_MUST_CHECK int gck_mpi_topology_make(const struct gck_mpi_topology *t, MPI_Comm plain,
+					 MPI_Comm *real);
 
 #endif

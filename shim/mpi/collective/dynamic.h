@@ -7,7 +7,7 @@
 #include "shim/mpi/base/participant.h"
 
 /* Called by MPI_Init: makes a handle for the parent of a spawned world. -1: no memory. */
-int gck_mpi_dynamic_init(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_dynamic_init(struct gck_error *err);
 
 /* Reports open ports. May run at any time. */
 void gck_mpi_dynamic_able(gck_mpi_obstacle_fn *tell, void *arg);

@@ -31,8 +31,9 @@ struct gck_mpi_nonblocking {
 };
 
 /* Makes one; size is that of the whole struct. NULL: no memory. */
-void *gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
-			      int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real));
+GCK_MUST_CHECK void *
+gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
+			int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real));
 
 /* Keep arguments that must outlast the call: an array (NULL for NULL, and for length -1, that of an
  * argument that is not significant), a type, an operation, an info, an array of types. */
@@ -44,21 +45,22 @@ MPI_Datatype *gck_mpi_retain_types(struct gck_mpi_nonblocking *n, const MPI_Data
 				   long length);
 
 /* Returns the real handles of kept types in an array with the same lifetime. NULL for NULL. */
-MPI_Datatype *gck_mpi_retain_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types);
+GCK_MUST_CHECK MPI_Datatype *gck_mpi_retain_reals(struct gck_mpi_nonblocking *n,
+						  const MPI_Datatype *types);
 
 /* retain_input records where input lies that the collective overwrites with its result
  * (MPI_IN_PLACE). inputs_take copies it when the collective starts; inputs_put_back restores it
  * before the collective starts again. They return MPI error codes. */
 void gck_mpi_retain_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type);
-int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n);
-int gck_mpi_inputs_put_back(struct gck_mpi_nonblocking *n);
+GCK_MUST_CHECK int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n);
+GCK_MUST_CHECK int gck_mpi_inputs_put_back(struct gck_mpi_nonblocking *n);
 
 /* Frees it with all kept arguments. */
 void gck_mpi_nonblocking_free(struct gck_mpi_nonblocking *n);
 
 /* Starts it: tick, issue, request. n may be NULL (no memory). Returns an MPI error code; on failure
  * n is freed. */
-int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *request);
+GCK_MUST_CHECK int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *request);
 
 /* The `completed` function of every collective's request. The real request is used up, so from now
  * on the other ranks must finish theirs, whether or not this program asks for it. */

@@ -12,7 +12,7 @@
 /* Makes a private communicator, collectively over the intracommunicator comm. Called outside the
  * gate, in the MPI function named. Neither this nor calls on *own invoke an error handler. Returns
  * an MPI error code. */
-int gck_mpi_private_comm(MPI_Comm comm, MPI_Comm *own, const char *function);
+GCK_MUST_CHECK int gck_mpi_private_comm(MPI_Comm comm, MPI_Comm *own, const char *function);
 
 /* Its id, the same in all its ranks. All ranks order the objects that they share by it. */
 static inline uint64_t gck_mpi_private_id(MPI_Comm own)
@@ -24,12 +24,13 @@ static inline uint64_t gck_mpi_private_id(MPI_Comm own)
  * MPI_COMM_WORLD and one after the other, by their communicators' ids. Even disjoint ranks do not
  * work in parallel: osc/rdma names its files in /dev/shm by numbers that disjoint communicators
  * share. own_of returns an object's communicator. */
-int gck_mpi_private_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
-		     int (*fn)(void *object, struct gck_error *err), struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_private_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
+					int (*fn)(void *object, struct gck_error *err),
+					struct gck_error *err);
 
 /* Copy the hints given at creation (MPI_INFO_NULL: none); merge hints given later. Return an MPI
  * error code. */
-int gck_mpi_private_info(MPI_Info hints, MPI_Info *own);
-int gck_mpi_private_info_merge(MPI_Info own, MPI_Info hints);
+GCK_MUST_CHECK int gck_mpi_private_info(MPI_Info hints, MPI_Info *own);
+GCK_MUST_CHECK int gck_mpi_private_info_merge(MPI_Info own, MPI_Info hints);
 
 #endif

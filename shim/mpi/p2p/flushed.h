@@ -31,8 +31,8 @@ static inline bool gck_mpi_flushed_any(void)
 }
 
 /* Finds the first message that matches and, with take, removes it from its queue; NULL: none. */
-struct gck_mpi_flushed *gck_mpi_flushed_find(MPI_Comm comm, int source, int tag, bool take,
-					     MPI_Status *status);
+GCK_MUST_CHECK struct gck_mpi_flushed *gck_mpi_flushed_find(MPI_Comm comm, int source, int tag,
+							    bool take, MPI_Status *status);
 
 /* Takes the first message that matches out of its queue; NULL: none. */
 static inline struct gck_mpi_flushed *gck_mpi_flushed_take(MPI_Comm comm, int source, int tag,
@@ -56,8 +56,8 @@ bool gck_mpi_flushed_arrived(struct gck_mpi_flushed *d);
 
 /* Copies a message that has arrived to a receive's buffer and frees it. Returns the receive's error
  * code and fills its status. */
-int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count, MPI_Datatype type,
-			    MPI_Status *status);
+GCK_MUST_CHECK int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count,
+					   MPI_Datatype type, MPI_Status *status);
 
 /* Frees the messages of a communicator that is gone, which can no longer be received. */
 void gck_mpi_flushed_free_all(struct gck_mpi_comm *c);
@@ -65,17 +65,18 @@ void gck_mpi_flushed_free_all(struct gck_mpi_comm *c);
 /* ---- the MPI thread ---- */
 
 /* Takes in all messages that have come for this communicator. */
-int gck_mpi_flushed_take_in(MPI_Comm comm, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_flushed_take_in(MPI_Comm comm, struct gck_error *err);
 
 /* Reads a matched message (the real handle and the probe's status) into our memory; it is in no
  * queue. NULL: no memory, and the message is unchanged. */
-struct gck_mpi_flushed *gck_mpi_flushed_read(MPI_Comm comm, MPI_Message *real_message,
-					     const MPI_Status *status);
+GCK_MUST_CHECK struct gck_mpi_flushed *gck_mpi_flushed_read(MPI_Comm comm,
+							    MPI_Message *real_message,
+							    const MPI_Status *status);
 
 /* Makes progress on messages arriving in this communicator's queue; returns how many still are. */
 size_t gck_mpi_flushed_arriving(const struct gck_mpi_comm *c);
 
 /* Prepares the real communicator for deliveries. again: the copy that had the last one is dead. */
-int gck_mpi_flushed_init(bool again, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_flushed_init(bool again, struct gck_error *err);
 
 #endif

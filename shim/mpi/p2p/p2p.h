@@ -7,8 +7,8 @@
 #include "shim/mpi/p2p/request_pool.h"
 
 /* Makes a request for a receive with these arguments, not posted. NULL: no memory. */
-static inline struct gck_mpi_request *gck_mpi_recv_new(void *buf, int count, MPI_Datatype type,
-						       int source, int tag, MPI_Comm comm)
+GCK_MUST_CHECK static inline struct gck_mpi_request *
+gck_mpi_recv_new(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm)
 {
 	struct gck_mpi_request *r = gck_mpi_request_new(GCK_MPI_REQUEST_RECV);
 
@@ -25,19 +25,20 @@ static inline struct gck_mpi_request *gck_mpi_recv_new(void *buf, int count, MPI
 
 /* Returns the real library's error code for a receive with these arguments. Called before a flushed
  * message is taken out of its queue, where it stays if the arguments are wrong. */
-int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag, MPI_Comm comm);
+GCK_MUST_CHECK int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag,
+				      MPI_Comm comm);
 
 /* Posts the receive in the real library, past the flushed messages; its order is unchanged. */
-int gck_mpi_recv_post_real(struct gck_mpi_request *r);
+GCK_MUST_CHECK int gck_mpi_recv_post_real(struct gck_mpi_request *r);
 
 /* References the type of a request that outlives its call: the program may free the type. */
 void gck_mpi_request_ref_type(struct gck_mpi_request *r);
 
 /* Makes the real persistent request for r, inactive. */
-int gck_mpi_persistent_make(struct gck_mpi_request *r);
+GCK_MUST_CHECK int gck_mpi_persistent_make(struct gck_mpi_request *r);
 
 /* Attaches MPI_Bsend's buffer again in a fresh library. */
-int gck_mpi_buffer_reattach(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_buffer_reattach(struct gck_error *err);
 
 /* The result of polling several requests once. */
 struct gck_mpi_polled {
@@ -48,8 +49,8 @@ struct gck_mpi_polled {
 struct gck_mpi_polled gck_mpi_request_poll_all(int n, const MPI_Request *requests);
 
 /* Call the query, free and cancel functions of a generalized request. */
-int gck_mpi_general_query(struct gck_mpi_request *r);
+GCK_MUST_CHECK int gck_mpi_general_query(struct gck_mpi_request *r);
 int gck_mpi_general_free(struct gck_mpi_request *r);
-int gck_mpi_general_cancel(struct gck_mpi_request *r);
+GCK_MUST_CHECK int gck_mpi_general_cancel(struct gck_mpi_request *r);
 
 #endif

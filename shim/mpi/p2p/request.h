@@ -83,12 +83,12 @@ struct gck_mpi_request {
 /* Makes an active request of another part. The caller then calls the real library with
  * (MPI_Request *)&r->h.real and gives (MPI_Request)r to the program or, if that failed, frees it by
  * gck_mpi_request_free. on: its communicator, window or file. NULL: no memory. */
-struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class *class, void *on,
-					      void *arg);
+GCK_MUST_CHECK struct gck_mpi_request *
+gck_mpi_request_start(const struct gck_mpi_request_class *class, void *on, void *arg);
 
 /* The same, persistent and inactive. */
-struct gck_mpi_request *gck_mpi_request_persistent(const struct gck_mpi_request_class *class,
-						   void *on, void *arg);
+GCK_MUST_CHECK struct gck_mpi_request *
+gck_mpi_request_persistent(const struct gck_mpi_request_class *class, void *on, void *arg);
 
 /* True if it is complete. Tests it in the real library, which makes progress. An orphan that is
  * complete is freed. */
@@ -117,7 +117,7 @@ static inline bool gck_mpi_request_in_real(const struct gck_mpi_request *r)
 }
 
 /* Checks that every element of the program's array is a request (or null). An MPI error code. */
-int gck_mpi_requests_check(int n, const MPI_Request *requests);
+GCK_MUST_CHECK int gck_mpi_requests_check(int n, const MPI_Request *requests);
 
 /* Completes the request with rc; r->status is set. */
 void gck_mpi_request_complete(struct gck_mpi_request *r, int rc);
@@ -127,7 +127,7 @@ void gck_mpi_request_arrived(struct gck_mpi_request *r, int rc);
 
 /* Reports a complete request to the program: it is then inactive, or gone and *request null. Fills
  * status (not MPI_STATUS_IGNORE) with MPI_ERROR. Returns the request's result. */
-int gck_mpi_request_collect(MPI_Request *request, MPI_Status *status);
+GCK_MUST_CHECK int gck_mpi_request_collect(MPI_Request *request, MPI_Status *status);
 
 /* MPI_Cancel, and MPI_Request_free in any state. Return MPI error codes. */
 int gck_mpi_request_cancel(struct gck_mpi_request *r);

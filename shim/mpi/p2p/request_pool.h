@@ -21,10 +21,10 @@ extern struct gck_mpi_pool gck_mpi_pool;
 
 /* Called in MPI_Init after the real one. threaded: MPI_THREAD_MULTIPLE. -1: the real library failed
  * to make the communicator for deliveries. */
-int gck_mpi_request_init(int nranks, bool threaded);
+GCK_MUST_CHECK int gck_mpi_request_init(int nranks, bool threaded);
 
 /* Takes a request under the lock. NULL: no memory. */
-struct gck_mpi_request *gck_mpi_request_new_locked(void);
+GCK_MUST_CHECK struct gck_mpi_request *gck_mpi_request_new_locked(void);
 
 /* Frees a request in any state. */
 void gck_mpi_request_free(struct gck_mpi_request *r);
@@ -43,7 +43,8 @@ static inline uint64_t gck_mpi_next_order(void)
 }
 
 /* Takes a request with the initial fields of all kinds; NULL: no memory. */
-static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_what what)
+GCK_MUST_CHECK static inline struct gck_mpi_request *
+gck_mpi_request_new(enum gck_mpi_request_what what)
 {
 	struct gck_mpi_request *r = gck_mpi_pool.free;
 

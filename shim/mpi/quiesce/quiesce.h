@@ -16,28 +16,30 @@
  * the real library; then every part saves what only that library knows. Past deadline_ns
  * (CLOCK_MONOTONIC) it fails with ETIMEDOUT and names the rank at fault and its MPI call. The gate
  * stays closed, also on failure, until gck_mpi_resume. */
-int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t deadline_ns, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t deadline_ns,
+				   struct gck_error *err);
 
 /* The same for a rank before MPI_Init or past MPI_Finalize, without other ranks. Closes the gate,
  * waits until it is empty and saves the objects that live outside MPI. While it waits it calls
  * called_off, which returns -1 with the reason if the quiesce is called off. 1: the program has
  * reached MPI_Init meanwhile; nothing was saved, and the gate is open. */
-int gck_mpi_quiesce_uninitialized(struct gck_mpi_thread_state *k, int64_t deadline_ns,
-				  int (*called_off)(void *arg, struct gck_error *err), void *arg,
-				  struct gck_error *err);
+GCK_MUST_CHECK int
+gck_mpi_quiesce_uninitialized(struct gck_mpi_thread_state *k, int64_t deadline_ns,
+			      int (*called_off)(void *arg, struct gck_error *err), void *arg,
+			      struct gck_error *err);
 
 /* In a process that was restored without its real library: discards the dead copy, loads a fresh
  * one and makes all objects again. inside: the rank is inside MPI, so the library is initialised in
  * the new step, which the restored environment describes. The gate stays closed. */
-int gck_mpi_rebuild(bool initialized, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_rebuild(bool initialized, struct gck_error *err);
 
 /* Reports the obstacles of all participants. */
 void gck_mpi_able(void (*tell)(void *arg, const char *object, const char *reason,
 			       const char *remedy), void *arg);
 
 /* Call all participants' save or rebuild. outside: the rank is not inside MPI. */
-int gck_mpi_participants_save(bool uninitialized, struct gck_error *err);
-int gck_mpi_participants_rebuild(bool uninitialized, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_participants_save(bool uninitialized, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_participants_rebuild(bool uninitialized, struct gck_error *err);
 
 /* Tells all parts of the rounds that the quiesce is over. */
 void gck_mpi_pendings_over(void);
@@ -47,7 +49,8 @@ void gck_mpi_resume(void);
 
 /* Serves the agent's QUIESCE. Returns false when the gate is open again, true if the process was
  * restored from an image. */
-bool gck_mpi_serve_quiesce(struct gck_mpi_thread_state *k, const struct gck_inside_message *m);
+GCK_MUST_CHECK bool gck_mpi_serve_quiesce(struct gck_mpi_thread_state *k,
+					  const struct gck_inside_message *m);
 
 /* Begins progress for other ranks after a quiesce failed here: an RMA call of another rank may wait
  * until this rank's library is called, and that rank learns of the failure only afterwards. */

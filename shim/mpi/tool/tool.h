@@ -29,12 +29,12 @@ int gck_mpi_t_our_index(enum gck_mpi_t_list list, int real);
 int gck_mpi_t_count(enum gck_mpi_t_list list, int real_count);
 
 /* Save all names before a restart; find the fresh library's numbers for them after it. */
-int gck_mpi_t_names_save(struct gck_error *err);
-int gck_mpi_t_names_rebuild(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_t_names_save(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_t_names_rebuild(struct gck_error *err);
 
 /* Called by MPI_Finalize before the real one: saves the names, which the library cannot return
  * afterwards. */
-int gck_mpi_t_finalizing(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_t_finalizing(struct gck_error *err);
 
 /* Returns our handle for an enumeration that the library returned for a variable; NULL for NULL. */
 MPI_T_enum gck_mpi_t_enum_of_real(MPI_T_enum real, enum gck_mpi_t_list list, int index);
@@ -60,9 +60,9 @@ void *gck_mpi_t_bound(struct gck_mpi_t_object *o);
 bool gck_mpi_t_object_lives(const struct gck_mpi_t_object *o);
 
 /* Parts of the participant's rebuild. */
-int gck_mpi_t_enums_rebuild(struct gck_error *err);
-int gck_mpi_t_cvars_rebuild(struct gck_error *err);
-int gck_mpi_t_pvars_rebuild(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_t_enums_rebuild(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_t_cvars_rebuild(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_t_pvars_rebuild(struct gck_error *err);
 
 /* Calls of MPI_T_init_thread less those of MPI_T_finalize; the level requested last. */
 extern struct gck_mpi_t_state {
