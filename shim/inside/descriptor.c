@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * A stand-in's descriptors in the program's table. */
 #define _GNU_SOURCE
 #include "shim/inside/descriptor.h"
 
@@ -6,11 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OUT_OF_THE_WAY 1000
+#define FIRST_FD 1000
 
 int gck_inside_move_away(int fd)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
 
 	if (high < 0)
 		return fd;

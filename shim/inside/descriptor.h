@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Descriptors of a stand-in's own in the program's table, where the program knows nothing of them:
- * it may close one (closefrom), or put another file in its place. */
+ * A stand-in's descriptors in the program's table. The program does not know them, so it may close
+ * one (closefrom) or put another file in its place. */
 #ifndef GCK_INSIDE_DESCRIPTOR_H
 #define GCK_INSIDE_DESCRIPTOR_H
 
 #include <stdint.h>
 
-/* The same under a number out of the program's way, 1000 or above where RLIMIT_NOFILE allows it;
- * fd is closed then. */
+/* Moves a descriptor to a number of 1000 or above, where programs have none, and returns that.
+ * Returns fd itself if RLIMIT_NOFILE does not allow it. */
 int gck_inside_move_away(int fd);
 
-/* What tells a socket from all others that there were since the node's start; 0: fd is none. */
+/* A socket's cookie, unique since the node's start; 0: fd is not a socket. */
 uint64_t gck_inside_cookie(int fd);
 
 #endif

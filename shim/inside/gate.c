@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gate's slow paths. Fast ones (gate.h) have no fence: whoever closes the gate issues one in
- * every thread of the process by membarrier, after which each of them has either seen the gate
- * closed or is seen inside. */
+ * The gate's slow paths. The fast ones (gate.h) have no fence. The thread that closes the gate
+ * issues one in each thread of the process by membarrier; after it each thread either has seen the
+ * gate closed or is seen inside. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -19,12 +19,12 @@
 __thread struct gck_gate_thread *gck_gate_self __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t gck_gate_closed;
 
-#define LINE 128 /* two of them: the processor fetches pairs */
+#define CACHE_LINES 128 /* two lines, since the processor fetches pairs */
 
 static struct {
-	pthread_mutex_t lock; /* the list */
+	pthread_mutex_t lock; /* protects the list */
 	pthread_once_t once;
-	pthread_key_t key;    /* its destructor takes a thread off the list */
+	pthread_key_t key;    /* its destructor takes a thread out of the list */
 	struct gck_gate_thread *first;
 	_Atomic uint32_t left; /* counts threads that left while the gate was closed (futex) */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
@@ -54,11 +54,11 @@ static void thread_gone(void *arg)
 	if (*at)
 		*at = t->next;
 	pthread_mutex_unlock(&gate.lock);
-	gck_gate_self = NULL; /* a destructor that runs later may call the library still */
+	gck_gate_self = NULL; /* a destructor that runs later may still call the library */
 	free(t);
 }
 
-/* A child of fork has one thread, and the parent's library is not for it to use. */
+/* A child of fork has one thread and must not use the parent's library. */
 static void in_child(void)
 {
 	struct gck_gate_thread *t, *next;
@@ -78,7 +78,7 @@ static void in_child(void)
 static void once(void)
 {
 	if (pthread_key_create(&gate.key, thread_gone))
-		abort(); /* 1024 keys are taken: nothing would work */
+		abort(); /* the program uses all 1024 keys */
 	pthread_atfork(NULL, NULL, in_child);
 	membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
@@ -89,7 +89,7 @@ struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner)
 
 	pthread_once(&gate.once, once);
 	owner->admit();
-	if (posix_memalign((void **)&t, LINE, sizeof *t)) {
+	if (posix_memalign((void **)&t, CACHE_LINES, sizeof *t)) {
 		fprintf(stderr, "gpuckpt: out of memory\n");
 		_exit(1);
 	}
@@ -129,12 +129,12 @@ void gck_gate_wait(struct gck_gate_thread *t)
 		while (atomic_load(&gck_gate_closed))
 			futex_wait(&gck_gate_closed, 1, NULL);
 		atomic_store(&t->waits, 0);
-		atomic_store(&t->inside, 1); /* and look again: it may have been closed meanwhile */
+		atomic_store(&t->inside, 1); /* then checks again: the gate may be closed again */
 	}
 }
 
-/* A fence in every thread. A process that was restored from an image is a new one to the kernel,
- * and not registered any more. */
+/* Issues a fence in each thread. A restored process is a new one to the kernel, so it must register
+ * again. */
 static int fence_all(void)
 {
 	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
@@ -149,11 +149,11 @@ void gck_gate_close(void)
 {
 	atomic_store(&gck_gate_closed, 1);
 	if (fence_all()) {
-		/* no membarrier here (a seccomp filter): what a thread stored is seen within this */
-		struct timespec settle = {0, 1000000};
+		/* no membarrier (a seccomp filter): stores become visible within this time */
+		struct timespec delay = {0, 1000000};
 
 		atomic_thread_fence(memory_order_seq_cst);
-		nanosleep(&settle, NULL);
+		nanosleep(&delay, NULL);
 	}
 }
 
@@ -163,9 +163,8 @@ void gck_gate_open(void)
 	futex_wake(&gck_gate_closed);
 }
 
-/* A thread that is inside and not the stand-in's own; NULL if there is none. The list's lock is
- * held. */
-static struct gck_gate_thread *somebody(void)
+/* A thread of the program that is inside; NULL: none. The caller holds the list's lock. */
+static struct gck_gate_thread *find_inside(void)
 {
 	struct gck_gate_thread *t = gate.first;
 
@@ -179,7 +178,7 @@ bool gck_gate_empty(void)
 	bool empty;
 
 	pthread_mutex_lock(&gate.lock);
-	empty = atomic_load(&gck_gate_closed) && !somebody();
+	empty = atomic_load(&gck_gate_closed) && !find_inside();
 	pthread_mutex_unlock(&gate.lock);
 	return empty;
 }
@@ -230,7 +229,7 @@ bool gck_gate_where(struct gck_gate_place *place)
 	struct gck_gate_thread *t;
 
 	pthread_mutex_lock(&gate.lock);
-	t = somebody();
+	t = find_inside();
 	if (t) {
 		*place = (struct gck_gate_place){.function = t->function ? t->function : "",
 						 .object = t->object, .tid = t->tid};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The loader's own order, for the main program and every object that needs the library. */
+ * Searches in the order of the loader, for the main program and each object that needs the
+ * library. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -44,7 +45,7 @@ static bool needs(const struct link_map *map, const char *prefix)
 	return false;
 }
 
-/* The main program comes first in the list, and its DT_RPATH counts for every object. */
+/* The main program is first in the list; its DT_RPATH applies to each object. */
 static int search_objects(const struct gck_inside_library *l, enum gck_path_kind kind, char *path,
 			  size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which file the program would have got for a library, had it not got the stand-in. */
+ * The file that the program would load for a library if there were no stand-in. */
 #ifndef GCK_INSIDE_LIBRARY_H
 #define GCK_INSIDE_LIBRARY_H
 
@@ -10,16 +10,16 @@
 
 struct gck_inside_library {
 	const char *soname;
-	const char *prefix;   /* of the names that objects which need it may need it by */
-	const char *variable; /* of the environment, names the file instead */
+	const char *prefix;   /* of the names by which objects may need it */
+	const char *variable; /* an environment variable that gives the file */
 };
 
-/* Its path; its bare name where only the loader's cache and default folders are left. -1: the
- * variable names no such library. */
+/* Finds the path of the library; its bare name means the loader's cache and default folders. -1:
+ * the variable does not give such a library. */
 int gck_inside_find(const struct gck_inside_library *l, char *path, size_t size,
 		    struct gck_error *err);
 
-/* The path of this library's own file; whether path is that file. */
+/* The path of this library's own file; true if path is that file. */
 const char *gck_inside_own_file(void);
 bool gck_inside_is_own(const char *path);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The end that a thread of a stand-in has of its link to the agent. */
+ * The link of a stand-in's thread to the agent, on the stand-in's side. */
 #define _GNU_SOURCE
 #include "shim/inside/link.h"
 
@@ -17,10 +17,10 @@
 
 #define MESSAGE_MAX (1u << 30)
 #define PIECE_MS 10000      /* between pieces of one message */
-#define SEND_MS 2000        /* an agent that takes nothing for so long is none */
+#define SEND_MS 2000        /* an agent that receives nothing for this long is taken for dead */
 #define HEAD offsetof(struct gck_thread_msg, data)
 
-/* Connecting and sending end in time: an agent that hangs does not make a rank wait. */
+/* Limits the time to connect and send, so that an agent that hangs does not block a rank. */
 static int limit(int fd)
 {
 	struct timeval most = {SEND_MS / 1000, SEND_MS % 1000 * 1000};
@@ -28,7 +28,7 @@ static int limit(int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
 }
 
-/* Nobody but our own user may take words from this rank or tell it to stop. */
+/* Checks that the agent is of the rank's own user; no other may read its words or stop it. */
 static int check_listener(int fd, const char *name, struct gck_error *err)
 {
 	struct ucred peer;
@@ -114,7 +114,7 @@ int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_threa
 
 		head.offset = (uint32_t)at;
 		if (send_piece(l->fd, &head, (const char *)data + at, n)) {
-			shutdown(l->fd, SHUT_RDWR); /* half a message is no message */
+			shutdown(l->fd, SHUT_RDWR); /* ends the link after a part of a message */
 			return -1;
 		}
 		at += n;
@@ -122,7 +122,8 @@ int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_threa
 	return 0;
 }
 
-/* Descriptors come with the first piece of a message; what comes with others is closed. */
+/* Receives a packet, and descriptors if `to` is given: only the first piece of a message has
+ * them. */
 static ssize_t receive_packet(int fd, struct gck_thread_msg *m, struct gck_inside_message *to)
 {
 	if (!to)
@@ -131,8 +132,8 @@ static ssize_t receive_packet(int fd, struct gck_thread_msg *m, struct gck_insid
 	return gck_fd_receive(fd, m, sizeof *m, to->fds, &to->nfds, MSG_DONTWAIT);
 }
 
-/* 1, 0 after ms, -1. After the wait the number may be another file's: the process may have been
- * restored in the meantime. */
+/* Returns 1, 0 after ms, or -1. After the wait the descriptor may be another file: the process may
+ * have been restored in the meantime. */
 static int receive_piece(const struct gck_inside_link *l, struct gck_thread_msg *m, int ms,
 			 size_t *n, struct gck_inside_message *to)
 {

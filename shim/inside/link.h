@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The end that a thread of a stand-in has of its link to the agent: messages, whole (shim/link.h
+ * The link of a stand-in's thread to the agent, on the stand-in's side: whole messages (shim/link.h
  * has the packets). */
 #ifndef GCK_INSIDE_LINK_H
 #define GCK_INSIDE_LINK_H
@@ -13,37 +13,40 @@
 
 struct gck_inside_link {
 	int fd;              /* -1: none */
-	uint64_t cookie;     /* of that socket: the program may put another file in its place */
+	uint64_t cookie;     /* the socket's; the program may put another file in its place */
 };
 
 #define GCK_INSIDE_FDS 2
 
 struct gck_inside_message {
-	struct gck_thread_msg head; /* its data are those of the last piece: use `data` */
-	void *data;          /* head.total bytes, aligned for words; freed by gck_inside_link_drop */
-	int fds[GCK_INSIDE_FDS]; /* that came along; closed by it, too, unless nfds is made 0 */
+	struct gck_thread_msg head; /* its data is only the first piece: use `data` */
+	void *data;          /* head.total bytes, aligned for words */
+	int fds[GCK_INSIDE_FDS]; /* received; set nfds to 0 to keep them open */
 	size_t nfds;
 };
 
-/* Connect to an agent's abstract name, out of the way of the program's descriptors. */
+/* Connects to an agent's abstract socket, with a descriptor away from the program's. */
 int gck_inside_link_connect(struct gck_inside_link *l, const char *name, struct gck_error *err);
 
-/* Whether the descriptor is still the socket that connect made. */
+/* True if the descriptor is still the socket of the connection. */
 bool gck_inside_link_is_ours(const struct gck_inside_link *l);
 
-/* Closes it if it is still ours; else forgets it. */
+/* Closes the link; a descriptor that is now another file stays open. */
 void gck_inside_link_close(struct gck_inside_link *l);
 
-/* From another thread: whoever waits for a message is told that the link has ended. */
+/* Called by another thread: makes a thread that waits for a message return as if the link had
+ * ended. */
 void gck_inside_link_wake(const struct gck_inside_link *l);
 
-/* Send a message whose head is m's type, seq, round and value. -1: the link has ended. */
+/* Sends a message with m's type, seq, round and value. -1: the link has ended. */
 int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_thread_msg *m,
 			 const void *data, size_t size);
 
-/* Wait up to ms (-1: for ever) for a message. 1; 0: none came; -1: the link has ended, or broke a
- * rule. */
+/* Waits up to ms (-1: without limit) for a message. Returns 1 for a message, 0 for none, -1 if the
+ * link has ended or the message is malformed. */
 int gck_inside_link_receive(const struct gck_inside_link *l, struct gck_inside_message *m, int ms);
+
+/* Frees the data and closes the descriptors of a message. */
 void gck_inside_link_drop(struct gck_inside_message *m);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Part of the root object as well: nothing but libc is used. */
+ * The search path of the loader. It uses only libc, because it is also part of the root object of
+ * shim/namespace. */
 #include "config.h"
 
 #include "shim/inside/path.h"
@@ -66,7 +67,8 @@ static int origin(const struct link_map *map, char *folder, size_t size)
 	return 0;
 }
 
-/* $LIB and $PLATFORM differ between distributions: an element that has one is passed over. */
+/* Replaces $ORIGIN. An element with $LIB or $PLATFORM, which differ between distributions, is
+ * skipped. */
 static int expand(const struct link_map *map, const char *element, size_t n, char *to, size_t size)
 {
 	static const char *const names[] = { "$ORIGIN", "${ORIGIN}" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the preload knows of this process. */
+ * What the preload knows about this process. */
 #include "shim/inside/rank.h"
 
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "shim/link.h"
 #include "shim/preload/preload.h"
 
-/* A restorer changes it from outside, in every field that is read here. */
+/* volatile, because a restorer changes the fields from outside. */
 static const volatile struct gck_shim_state *state(void)
 {
 	return gck_preload_state ? gck_preload_state() : NULL;

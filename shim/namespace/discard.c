@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Discards a dead copy. Its code is still mapped, but its data is gone, so none of it
- * may run: no destructor, and of its libc nothing but pthread_join. */
+ * Discards a dead copy. Its code is still mapped but its data is gone, so no code of it may run: no
+ * destructor, and only pthread_join of its libc. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 #define PAGE 4096ul
 
-static void nothing(void)
+static void no_op(void)
 {
 }
 
@@ -24,7 +24,8 @@ static int make_writable(const void *p, size_t n)
 	return mprotect((void *)start, (uintptr_t)p + n - start, PROT_READ | PROT_WRITE);
 }
 
-/* The loader reads the entries when it closes the object, or at the program's end. */
+/* Disables the destructors, whose entries the loader reads when it closes the object or at the
+ * program's end. */
 static int disarm(struct link_map *map, struct gck_error *err)
 {
 	for (ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
@@ -36,7 +37,7 @@ static int disarm(struct link_map *map, struct gck_error *err)
 		if (d->d_tag == DT_FINI_ARRAYSZ)
 			d->d_un.d_val = 0;
 		else
-			d->d_un.d_ptr = (uintptr_t)nothing - map->l_addr;
+			d->d_un.d_ptr = (uintptr_t)no_op - map->l_addr;
 	}
 	return 0;
 }
@@ -52,8 +53,8 @@ static int disarm_all(struct gck_error *err)
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-/* libc has the TID at the same place in every thread's control block; the kernel clears it when a
- * thread ends, which the restored ones never did. */
+/* The address of a thread's TID, which libc has at the same offset in each control block. The
+ * kernel clears it when a thread ends, but the dead copy's threads did not end. */
 static int32_t *tid_of(pthread_t thread)
 {
 	char *own = NULL;
@@ -73,9 +74,9 @@ static int join_all(struct gck_error *err)
 			continue;
 		tid = tid_of(t->self);
 		if (!tid)
-			return gck_fail(err, ENOTSUP, "this kernel does not tell where the TID of "
-					"a thread is kept: the dead MPI library's cannot be "
-					"joined");
+			return gck_fail(err, ENOTSUP, "this kernel does not report the address of "
+					"a thread's TID: the threads of the dead MPI library "
+					"cannot be joined");
 		__atomic_store_n(tid, 0, __ATOMIC_RELEASE);
 		r = gck_mpi_ns.root->join(t->self, NULL);
 		if (r)
@@ -86,12 +87,12 @@ static int join_all(struct gck_error *err)
 	return 0;
 }
 
-/* ---- all ------------------------------------------------------------------------------------ */
+/* ---- the whole copy -------------------------------------------------------------------------- */
 
 int gck_mpi_ns_discard(struct gck_error *err)
 {
 	if (!gck_mpi_ns.root_handle)
-		return gck_fail(err, EINVAL, "no MPI library is loaded that could be given back");
+		return gck_fail(err, EINVAL, "no MPI library is loaded that could be discarded");
 	memset(gck_mpi_ns.owned, 0, sizeof *gck_mpi_ns.owned);
 	if (disarm_all(err) < 0 || join_all(err) < 0)
 		return -1;

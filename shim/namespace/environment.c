@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The copy's environment. Its libc begins with the program's own array of strings, which it would
- * rearrange in place: it must be given one of its own before anything is set in it. */
+ * The copy's environment. Its libc begins with the program's array of strings, which it would
+ * change in place, so it gets its own array before any variable is set. */
 #include "config.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "shim/inside/rank.h"
 #include "shim/namespace/namespace.h"
 
-/* Registration caches hear of memory that the program gives back by writing jumps into libc's
- * munmap. Here they would write them into the namespace's libc, which the program does not call:
- * they would keep what is long gone, and the list of what the copy has mapped would be wrong. */
+/* Registration caches patch libc's munmap to learn what memory the program frees. In the namespace
+ * they would patch the namespace's libc, which the program does not call: they would keep entries
+ * of memory that is gone, and the list of the copy's mappings would be wrong. */
 static const struct {
 	const char *name, *value;
 } forced[] = {
@@ -44,7 +44,7 @@ static int set_text(const char *text, struct gck_error *err)
 	return set(name, equals + 1, err);
 }
 
-static int take(struct gck_error *err)
+static int copy_environment(struct gck_error *err)
 {
 	gck_mpi_ns.root->clearenv();
 	for (char **e = environ; e && *e; e++) {
@@ -58,9 +58,10 @@ static int take(struct gck_error *err)
 	return 0;
 }
 
-/* ---- what only the launcher tells ----------------------------------------------------------- */
+/* ---- the launcher's variables ---------------------------------------------------------------- */
 
-/* MPI_Init found who it is; the program may have taken that out of its environment since. */
+/* True: the environment at MPI_Init had the task's identity, which the program may have unset
+ * since. */
 static bool launched;
 
 static bool is_identity(const char *text)
@@ -68,15 +69,15 @@ static bool is_identity(const char *text)
 	return gck_launcher_owns(text) && (!strncmp(text, "PMIX_", 5) || !strncmp(text, "PMI_", 4));
 }
 
-/* After a restart: the new task's. */
-static int take_launchers(struct gck_error *err)
+/* After a restart, sets the launcher's variables of the new task. */
+static int copy_launchers(struct gck_error *err)
 {
 	size_t size, at = 0;
-	const char *given = gck_inside_environment(&size), *entry;
+	const char *slots = gck_inside_environment(&size), *entry;
 
-	if (!launched || !given)
+	if (!launched || !slots)
 		return 0;
-	while ((entry = gck_slots_next(given, size, &at, NULL))) {
+	while ((entry = gck_slots_next(slots, size, &at, NULL))) {
 		if (gck_launcher_owns(entry) && set_text(entry, err) < 0)
 			return -1;
 	}
@@ -91,10 +92,10 @@ int gck_mpi_ns_take_environment(struct gck_error *err)
 	launched = false;
 	for (char **e = environ; e && *e; e++)
 		launched |= is_identity(*e);
-	return take(err);
+	return copy_environment(err);
 }
 
 int gck_mpi_ns_load_environment(struct gck_error *err)
 {
-	return take(err) || take_launchers(err) ? -1 : 0;
+	return copy_environment(err) || copy_launchers(err) ? -1 : 0;
 }

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Finds the real MPI library and gpuckpt's own files. */
 #include "config.h"
 
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "shim/preload/helper/raw.h"
 
 #define HOLD_MS 2000
-#define SIGNAL 33 /* libc's own for setuid() in threads: it lets nobody block it */
+#define SIGNAL 33 /* libc's internal one for setuid(), which no thread can block */
 #define RESTORER 0x04000000ul
 
 static void end_here(int sig)
@@ -41,7 +41,8 @@ static bool any_alive(void)
 	return false;
 }
 
-/* The handler never returns, so it needs no restorer; the kernel wants to be told of one. */
+/* Sends each thread a signal whose handler ends it. The handler never returns, so the restorer that
+ * the kernel demands may be NULL. */
 static int end_threads(struct gck_error *err)
 {
 	struct {

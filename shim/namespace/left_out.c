@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What of the copy's libraries an image need not hold. A dead copy runs no code but pthread_join of
- * its libc, and the loader reads of it, when it unmaps it, the dynamic sections. So of all but libc,
- * the loader and the root object text and tables are left out (hwloc alone brings 30 MiB of them,
- * by way of its XML library). */
+ * The parts of the copy's libraries that an image need not contain. Of a dead copy only libc's
+ * pthread_join runs, and the loader reads only the dynamic sections to unmap it. So text and tables
+ * of all objects but libc, the loader and the root object are left out (hwloc alone has 30 MiB of
+ * them, through its XML library). */
 #include "config.h"
 
 #include <stdlib.h>
@@ -21,10 +21,11 @@ static bool is_called(const struct link_map *map)
 	       !strcmp(file, GCK_MPI_ROOT_FILE);
 }
 
-/* The object's program headers: at its load bias, if it was linked to address 0, as they all are. What
- * lies there otherwise may be nothing, or another's: so it is not read before it is tried, and must
- * name the dynamic section that the loader knows. (dladdr would tell, but waits for the loader's lock,
- * and who has that may wait for the gate.) 0: not found. */
+/* Reads the object's program headers; returns their number, 0: not found. They are at the load bias
+ * if the object was linked to address 0, as nearly all are. For another object that address may be
+ * unmapped or another object's, so the headers are read with care and must point at the dynamic
+ * section that the loader knows. (dladdr would find them but waits for the loader's lock, whose
+ * holder may wait for the gate.) */
 static size_t read_headers(const struct link_map *map, ElfW(Phdr) p[MAX_HEADERS])
 {
 	ElfW(Ehdr) head;
@@ -40,8 +41,8 @@ static size_t read_headers(const struct link_map *map, ElfW(Phdr) p[MAX_HEADERS]
 	return 0;
 }
 
-/* The segments that are not written to. A writable one holds the dynamic section, which the loader
- * reads. */
+/* Adds the segments that are not writable; returns how many. A writable one contains the dynamic
+ * section, which the loader reads. */
 static size_t add_segments(const struct link_map *map, struct gck_mpi_range *to)
 {
 	ElfW(Phdr) p[MAX_HEADERS];
@@ -72,7 +73,7 @@ static size_t add_all(struct gck_mpi_range *to)
 	return n;
 }
 
-/* Without memory for the list the image is larger. */
+/* Without memory for the list the image is only larger. */
 void gck_mpi_ns_list_hollow(void)
 {
 	static struct gck_mpi_range *ranges;

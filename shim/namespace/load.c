@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Loads the real MPI library into its namespace. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -12,10 +13,10 @@
 #include "shim/inside/rank.h"
 #include "shim/namespace/namespace.h"
 
-/* ---- what the namespace calls --------------------------------------------------------------- */
+/* ---- functions that the namespace calls ------------------------------------------------------ */
 
-static pthread_key_t ends;
-static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+static pthread_key_t end_key;
+static pthread_once_t end_key_once = PTHREAD_ONCE_INIT;
 static struct {
 	void (*enter)(void), (*leave)(void);
 } guard;
@@ -26,7 +27,8 @@ void gck_mpi_ns_guard(void (*enter)(void), void (*leave)(void))
 	guard.leave = leave;
 }
 
-/* Behind a restart there is another copy, where it has nothing. */
+/* Frees what a thread has in the copy. After a restart there is another copy, in which it has
+ * nothing. */
 static void thread_ends(void *unused)
 {
 	(void)unused;
@@ -40,14 +42,14 @@ static void thread_ends(void *unused)
 
 static void make_key(void)
 {
-	if (pthread_key_create(&ends, thread_ends))
-		abort(); /* 1,024 keys of the program's */
+	if (pthread_key_create(&end_key, thread_ends))
+		abort(); /* the program uses all 1,024 keys */
 }
 
 static void note_thread(void)
 {
-	pthread_once(&ends_once, make_key);
-	pthread_setspecific(ends, &gck_mpi_ns);
+	pthread_once(&end_key_once, make_key);
+	pthread_setspecific(end_key, &gck_mpi_ns);
 }
 
 static const struct gck_mpi_root_host host = {
@@ -60,8 +62,8 @@ static const struct gck_mpi_root_host host = {
 
 /* ---- threads of the program ---------------------------------------------------------------- */
 
-/* A libc makes its tables of characters known to the threads that it makes, by three pointers in
- * static thread-local storage: at the same distance from every thread's control block. */
+/* A libc sets three pointers to its character tables in each thread that it makes. They are in
+ * static thread-local storage, at the same offset from each thread's control block. */
 static struct {
 	ptrdiff_t offset;
 	const void *value;
@@ -73,7 +75,7 @@ static void note_table(int i, const void *pointer)
 	memcpy(&tables[i].value, pointer, sizeof tables[i].value);
 }
 
-/* In the thread that loads: it was made known. */
+/* Called in the thread that loads, in which the copy's libc has set the pointers. */
 static void note_tables(void)
 {
 	note_table(0, gck_mpi_ns.root->ctype_b());
@@ -89,21 +91,21 @@ void gck_mpi_ns_adopt(pthread_t thread)
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-static void *nothing(void *unused)
+static void *no_op(void *unused)
 {
 	return unused;
 }
 
-/* The copy's threads enter the loader, which allocates by the program's malloc; and libc leaves
- * locks out as long as it has made no thread itself. */
-static int be_threaded(struct gck_error *err)
+/* Makes the program's libc use locks, by making a thread, if it has not made one yet: the copy's
+ * threads enter the loader, which calls the program's malloc. */
+static int make_threaded(struct gck_error *err)
 {
 	pthread_t thread;
 	int r;
 
 	if (!__libc_single_threaded)
 		return 0;
-	r = pthread_create(&thread, NULL, nothing, NULL);
+	r = pthread_create(&thread, NULL, no_op, NULL);
 	if (r)
 		return gck_fail(err, r, "cannot make a thread before loading the MPI library: %s",
 				strerror(r));
@@ -156,7 +158,7 @@ static int load_library(struct gck_error *err)
 
 static int load_all(struct gck_mpi_left_out *owned, struct gck_error *err)
 {
-	if (be_threaded(err) < 0 || load_root(err) < 0)
+	if (make_threaded(err) < 0 || load_root(err) < 0)
 		return -1;
 	gck_mpi_ns.owned = gck_mpi_ns.root->owned = owned;
 	gck_mpi_ns.root->host = &host;
@@ -167,7 +169,7 @@ static int load_all(struct gck_mpi_left_out *owned, struct gck_error *err)
 	return load_library(err);
 }
 
-/* What failed half way owns no thread yet and nothing but its heap: it can just be closed. */
+/* Closes a copy whose load failed. It has no thread and owns only its heap. */
 static void unload(void)
 {
 	struct gck_mpi_range heap = { 0 };
@@ -198,7 +200,7 @@ int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err)
 	return -1;
 }
 
-/* ---- what is loaded ------------------------------------------------------------------------- */
+/* ---- the loaded library ---------------------------------------------------------------------- */
 
 const char *gck_mpi_ns_library(void)
 {
@@ -209,7 +211,8 @@ const char *gck_mpi_ns_library(void)
 	return map->l_name;
 }
 
-/* In the library and what it needs; then in what it has loaded itself (PMIx is a plugin's). */
+/* Searches the library and what it needs, then what it has loaded at run time (PMIx comes with a
+ * plugin). */
 void *gck_mpi_ns_symbol(const char *name)
 {
 	void *found;
@@ -236,7 +239,7 @@ int gck_mpi_ns_hold(int ms, struct gck_error *err)
 {
 	if (gck_mpi_ns.root && gck_mpi_ns.root->hold(ms) < 0)
 		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s was in the loader "
-				"or made a mapping for more than %d ms: it will be tried again",
+				"or made a mapping for more than %d ms: gpuckpt will try again",
 				gck_mpi_ns_library(), ms);
 	if (gck_mpi_ns.root)
 		gck_mpi_ns_list_hollow();

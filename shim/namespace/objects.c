@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The objects of the namespace. */
 #include "config.h"
 
 #include <dlfcn.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Search lists of the loader.
  *
- * Every object of a namespace looks symbols up in the first object's search list, then in that of
- * the object that loaded it. The first one here is the root object, which cannot need libmpi.so.40
- * by name: the loader would choose the file. Open MPI's plugins, however, count on finding
- * libmpi's symbols without needing it. So the root object's list is made longer once the right
- * file is loaded. The list is in the private part of struct link_map: it is found by what it must
- * contain.
+ * The loader looks up a symbol for an object in the search list of the namespace's first object,
+ * then in that of the object that loaded it. The first object here is the root object, which cannot
+ * need libmpi.so.40 by name because the loader would choose the file. But Open MPI's plugins expect
+ * to find libmpi's symbols without needing it. So the root object's list is extended once the right
+ * file is loaded. The list is in the private part of struct link_map and is found by its contents.
  *
- * In the program's own namespace, what was preloaded is taken off the first object's list. */
+ * In the program's own namespace, preloaded objects are taken out of the first object's list. */
 #include "config.h"
 
 #include <stdint.h>
@@ -42,7 +41,7 @@ static bool is_array_of(void *p, struct link_map **wanted, unsigned int n)
 	       !memcmp(found, wanted, n * sizeof *found);
 }
 
-/* The place of the list of n objects that begins with these. 0: not found. */
+/* The offset of a list of n objects that begins with firsts; 0: not found. */
 static size_t find_list(struct link_map *map, unsigned int n, struct link_map **firsts,
 			unsigned int nfirsts)
 {
@@ -57,7 +56,8 @@ static size_t find_list(struct link_map *map, unsigned int n, struct link_map **
 	return 0;
 }
 
-/* The root object needs libc, and that the loader: its list is all of the namespace. */
+/* Finds the offset of the list. The root object needs libc and libc the loader, so its list has all
+ * objects of the namespace. */
 int gck_mpi_scope_find(struct link_map *root, struct gck_error *err)
 {
 	struct link_map *all[FIRST_OBJECTS];
@@ -122,7 +122,8 @@ void gck_mpi_scope_restore(void)
 	extended = NULL;
 }
 
-/* All but the vDSO, which alone has a name without a folder. */
+/* Lists all objects except the vDSO, the only one with a name without a folder; returns how
+ * many. */
 static unsigned int list_all(struct link_map *first, struct link_map *firsts[FIRST_OBJECTS])
 {
 	unsigned int n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Open MPI sets signal handlers (a stack trace at SIGSEGV and the like) where the program has none.
- * Once the copy's code is unmapped they must not be there any more. Raw system calls, since libc
- * hides two signals of its own, which the namespace's libc may have taken, and the restorer. */
+ * Open MPI sets handlers for signals (a stack trace at SIGSEGV and the like) that the program does
+ * not handle. They must be gone when the copy's code is unmapped. Uses raw system calls because
+ * libc hides the restorer and its two internal signals, which the namespace's libc may use. */
 #include "config.h"
 
 #include <dlfcn.h>

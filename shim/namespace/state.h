@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the rank's MPI part tells its agent and the capture: in the rank's memory, read from outside
- * by process_vm_readv while the rank is held. Part of every image. */
+ * The state of a rank's MPI part for its agent and the capture. It is in the rank's memory; they
+ * read it by process_vm_readv while the rank is held. Part of every image. */
 #ifndef GCK_MPI_STATE_H
 #define GCK_MPI_STATE_H
 
@@ -13,22 +13,22 @@ struct gck_mpi_range {
 	uint64_t start, length; /* bytes, whole pages */
 };
 
-/* Left out of the image: what the real library owns. The arrays lie in the rank's memory. */
+/* What the real library owns, which the image leaves out. The arrays are in the rank's memory. */
 struct gck_mpi_left_out {
 	uint64_t ranges, nranges;   /* struct gck_mpi_range[] */
 	uint64_t fds, nfds;         /* int32_t[] */
 	uint64_t threads, nthreads; /* int32_t[], the kernel's TIDs */
-	/* struct gck_mpi_range[], while MPI is at rest: of file mappings in these only the pages that
-	 * were changed are needed, the others may be zero after a restart */
+	/* struct gck_mpi_range[], while MPI is quiesced: file mappings of which the image needs
+	 * only the changed pages; the others may be zero after a restart */
 	uint64_t hollow, nhollow;
 };
 
 struct gck_mpi_state {
 	uint64_t magic;
 	uint32_t version, size;
-	uint64_t closed_for;        /* the checkpoint that the gate is closed for; 0: it is open */
+	uint64_t closed_for;        /* the checkpoint for which the gate is closed; 0: open */
 	struct gck_mpi_left_out left_out;
-	int32_t link_fd;            /* the MPI thread's socket to the agent, left out as well */
+	int32_t link_fd;            /* the MPI thread's socket to the agent, also left out */
 	int32_t tid;                /* the MPI thread (in the image) */
 };
 

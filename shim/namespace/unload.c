@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Taking a dead copy's libraries out of the loader. dlclose does not do it: libraries that define
- * unique symbols (libstdc++) or were built so stay for good, and even where they do not, their
- * unique symbols stay in the namespace's table, pointing nowhere. The loader cleans that table only
- * when it removes what it failed to load. So every object is marked as unneeded, in
- * the private part of its struct link_map, and then a library is opened that cannot be loaded. */
+ * Takes a dead copy's libraries out of the loader. dlclose is not enough: libraries that define
+ * unique symbols (libstdc++), or that were built to stay, are never unloaded, and the unique
+ * symbols of the others stay in the namespace's table as dangling pointers. The loader cleans that
+ * table only after a load that failed. So each object is marked as unneeded in the private part of
+ * its struct link_map, and then a library is opened that cannot be loaded. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -16,10 +16,10 @@
 
 #define SCAN_BYTES 1024
 
-/* Where the two are, seen from what dlmopen changes when it opens the root object once more. */
+/* Offsets of two fields, found by what dlmopen changes when it opens the root object again. */
 struct fields {
-	size_t opened;          /* times opened, an int */
-	size_t kept;            /* a byte, or bits of one: never to be removed */
+	size_t opened;          /* the count of opens, an int */
+	size_t kept;            /* a byte, or bits of it: never unload */
 	unsigned char kept_bits;
 };
 
@@ -28,7 +28,7 @@ static const unsigned char *bytes(const struct link_map *map)
 	return (const unsigned char *)map;
 }
 
-/* Where two copies differ, in bytes; n of them, and no other. */
+/* Finds the offsets of the n bytes in which two copies differ; false if it is not exactly n. */
 static bool differ_at(const unsigned char *a, const unsigned char *b, size_t *at, size_t n)
 {
 	size_t found = 0;
@@ -81,7 +81,7 @@ static void mark(struct link_map *map, const struct fields *f)
 	p[f->kept] &= ~f->kept_bits;
 }
 
-/* ---- what is left --------------------------------------------------------------------------- */
+/* ---- check that the objects are gone --------------------------------------------------------- */
 
 struct object {
 	void *inside;           /* an address in it */
@@ -114,8 +114,8 @@ static int check_gone(const struct object *objects, size_t n, struct gck_error *
 
 	for (size_t i = 0; i < n; i++) {
 		if (dladdr(objects[i].inside, &info))
-			return gck_fail(err, EBUSY, "the loader keeps %s of the dead MPI library: "
-					"the step cannot be restarted more than a dozen times",
+			return gck_fail(err, EBUSY, "the loader does not unload %s of the dead MPI "
+					"library: the step can be restarted at most a dozen times",
 					objects[i].name);
 	}
 	return 0;
@@ -133,12 +133,12 @@ int gck_mpi_ns_unload(struct gck_error *err)
 	if (gck_mpi_ns_beside(GCK_MPI_END_FILE, path, sizeof path, err) < 0)
 		return -1;
 	if (access(path, R_OK) < 0)
-		return gck_fail(err, errno, "cannot read %s, which is needed to give back the dead "
+		return gck_fail(err, errno, "cannot read %s, which is needed to unload the dead "
 				"MPI library: %s: install gpuckpt again on this node", path,
 				strerror(errno));
 	if (!find_fields(root, &f))
-		return gck_fail(err, ENOTSUP, "this libc's loader keeps its notes on %s in an "
-				"unknown place: the dead MPI library cannot be given back",
+		return gck_fail(err, ENOTSUP, "this libc's loader has its data about %s in an "
+				"unknown place: the dead MPI library cannot be unloaded",
 				root->l_name);
 	n = list(&objects);
 	if (!n)

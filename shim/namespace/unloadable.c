@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A library that cannot be loaded: what it refers to is nowhere. unload.c says what for. */
+ * A library that cannot be loaded, because it refers to a symbol that does not exist. unload.c
+ * opens it. */
 extern int gck_mpi_is_nowhere;
 
 __attribute__((visibility("default"))) int *gck_mpi_end = &gck_mpi_is_nowhere;

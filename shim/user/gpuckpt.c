@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libgpuckpt: finds the preload that the SPANK plugin put into a rank; elsewhere it does nothing. */
+ * libgpuckpt: calls the preload, which the SPANK plugin loads into a rank. Does nothing without
+ * it. */
 #include "config.h"
 
 #include "shim/user/gpuckpt.h"
@@ -21,7 +22,7 @@ static int ask(int all)
 	error[0] = '\0';
 	if (preload)
 		return preload(all, error, sizeof error);
-	dlerror(); /* not of the program's making */
+	dlerror(); /* clears the error, which the program did not cause */
 	strcpy(error, "this program does not run under srun --gpu-ckpt");
 	return -ENOSYS;
 }

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-! gck_checkpoint(3) for Fortran. Compile it with the program's own compiler, and link with -lgpuckpt.
+! gck_checkpoint(3) for Fortran. Compile it with the program's compiler and link with -lgpuckpt.
 module gpuckpt
   use, intrinsic :: iso_c_binding, only: c_int, c_char, c_ptr, c_size_t, c_f_pointer
   implicit none

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt: a program asks for a checkpoint of the step that it is a rank of. gck_checkpoint(3).
+ * gpuckpt: a rank requests a checkpoint of its step. See gck_checkpoint(3).
  *
- * Linked with -lgpuckpt, which needs nothing but libc and does nothing where the program does not
- * run under srun --gpu-ckpt. Any thread may call these; not from a signal handler. */
+ * Link with -lgpuckpt. It needs only libc and does nothing if the program does not run under
+ * srun --gpu-ckpt. Any thread may call these functions, but not from a signal handler. */
 #ifndef GPUCKPT_H
 #define GPUCKPT_H
 
@@ -10,20 +10,21 @@
 extern "C" {
 #endif
 
-/* Take a checkpoint of the whole step, of the state that this process is in now; return when it is
- * committed, or will not be. What the step's other ranks do does not matter, they run on.
+/* Takes a checkpoint of the whole step with the present state of this process. Returns when it is
+ * committed or has failed. The other ranks of the step need not call; they run on.
  *    0   committed, and this is the process that called;
- *   >0   this process came out of that checkpoint, in a restart: its number of restarts;
- *   <0   no checkpoint: minus an errno value, gck_checkpoint_error() says why. The program is unharmed. */
+ *   >0   this process was restarted from that checkpoint: its number of restarts;
+ *   <0   no checkpoint: minus an errno value; gck_checkpoint_error() gives the reason. The program
+ *        is unharmed. */
 int gck_checkpoint(void);
 
-/* The same, made by every rank of the step, each time by all and by one thread each: the n-th
- * calls of all ranks are one checkpoint, taken as soon as the first has called, and return the
- * same. It is no barrier: a rank that comes late returns at once. */
+/* The same, called by one thread of each rank of the step, each time by all ranks. The n-th calls
+ * of all ranks are one checkpoint, which is taken when the first rank calls, and return the same
+ * result. It is not a barrier: a rank that calls late returns at once. */
 int gck_checkpoint_all(void);
 
-/* Why the last call of this thread's returned less than 0; "" otherwise. Valid until its next
- * call. */
+/* The reason why this thread's last call returned less than 0; "" otherwise. Valid until the
+ * thread's next call. */
 const char *gck_checkpoint_error(void);
 
 #ifdef __cplusplus

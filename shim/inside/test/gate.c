@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gate, with threads that go in and out of nothing. */
+ * The gate, with threads that enter and leave but call no library. */
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
@@ -33,11 +33,11 @@ static void nap(long us)
 static void nested(void)
 {
 	gck_gate_enter(__func__, 0);
-	gck_gate_park_if_closed(); /* nothing, in a call within a call */
+	gck_gate_park_if_closed(); /* does nothing in a call within a call */
 	gck_gate_leave();
 }
 
-/* In a row: a short call, one with a call within, one that waits and parks. */
+/* Makes calls with a nested call and a wait that may park. */
 static void *worker(void *arg)
 {
 	while (!atomic_load(&stop)) {
@@ -84,15 +84,15 @@ static void many_rounds(void)
 		good += close_and_look();
 		nap(i % 7 * 10);
 	}
-	is_int(good, ROUNDS, "while it is closed and empty nobody is inside, and nobody comes in");
+	is_int(good, ROUNDS, "while the gate is closed and empty, no thread is inside or enters");
 	ok(atomic_load(&parks) > 0, "threads parked in the middle of calls");
 	before = atomic_load(&passed);
 	nap(20000);
-	ok(atomic_load(&passed) > before, "open again, they go on");
+	ok(atomic_load(&passed) > before, "threads continue when it opens");
 	atomic_store(&stop, true);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	is_int(atomic_load(&loads), THREADS, "each thread's first call asked for the library");
+	is_int(atomic_load(&loads), THREADS, "the first call of each thread loads the library");
 }
 
 static void *stays(void *arg)
@@ -114,14 +114,14 @@ static void one_stays(void)
 	while (!gck_gate_where(&where))
 		nap(100);
 	is_str(where.function, "cuStreamSynchronize",
-	       "the function that a thread is in has its name");
-	is_int((long long)where.object, 0x1234, "and what it waits for");
+	       "the function of a thread inside is reported");
+	is_int((long long)where.object, 0x1234, "the object of its call is reported");
 	gck_gate_close();
-	ok(!gck_gate_wait_empty(30), "with a thread inside, it is not empty");
-	ok(!gck_gate_empty(), "nor when asked again");
+	ok(!gck_gate_wait_empty(30), "a gate with a thread inside does not become empty");
+	ok(!gck_gate_empty(), "a gate with a thread inside is not empty");
 	atomic_store(&stop, true);
-	ok(gck_gate_wait_empty(2000), "it is, once the thread has left");
-	ok(!gck_gate_where(&where), "and then nobody is anywhere");
+	ok(gck_gate_wait_empty(2000), "the gate is empty when the thread has left");
+	ok(!gck_gate_where(&where), "an empty gate reports no thread");
 	gck_gate_open();
 	pthread_join(thread, NULL);
 }
@@ -133,8 +133,8 @@ static void mpi_thread(void)
 	gck_gate_self->passes = true;
 	gck_gate_close();
 	gck_gate_enter(__func__, 0);
-	ok(gck_gate_empty(), "the MPI thread passes a closed gate, and does not count");
-	ok(!gck_gate_park_if_closed(), "nor does it park");
+	ok(gck_gate_empty(), "the stand-in's thread passes a closed gate and is not counted");
+	ok(!gck_gate_park_if_closed(), "the stand-in's thread does not park");
 	gck_gate_leave();
 	gck_gate_open();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libc does asynchronous file access by threads that it makes within, unseen. The copy (OMPIO's
- * posix component) has its access done at once instead: what is issued is complete. */
+ * Asynchronous file access. libc uses internal threads for it, which could not be listed. Here each
+ * request of the copy (OMPIO's posix component) is complete when it is issued. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"

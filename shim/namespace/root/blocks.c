@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A class has a list of free blocks, and every thread a short one of its own, which needs no lock.
- * Blocks go from one to the other a few at a time. */
+ * Small blocks. A class has a list of free blocks, and each thread caches a few in a list that
+ * needs no lock. Blocks move between the two lists several at a time. */
 #include "config.h"
 
 #include "shim/namespace/root/blocks.h"
@@ -12,10 +12,10 @@
 #include "shim/namespace/root/lock.h"
 #include "shim/namespace/root/pages.h"
 
-#define EVEN_MOST 128ul /* up to here a class every 16 bytes, then four a doubling */
+#define EVEN_MOST 128ul /* up to here a class every 16 bytes, above it four for each doubling */
 #define EVEN (EVEN_MOST / GCK_NS_STEP)
 #define CLASSES 32
-#define OWN_BYTES 16384ul /* that a thread puts by of a class, but at least OWN_LEAST blocks */
+#define OWN_BYTES 16384ul /* a thread caches this much of a class, but at least OWN_LEAST blocks */
 #define OWN_LEAST 4u
 #define OWN_MOST 64u
 
@@ -31,7 +31,7 @@ struct list {
 static struct class {
 	struct gck_ns_lock lock;
 	struct list free;
-	char *rest, *end; /* of the slab that blocks are cut from */
+	char *rest, *end; /* the unused part of the current slab */
 } __attribute__((aligned(64))) classes[CLASSES];
 
 static __thread struct list *own; /* [CLASSES] */
@@ -75,7 +75,7 @@ static void push(struct list *list, struct block *b)
 	list->n++;
 }
 
-/* The class's lock is taken. */
+/* Takes a block from the class's list or slab. The caller holds the class's lock. */
 static struct block *take(struct class *c)
 {
 	unsigned int class = c - classes;
@@ -97,15 +97,16 @@ static struct block *take(struct class *c)
 	return b;
 }
 
-/* ---- a thread's own ------------------------------------------------------------------------- */
+/* ---- a thread's cache ------------------------------------------------------------------------ */
 
-static bool is_much(uint32_t n, unsigned int class)
+static bool is_full(uint32_t n, unsigned int class)
 {
 	return n > OWN_LEAST && (n > OWN_MOST || n * gck_ns_class_size(class) > OWN_BYTES);
 }
 
-/* Before the outside is known there is no telling when a thread ends. */
-static bool begin(void)
+/* Makes the calling thread's lists. Fails before the host is set, since only the host reports the
+ * end of a thread. */
+static bool make_lists(void)
 {
 	struct class *c = &classes[gck_ns_class_of(CLASSES * sizeof *own)];
 	void *lists;
@@ -124,19 +125,19 @@ static bool begin(void)
 
 static void *refill(unsigned int class)
 {
-	bool has_own = own || begin();
+	bool has_own = own || make_lists();
 	struct class *c = &classes[class];
 	struct block *b;
 
 	gck_ns_lock(&c->lock);
 	b = take(c);
-	while (b && has_own && c->free.first && !is_much(2 * own[class].n + 2, class))
+	while (b && has_own && c->free.first && !is_full(2 * own[class].n + 2, class))
 		push(&own[class], pop(&c->free));
 	gck_ns_unlock(&c->lock);
 	return b;
 }
 
-static void give_back(struct list *list, unsigned int class, uint32_t keep)
+static void return_blocks(struct list *list, unsigned int class, uint32_t keep)
 {
 	struct class *c = &classes[class];
 
@@ -157,14 +158,14 @@ void gck_ns_block_put(void *block, unsigned int class)
 {
 	struct list one = { 0 };
 
-	if (!own && !begin()) {
+	if (!own && !make_lists()) {
 		push(&one, block);
-		give_back(&one, class, 0);
+		return_blocks(&one, class, 0);
 		return;
 	}
 	push(&own[class], block);
-	if (is_much(own[class].n, class))
-		give_back(&own[class], class, own[class].n / 2);
+	if (is_full(own[class].n, class))
+		return_blocks(&own[class], class, own[class].n / 2);
 }
 
 void gck_ns_blocks_end(void)
@@ -175,9 +176,9 @@ void gck_ns_blocks_end(void)
 		return;
 	own = NULL;
 	for (int i = 0; i < CLASSES; i++)
-		give_back(&lists[i], i, 0);
+		return_blocks(&lists[i], i, 0);
 	push(&last, (struct block *)(void *)lists);
-	give_back(&last, gck_ns_class_of(CLASSES * sizeof *own), 0);
+	return_blocks(&last, gck_ns_class_of(CLASSES * sizeof *own), 0);
 }
 
 /* ---- fork ----------------------------------------------------------------------------------- */

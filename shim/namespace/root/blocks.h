@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Small blocks of the heap, each of one of 32 sizes, its class. */
+ * Small blocks of the heap. Each has one of 32 sizes: its class. */
 #ifndef GCK_MPI_ROOT_BLOCKS_H
 #define GCK_MPI_ROOT_BLOCKS_H
 
@@ -14,7 +14,7 @@ size_t gck_ns_class_size(unsigned int class);
 void *gck_ns_block_get(unsigned int class); /* NULL: no memory */
 void gck_ns_block_put(void *block, unsigned int class);
 
-/* The calling thread ends: what it has put by is everybody's. */
+/* Moves the blocks that the calling thread has cached to the shared lists, at the thread's end. */
 void gck_ns_blocks_end(void);
 
 void gck_ns_blocks_lock(void);

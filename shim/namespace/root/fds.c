@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of the copy's descriptors: entry fd is fd, or -1. Entries beyond the highest that ever
- * was are not there, so that the table's pages are not, either. */
+ * The list of the copy's descriptors: entry fd is fd or -1. The list ends at the highest descriptor
+ * so far, so that pages of the table behind it stay unused. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
 
 #include "shim/namespace/root/lock.h"
 
-#define MAX_FDS (1 << 20) /* the kernel's own limit, unless an administrator raised it */
+#define MAX_FDS (1 << 20) /* the kernel's default limit */
 
 static int32_t fds[MAX_FDS];
 static int32_t used;

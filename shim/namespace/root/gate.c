@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Holding the copy's threads out of what a capture must not find half done: the lists of this
- * object, and the loader's and libc's lists and locks, which are the program's, too. */
+ * Keeps the copy's threads, during a capture, from changing the lists of this object, and the lists
+ * and locks of loader and libc, which the program uses too. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -12,7 +12,7 @@
 static uint32_t inside, held;
 static __thread uint32_t depth;
 
-static void out(void)
+static void step_out(void)
 {
 	if (__atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST) == 0 &&
 	    __atomic_load_n(&held, __ATOMIC_SEQ_CST))
@@ -27,7 +27,7 @@ void gck_ns_enter(void)
 		__atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
 		if (!__atomic_load_n(&held, __ATOMIC_SEQ_CST))
 			return;
-		out();
+		step_out();
 		gck_ns_wait(&held, 1, NULL);
 	}
 }
@@ -35,7 +35,7 @@ void gck_ns_enter(void)
 void gck_ns_leave(void)
 {
 	if (--depth == 0)
-		out();
+		step_out();
 }
 
 static long now_ms(void)

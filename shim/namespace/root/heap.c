@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The copy's malloc: all of its memory lies in one range, which images leave out. Small blocks are
- * of one of a few sizes, others are runs of pages. */
+ * The copy's malloc. Its memory is in one range, which images leave out. Small blocks have one of a
+ * few sizes, others are runs of pages. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -49,10 +49,10 @@ static void put(void *p)
 	else if (page->use == GCK_NS_BIG)
 		gck_ns_run_put(p);
 	else
-		abort(); /* not a block's beginning */
+		abort(); /* not the beginning of a block */
 }
 
-/* Blocks of a power of two lie at multiples of it, up to a page. */
+/* Blocks whose size is a power of two up to a page are aligned to it. */
 static void *get_aligned(size_t align, size_t size)
 {
 	size_t power = size > align ? 1ul << (64 - __builtin_clzl(size - 1)) : align;
@@ -98,7 +98,8 @@ GCK_EXPORT void *calloc(size_t n, size_t size)
 	return p && !fresh ? memset(p, 0, bytes) : p;
 }
 
-/* In place: no larger class, or more pages behind it. What becomes too small to matter stays. */
+/* Resizes in place if the block is large enough and not much too large, or if the pages behind it
+ * are free. */
 static bool resize(void *p, size_t had, size_t size)
 {
 	struct gck_ns_page *page = gck_ns_page_of(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Thread-specific data. libc numbers keys in a table of its own, but keeps the values in the
- * thread's control block: with two libcs, the values of one's keys would be the other's. So the
- * namespace's values are kept here. */
+ * Thread-specific data. Each libc numbers the keys in its own table but stores the values in the
+ * thread's control block, so two libcs would mix up their values. The namespace's values are stored
+ * here instead. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -15,7 +15,7 @@
 #define MAX_KEYS 1024
 
 struct value {
-	uint32_t seq; /* of the key that it was set for */
+	uint32_t seq; /* the key's when the value was set */
 	void *data;
 };
 
@@ -25,7 +25,7 @@ static struct key {
 } keys[MAX_KEYS];
 
 static struct gck_ns_lock lock;
-static __thread struct value *values; /* [MAX_KEYS], once one was set */
+static __thread struct value *values; /* [MAX_KEYS]; NULL: none was set */
 
 static bool is_used(uint32_t seq)
 {
@@ -49,7 +49,7 @@ GCK_EXPORT int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)
 	return r;
 }
 
-/* The name by which libgcc and libstdc++ ask whether there are threads. */
+/* libgcc and libstdc++ look this name up to learn whether the program has threads. */
 GCK_EXPORT int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 
 int __pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
@@ -109,7 +109,7 @@ static bool destroy(int key)
 	return true;
 }
 
-/* A destructor may set values again: as often as POSIX asks for it is tried. */
+/* A destructor may set values again, so there are as many rounds as POSIX requires. */
 void gck_ns_keys_end(void)
 {
 	bool any = true;
@@ -123,7 +123,7 @@ void gck_ns_keys_end(void)
 	values = NULL;
 }
 
-/* ---- the same by C11's names ---------------------------------------------------------------- */
+/* ---- C11's names ----------------------------------------------------------------------------- */
 
 GCK_EXPORT int tss_create(tss_t *key, tss_dtor_t destructor)
 {

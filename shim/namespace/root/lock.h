@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A lock of one word, and waiting on a word: no libc is needed, so it works before libc does. */
+ * A lock of one word, and waiting on a word. Without libc, so that it works before libc does. */
 #ifndef GCK_MPI_ROOT_LOCK_H
 #define GCK_MPI_ROOT_LOCK_H
 
@@ -21,7 +21,7 @@ static inline void gck_ns_wake(uint32_t *word)
 }
 
 struct gck_ns_lock {
-	uint32_t word; /* 0: free, 1: taken, 2: taken and waited for */
+	uint32_t word; /* 0: free, 1: taken, 2: taken and others wait */
 };
 
 static inline void gck_ns_lock(struct gck_ns_lock *lock)

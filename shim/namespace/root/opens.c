@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libc's functions that make and end descriptors. Where one may wait for somebody else (accept, a
- * FIFO's other end) the list is changed after it: a capture just between the two finds a socket
- * without an owner, and is refused. */
+ * libc's functions that make and end descriptors. Those that may wait for another process (accept,
+ * a FIFO's other end) are outside the gate, and the list is changed after them. A capture between
+ * the two finds a descriptor that is not listed, and is refused. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -19,7 +19,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* One that cannot wait: MADE(SYS_x, arguments). */
+/* A call that cannot wait: MADE(SYS_x, arguments). */
 #define MADE(...)                                                            \
 	({                                                                   \
 		long fd_;                                                    \
@@ -69,7 +69,7 @@ GCK_EXPORT int openat64(int dir, const char *path, int flags, ...)
 	return open_at(dir, path, flags, MODE(flags));
 }
 
-/* What fortified programs call where no mode is given. */
+/* Called by fortified programs when no mode is given. */
 GCK_EXPORT int __open_2(const char *path, int flags);
 GCK_EXPORT int __open64_2(const char *path, int flags);
 GCK_EXPORT int __openat_2(int dir, const char *path, int flags);
@@ -105,7 +105,7 @@ GCK_EXPORT int creat64(const char *path, mode_t mode)
 	return creat(path, mode);
 }
 
-/* ---- what has no name ----------------------------------------------------------------------- */
+/* ---- descriptors without a file name --------------------------------------------------------- */
 
 GCK_EXPORT int memfd_create(const char *name, unsigned int flags)
 {
@@ -152,7 +152,7 @@ GCK_EXPORT int pidfd_open(pid_t pid, unsigned int flags)
 	return MADE(SYS_pidfd_open, pid, flags);
 }
 
-static int made_two(int fds[2], long r)
+static int list_pair(int fds[2], long r)
 {
 	if (gck_ns_result(r) < 0)
 		return -1;
@@ -168,7 +168,7 @@ GCK_EXPORT int pipe2(int fds[2], int flags)
 	int r;
 
 	gck_ns_enter();
-	r = made_two(fds, gck_raw(SYS_pipe2, fds, flags));
+	r = list_pair(fds, gck_raw(SYS_pipe2, fds, flags));
 	gck_ns_leave();
 	return r;
 }
@@ -190,7 +190,7 @@ GCK_EXPORT int socketpair(int domain, int type, int protocol, int fds[2])
 	int r;
 
 	gck_ns_enter();
-	r = made_two(fds, gck_raw(SYS_socketpair, domain, type, protocol, fds));
+	r = list_pair(fds, gck_raw(SYS_socketpair, domain, type, protocol, fds));
 	gck_ns_leave();
 	return r;
 }
@@ -224,7 +224,7 @@ GCK_EXPORT ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 	return n;
 }
 
-/* ---- copies and ends ------------------------------------------------------------------------ */
+/* ---- dup and close --------------------------------------------------------------------------- */
 
 GCK_EXPORT int dup(int fd)
 {
@@ -241,7 +241,8 @@ GCK_EXPORT int dup3(int fd, int to, int flags)
 	return MADE(SYS_dup3, fd, to, flags);
 }
 
-/* F_GETOWN's answer may be a negative number, which libc asks for by F_GETOWN_EX. */
+/* Other commands go to libc, which asks for F_GETOWN's result, a number that may be negative, by
+ * F_GETOWN_EX. */
 static int control(int fd, int command, void *arg)
 {
 	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
@@ -269,7 +270,8 @@ GCK_EXPORT int fcntl64(int fd, int command, ...)
 	return control(fd, command, ARGUMENT(command));
 }
 
-/* Off the list first: another thread of the program may get the number at once. */
+/* Takes it out of the list first, because another thread of the program may get the number at
+ * once. */
 GCK_EXPORT int close(int fd)
 {
 	long r;

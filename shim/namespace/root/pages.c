@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The range begins with a table of its pages, which is sparse as long as the range is. Free runs
- * are in lists by the power of two of their length, and joined with their neighbours. */
+ * Runs of pages. The range begins with a table of its pages, which uses memory only as far as the
+ * range is used. Free runs are in one list for each power of two of lengths, and are joined with
+ * free neighbours. */
 #include "config.h"
 
 #include "shim/namespace/root/pages.h"
@@ -13,16 +14,16 @@
 #define MOST_BYTES (1ul << 36)
 #define LEAST_BYTES (1ul << 28)
 #define GROW_PAGES 256u          /* made accessible at a time */
-#define KEEP_PAGES (64u << 8)    /* free ones that stay in memory: 64 MiB */
+#define KEEP_PAGES (64u << 8)    /* free pages that stay in memory: 64 MiB */
 #define LISTS 32
 
 static struct gck_ns_lock lock;
 static char *base;
 static struct gck_ns_page *table;
-static uint32_t npages;     /* of the range */
-static uint32_t top;        /* first page that was never given out */
-static uint32_t accessible; /* first page that is not */
-static uint32_t resident;   /* pages of free runs that have memory, at most */
+static uint32_t npages;     /* of the whole range */
+static uint32_t top;        /* the first page that was never allocated */
+static uint32_t accessible; /* the first page that is not accessible */
+static uint32_t resident;   /* at most so many pages of free runs have memory */
 static uint32_t lists[LISTS];
 
 static void *map(size_t bytes, int prot)
@@ -99,7 +100,7 @@ static void delist(uint32_t i)
 	p->use = GCK_NS_UNUSED;
 }
 
-/* Pages that a free run of n at i has before the first multiple of align. */
+/* The number of pages from page i to the next multiple of align. */
 static uint32_t slack(uint32_t i, uint32_t align)
 {
 	uint32_t first = (uintptr_t)base / GCK_NS_PAGE % align + i % align;
@@ -118,15 +119,15 @@ static uint32_t find(uint32_t n, uint32_t align)
 	return 0;
 }
 
-/* ---- giving and taking ---------------------------------------------------------------------- */
+/* ---- allocation ------------------------------------------------------------------------------ */
 
 static size_t whole_pages(size_t bytes)
 {
 	return (bytes + GCK_NS_PAGE - 1) & ~(GCK_NS_PAGE - 1);
 }
 
-/* As far as it is used, and the table as far as it is then needed: where memory is not
- * overcommitted, what is accessible is charged. */
+/* Makes pages accessible up to end, and as much of the table as they need. Only as much as is used,
+ * because without overcommit all accessible memory is charged. */
 static bool make_accessible(uint32_t end)
 {
 	uint32_t to = (end + GROW_PAGES - 1) / GROW_PAGES * GROW_PAGES;
@@ -215,7 +216,7 @@ static void put(uint32_t i, uint32_t n)
 
 static bool extend(uint32_t i, uint32_t n)
 {
-	uint32_t next = i + table[i].n, more = n - table[i].n, there;
+	uint32_t next = i + table[i].n, more = n - table[i].n, available;
 
 	if (next == top) {
 		if ((uint64_t)i + n > npages || !make_accessible(i + n))
@@ -223,12 +224,12 @@ static bool extend(uint32_t i, uint32_t n)
 		top = i + n;
 		return true;
 	}
-	there = table[next].n;
-	if (table[next].use != GCK_NS_FREE || there < more)
+	available = table[next].n;
+	if (table[next].use != GCK_NS_FREE || available < more)
 		return false;
 	delist(next);
-	if (there > more)
-		enlist(next + more, there - more);
+	if (available > more)
+		enlist(next + more, available - more);
 	return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of what the copy has mapped, and libc's functions that change it. An entry that is being
- * changed is empty or right, never too long: what it names is left out of the image. */
+ * The list of the copy's mappings, and libc's functions that change it. During a change an entry is
+ * empty or correct but never too long, because the image leaves out what it covers. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -16,7 +16,7 @@
 #define PAGE 4096ul
 
 static struct gck_mpi_range ranges[MAX_RANGES];
-static uint32_t used; /* entries from here on are empty */
+static uint32_t used; /* entries from this index on are empty */
 static struct gck_ns_lock lock;
 
 static void publish(void)
@@ -37,7 +37,7 @@ static void set(struct gck_mpi_range *r, uint64_t start, uint64_t length)
 	__atomic_store_n(&r->length, length, __ATOMIC_RELEASE);
 }
 
-static struct gck_mpi_range *empty(void)
+static struct gck_mpi_range *empty_entry(void)
 {
 	for (uint32_t i = 0; i < used; i++) {
 		if (!ranges[i].length)
@@ -52,20 +52,20 @@ static struct gck_mpi_range *empty(void)
 
 static bool add(uint64_t start, uint64_t length)
 {
-	struct gck_mpi_range *r = empty();
+	struct gck_mpi_range *r = empty_entry();
 
 	if (r)
 		set(r, start, length);
 	return r;
 }
 
-static uint64_t whole(uint64_t length)
+static uint64_t round_up(uint64_t length)
 {
 	return (length + PAGE - 1) & ~(PAGE - 1);
 }
 
-/* A range in the middle of another leaves two: the second is lost if there is no room for it, and
- * then in the image. */
+/* Takes the addresses out of all ranges. If that splits a range in two and the list is full, the
+ * second part is lost, and so in the image. */
 static void cut(uint64_t start, uint64_t end)
 {
 	for (uint32_t i = 0; i < used; i++) {
@@ -85,8 +85,8 @@ int gck_ns_range_add(const void *start, size_t length)
 	bool added;
 
 	gck_ns_lock(&lock);
-	cut((uintptr_t)start, (uintptr_t)start + whole(length));
-	added = add((uintptr_t)start, whole(length));
+	cut((uintptr_t)start, (uintptr_t)start + round_up(length));
+	added = add((uintptr_t)start, round_up(length));
 	gck_ns_unlock(&lock);
 	return added ? 0 : -1;
 }
@@ -94,11 +94,11 @@ int gck_ns_range_add(const void *start, size_t length)
 void gck_ns_range_remove(const void *start, size_t length)
 {
 	gck_ns_lock(&lock);
-	cut((uintptr_t)start, (uintptr_t)start + whole(length));
+	cut((uintptr_t)start, (uintptr_t)start + round_up(length));
 	gck_ns_unlock(&lock);
 }
 
-/* The length of the range that begins there; 0: none. */
+/* Removes the range that begins at start; returns its length, 0: none. */
 static size_t range_take(const void *start)
 {
 	size_t length = 0;
@@ -121,8 +121,9 @@ static bool failed(long r)
 	return r < 0 && r > -4096;
 }
 
-/* What cannot be listed must not be there: it would be in the image, and dead after a restart. */
-static long listed(long r, size_t length)
+/* Lists a new mapping. One that does not fit is unmapped again: otherwise it would be in the image,
+ * and useless after a restart. */
+static long list_mapping(long r, size_t length)
 {
 	if (failed(r) || gck_ns_range_add((void *)r, length) == 0)
 		return r;
@@ -135,7 +136,7 @@ GCK_EXPORT void *mmap(void *start, size_t length, int prot, int flags, int fd, o
 	long r;
 
 	gck_ns_enter();
-	r = listed(gck_raw(SYS_mmap, start, length, prot, flags, fd, offset), length);
+	r = list_mapping(gck_raw(SYS_mmap, start, length, prot, flags, fd, offset), length);
 	gck_ns_leave();
 	return (void *)gck_ns_result(r);
 }
@@ -145,7 +146,8 @@ GCK_EXPORT void *mmap64(void *start, size_t length, int prot, int flags, int fd,
 	return mmap(start, length, prot, flags, fd, offset);
 }
 
-/* Off the list first: another thread of the program may get the addresses at once. */
+/* Takes it out of the list first, because another thread of the program may get the addresses at
+ * once. */
 GCK_EXPORT int munmap(void *start, size_t length)
 {
 	long r;
@@ -174,7 +176,7 @@ GCK_EXPORT void *mremap(void *old, size_t had, size_t length, int flags, ...)
 	if (failed(r))
 		gck_ns_range_add(old, had);
 	else
-		r = listed(r, length);
+		r = list_mapping(r, length);
 	gck_ns_leave();
 	return (void *)gck_ns_result(r);
 }
@@ -189,7 +191,7 @@ GCK_EXPORT void *shmat(int id, const void *start, int flags)
 	if (!failed(r))
 		r = gck_raw(SYS_shmat, id, start, flags);
 	if (!failed(r))
-		r = listed(r, ds.shm_segsz);
+		r = list_mapping(r, ds.shm_segsz);
 	gck_ns_leave();
 	return (void *)gck_ns_result(r);
 }

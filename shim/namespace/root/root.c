@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The root object's entry, and the loader's functions. glibc cannot do RTLD_GLOBAL in a namespace
- * of one's own (it crashes), RTLD_DEEPBIND would hide this object, and what is loaded with
- * RTLD_NODELETE could never be given back. */
+ * The root object's entry, and the loader's functions. dlopen drops three flags: RTLD_GLOBAL makes
+ * glibc crash in a namespace, RTLD_DEEPBIND would hide this object, and RTLD_NODELETE would keep
+ * the library from being unloaded. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -34,7 +34,7 @@ void *gck_ns_next(void **cache, const char *name)
 	return found;
 }
 
-/* A name without a slash is looked for where the calling object says, not where this one does. */
+/* Finds a name without a slash in the search path of the calling object instead of this one's. */
 static const char *located(const char *file, const void *caller, char *path, size_t size)
 {
 	struct link_map *map;
@@ -70,7 +70,7 @@ GCK_EXPORT int dlclose(void *handle)
 	return r;
 }
 
-/* The program's exit, with its handlers and buffers: the namespace's libc knows only its own. */
+/* Calls the program's exit, with its handlers and buffers; the namespace's libc has others. */
 GCK_EXPORT void exit(int status)
 {
 	if (gck_mpi_root.host)
@@ -78,7 +78,7 @@ GCK_EXPORT void exit(int status)
 	_exit(status);
 }
 
-/* Nothing of the copy's output may lie in a buffer that an image has and a restart forgets. */
+/* Sets stdout unbuffered, because a restart would lose output of the copy in a buffer. */
 static void start(void)
 {
 	gck_mpi_root.join = GCK_NS_NEXT(pthread_join);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The root object's own: what its files offer each other. */
+ * Functions of the root object's files for each other. */
 #ifndef GCK_MPI_ROOT_ROOT_H
 #define GCK_MPI_ROOT_ROOT_H
 
@@ -13,7 +13,7 @@
 
 #define GCK_EXPORT __attribute__((visibility("default")))
 
-/* A system call's result as libc's functions give it. */
+/* Converts the result of a raw system call to libc's convention, with errno. */
 static inline long gck_ns_result(long r)
 {
 	if (r >= 0 || r < -4095)
@@ -22,7 +22,7 @@ static inline long gck_ns_result(long r)
 	return -1;
 }
 
-/* libc's function of that name, behind the one defined here. */
+/* libc's function of that name, which the one defined here hides. */
 void *gck_ns_next(void **cache, const char *name);
 
 #define GCK_NS_NEXT(name)                                                    \
@@ -34,28 +34,30 @@ void *gck_ns_next(void **cache, const char *name);
 extern struct gck_mpi_root gck_mpi_root;
 extern struct gck_mpi_left_out *gck_ns_owned(void);
 
-/* gate.c: between the two a thread changes what the capture reads, or what the whole process
- * shares; it may lie in itself. Not around what may wait for others. */
+/* gate.c. Between enter and leave a thread changes what the capture reads or what the whole process
+ * shares. They may be nested. Not used around calls that may wait for others. */
 void gck_ns_enter(void);
 void gck_ns_leave(void);
 int gck_ns_hold(int ms);
 void gck_ns_release(void);
 
-/* threads.c. Note: the calling thread has something that is to be given back at its end. */
+/* threads.c. gck_ns_thread_note: the calling thread has memory to free at its end. */
 void gck_ns_thread_note(void);
 void gck_ns_thread_ends(void);
 void gck_ns_threads_start(void);
-int gck_ns_threads_settle(int ms); /* ended threads are gone, and from the list; -1: not in time */
+/* Waits until ended threads are gone and takes them out of the list; -1: not within ms. */
+int gck_ns_threads_settle(int ms);
 
-/* keys.c: the calling thread ends */
+/* keys.c: runs the destructors at the calling thread's end. */
 void gck_ns_keys_end(void);
 
-/* ranges.c, fds.c: fd < 0 is passed on */
+/* ranges.c, fds.c. gck_ns_fd_made lists a new descriptor and returns it (fd < 0 too); -1: the list
+ * is full, and fd is closed. */
 void gck_ns_ranges_start(void);
-int gck_ns_range_add(const void *start, size_t length); /* -1: no room */
+int gck_ns_range_add(const void *start, size_t length); /* -1: the list is full */
 void gck_ns_range_remove(const void *start, size_t length);
 void gck_ns_fds_start(void);
-int gck_ns_fd_made(int fd);                             /* listed; -1 (closed again): no room */
+int gck_ns_fd_made(int fd);
 void gck_ns_fd_ends(int fd);
 void gck_ns_fds_end(unsigned int first, unsigned int last);
 

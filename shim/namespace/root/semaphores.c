@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Named semaphores, which libc maps and unmaps by itself, unseen (OMPIO has one for each file's
- * shared pointer). What is opened twice is mapped once, until it is closed as often. */
+ * Named semaphores, which libc maps and unmaps internally (OMPIO has one for each file's shared
+ * pointer). libc maps a semaphore once, until it has been closed as often as opened. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -15,12 +15,12 @@
 #define MAX_SEMAPHORES 4096
 
 static struct {
-	sem_t *sem; /* NULL: a free place */
+	sem_t *sem; /* NULL: a free entry */
 	unsigned int opened;
 } semaphores[MAX_SEMAPHORES];
-static struct gck_ns_lock lock; /* around libc's call as well: its address may come again at once */
+static struct gck_ns_lock lock; /* held during libc's call, which may reuse an address at once */
 
-/* Where it is noted (NULL: a free place); MAX_SEMAPHORES: nowhere. */
+/* The index of a semaphore (NULL: of a free entry); MAX_SEMAPHORES: not found. */
 static unsigned int find(const sem_t *sem)
 {
 	unsigned int i = 0;
@@ -30,7 +30,7 @@ static unsigned int find(const sem_t *sem)
 	return i;
 }
 
-static int note(sem_t *sem)
+static int list_semaphore(sem_t *sem)
 {
 	unsigned int i = find(sem);
 
@@ -43,8 +43,8 @@ static int note(sem_t *sem)
 	return 0;
 }
 
-/* Off the list before libc unmaps it, as in munmap. */
-static void forget(const sem_t *sem)
+/* Takes it out of the list before libc unmaps it, as in munmap. */
+static void unlist(const sem_t *sem)
 {
 	unsigned int i = find(sem);
 
@@ -54,11 +54,11 @@ static void forget(const sem_t *sem)
 	gck_ns_range_remove(sem, sizeof *sem);
 }
 
-static sem_t *open_noted(const char *name, int flags, mode_t mode, unsigned int value)
+static sem_t *open_listed(const char *name, int flags, mode_t mode, unsigned int value)
 {
 	sem_t *sem = GCK_NS_NEXT(sem_open)(name, flags, mode, value);
 
-	if (sem == SEM_FAILED || note(sem) == 0)
+	if (sem == SEM_FAILED || list_semaphore(sem) == 0)
 		return sem;
 	GCK_NS_NEXT(sem_close)(sem);
 	errno = ENOMEM;
@@ -80,7 +80,7 @@ GCK_EXPORT sem_t *sem_open(const char *name, int flags, ...)
 	}
 	gck_ns_enter();
 	gck_ns_lock(&lock);
-	sem = open_noted(name, flags, mode, value);
+	sem = open_listed(name, flags, mode, value);
 	gck_ns_unlock(&lock);
 	gck_ns_leave();
 	return sem;
@@ -92,7 +92,7 @@ GCK_EXPORT int sem_close(sem_t *sem)
 
 	gck_ns_enter();
 	gck_ns_lock(&lock);
-	forget(sem);
+	unlist(sem);
 	rc = GCK_NS_NEXT(sem_close)(sem);
 	gck_ns_unlock(&lock);
 	gck_ns_leave();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libc's functions that open a descriptor within. */
+ * libc's functions that open a descriptor internally. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* May wait where the file is a FIFO: no gate. */
-static FILE *made(FILE *f)
+/* Without the gate, since opening a FIFO may wait. */
+static FILE *list_stream(FILE *f)
 {
 	if (f)
 		gck_ns_fd_made(fileno(f));
@@ -19,34 +19,34 @@ static FILE *made(FILE *f)
 
 GCK_EXPORT FILE *fopen(const char *path, const char *mode)
 {
-	return made(GCK_NS_NEXT(fopen)(path, mode));
+	return list_stream(GCK_NS_NEXT(fopen)(path, mode));
 }
 
 GCK_EXPORT FILE *fopen64(const char *path, const char *mode)
 {
-	return made(GCK_NS_NEXT(fopen64)(path, mode));
+	return list_stream(GCK_NS_NEXT(fopen64)(path, mode));
 }
 
 GCK_EXPORT FILE *freopen(const char *path, const char *mode, FILE *f)
 {
 	gck_ns_fd_ends(fileno(f));
-	return made(GCK_NS_NEXT(freopen)(path, mode, f));
+	return list_stream(GCK_NS_NEXT(freopen)(path, mode, f));
 }
 
 GCK_EXPORT FILE *freopen64(const char *path, const char *mode, FILE *f)
 {
 	gck_ns_fd_ends(fileno(f));
-	return made(GCK_NS_NEXT(freopen64)(path, mode, f));
+	return list_stream(GCK_NS_NEXT(freopen64)(path, mode, f));
 }
 
 GCK_EXPORT FILE *tmpfile(void)
 {
-	return made(GCK_NS_NEXT(tmpfile)());
+	return list_stream(GCK_NS_NEXT(tmpfile)());
 }
 
 GCK_EXPORT FILE *popen(const char *command, const char *mode)
 {
-	return made(GCK_NS_NEXT(popen)(command, mode));
+	return list_stream(GCK_NS_NEXT(popen)(command, mode));
 }
 
 GCK_EXPORT int pclose(FILE *f)
@@ -66,7 +66,7 @@ GCK_EXPORT int fclose(FILE *f)
 	return r;
 }
 
-static DIR *made_directory(DIR *d)
+static DIR *list_directory(DIR *d)
 {
 	if (d)
 		gck_ns_fd_made(dirfd(d));
@@ -78,7 +78,7 @@ GCK_EXPORT DIR *opendir(const char *path)
 	DIR *d;
 
 	gck_ns_enter();
-	d = made_directory(GCK_NS_NEXT(opendir)(path));
+	d = list_directory(GCK_NS_NEXT(opendir)(path));
 	gck_ns_leave();
 	return d;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is done through syscall(): libraries that know of functions that libc lacks, or that want to
- * get past other libraries' hooks. */
+ * syscall(), which libraries use for system calls that libc lacks, or to avoid other libraries'
+ * hooks. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of the copy's threads. For libc every one is joinable and has a stack of libc's making,
- * whatever the library asked for: so a dead one can be joined, and its control block is in the
- * image. Detached ones are reaped here. */
+ * The list of the copy's threads. For libc each is joinable and has a stack from libc, whatever the
+ * library asked for, so that a dead one can be joined and its control block is in the image.
+ * Detached threads are reaped here. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
@@ -72,18 +72,18 @@ static struct gck_mpi_root_thread *take(void)
 	return t;
 }
 
-static void give_back(struct gck_mpi_root_thread *t)
+static void free_entry(struct gck_mpi_root_thread *t)
 {
 	__atomic_store_n(tid_of(t), 0, __ATOMIC_RELEASE);
 	t->self = 0;
 	set_life(t, GCK_MPI_ROOT_FREE);
 }
 
-/* ---- what a thread leaves ------------------------------------------------------------------- */
+/* ---- a thread's memory ----------------------------------------------------------------------- */
 
 static __thread bool is_own;
 
-/* The end of the copy's own is seen here, that of others by the outside. */
+/* The end of the copy's own threads is seen here; the outside reports that of others. */
 void gck_ns_thread_note(void)
 {
 	if (!is_own)
@@ -98,8 +98,8 @@ void gck_ns_thread_ends(void)
 
 /* ---- the thread itself ---------------------------------------------------------------------- */
 
-/* What it does after this is libc's and the kernel's: hold waits until it is gone. */
-static void ends(void *p)
+/* Marks the thread as ended. The rest of its end is in libc and the kernel; hold waits for it. */
+static void thread_ended(void *p)
 {
 	gck_ns_thread_ends();
 	gck_ns_enter();
@@ -122,13 +122,13 @@ static void *run(void *p)
 		return NULL;
 	}
 	set_birth(t, GCK_MPI_ROOT_BORN);
-	pthread_cleanup_push(ends, t);
+	pthread_cleanup_push(thread_ended, t);
 	result = t->function(t->arg);
 	pthread_cleanup_pop(1);
 	return result;
 }
 
-/* ---- gone ----------------------------------------------------------------------------------- */
+/* ---- the end of a thread --------------------------------------------------------------------- */
 
 static bool is_gone(struct gck_mpi_root_thread *t)
 {
@@ -140,7 +140,7 @@ static int join(struct gck_mpi_root_thread *t, void **result)
 	int r = GCK_NS_NEXT(pthread_join)(t->self, result);
 
 	if (r == 0)
-		give_back(t);
+		free_entry(t);
 	return r;
 }
 
@@ -149,7 +149,7 @@ static bool is_detached(struct gck_mpi_root_thread *t)
 	return __atomic_load_n(&t->detached, __ATOMIC_ACQUIRE);
 }
 
-/* One joins it, and no other. */
+/* True for the one caller that may join the thread. */
 static bool claim(struct gck_mpi_root_thread *t)
 {
 	uint32_t nobody = 0;
@@ -158,7 +158,7 @@ static bool claim(struct gck_mpi_root_thread *t)
 					   __ATOMIC_RELAXED);
 }
 
-/* Detached ones that have ended. */
+/* Joins detached threads that have ended. */
 static void reap(void)
 {
 	for (int i = 0; i < MAX_THREADS; i++) {
@@ -194,41 +194,42 @@ static bool has_own_stack(const pthread_attr_t *attr)
 	return pthread_attr_getstack(attr, &stack, &size) == 0 && (uintptr_t)stack + size;
 }
 
-/* As asked, but joinable, with a stack of libc's. Borrows from what was asked: not destroyed. */
-static void attributes(const pthread_attr_t *asked, pthread_attr_t *made, uint32_t *detached)
+/* Makes attributes as the library asked, but joinable and with a stack from libc. They share memory
+ * with `asked`, so they are not destroyed. */
+static void attributes(const pthread_attr_t *asked, pthread_attr_t *own, uint32_t *detached)
 {
 	size_t size;
 	int state;
 
-	pthread_attr_init(made);
+	pthread_attr_init(own);
 	if (!asked)
 		return;
 	if (!has_own_stack(asked))
-		*made = *asked;
+		*own = *asked;
 	else if (pthread_attr_getstacksize(asked, &size) == 0)
-		pthread_attr_setstacksize(made, size);
+		pthread_attr_setstacksize(own, size);
 	pthread_attr_getdetachstate(asked, &state);
 	*detached = state == PTHREAD_CREATE_DETACHED;
-	pthread_attr_setdetachstate(made, PTHREAD_CREATE_JOINABLE);
+	pthread_attr_setdetachstate(own, PTHREAD_CREATE_JOINABLE);
 }
 
-/* In a restored process the kernel may give a thread the number by which libc's mutexes know a
- * restored one. It keeps it until another thread has another. */
+/* In a restored process the kernel may give a new thread the TID by which libc's mutexes know a
+ * restored thread. Such a thread keeps its TID until another with a different TID is made. */
 static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *),
 		  void *arg)
 {
 	struct gck_mpi_root_thread *t = take();
-	pthread_attr_t made;
+	pthread_attr_t own;
 	int r;
 
 	if (!t)
 		return EAGAIN;
 	t->function = function;
 	t->arg = arg;
-	attributes(attr, &made, &t->detached);
-	r = GCK_NS_NEXT(pthread_create)(thread, &made, run, t);
+	attributes(attr, &own, &t->detached);
+	r = GCK_NS_NEXT(pthread_create)(thread, &own, run, t);
 	if (r) {
-		give_back(t);
+		free_entry(t);
 		return r;
 	}
 	while (birth_of(t) == GCK_MPI_ROOT_UNBORN)
@@ -273,8 +274,8 @@ GCK_EXPORT int pthread_detach(pthread_t thread)
 	return 0;
 }
 
-/* libc's own join is entered only when the thread has ended: a waiting thread that dies with the
- * copy must leave nothing in the other one's control block. */
+/* Calls libc's join only after the thread has ended: a thread of the copy that waits in libc's join
+ * when a restart ends it would leave a mark in the other's control block. */
 static int wait_and_join(pthread_t thread, void **result, clockid_t clock,
 			 const struct timespec *end)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gck_checkpoint() and gck_checkpoint_all() in a rank, whose agent the test is: what is asked, how
- * often, and what the calls return. */
+ * gck_checkpoint() and gck_checkpoint_all() in a rank, with the test as its agent: the requests
+ * that the agent gets, and the results of the calls. */
 #include "config.h"
 
 #include <errno.h>
@@ -30,16 +30,17 @@ static void start(void)
 
 static void end(void)
 {
-	is_int(rank_end(&rank), 0, "the rank ends well");
+	is_int(rank_end(&rank), 0, "the rank exits with 0");
 	close(link_fd);
 }
 
-static void tell(const char *line)
+static void rank_do(const char *line)
 {
 	dprintf(rank.in, "%s\n", line);
 }
 
-/* The next packet is a question: the number of the last call of this kind; 0: it is none. */
+/* Receives a packet; returns the number of the last call in a request of this kind; 0: it is not a
+ * request. */
 static unsigned asked(int asker)
 {
 	struct gck_link_msg m;
@@ -47,7 +48,7 @@ static unsigned asked(int asker)
 	return agent_receive(link_fd, &m) == GCK_LINK_ASK ? m.ask.asked[asker] : 0;
 }
 
-/* Until one has this number: they come again and again. */
+/* Waits for a request with this number; requests are repeated. */
 static bool asks(int asker, unsigned number)
 {
 	for (int i = 0; i < 1000; i++)
@@ -76,26 +77,28 @@ static bool is_quiet(int ms)
 static void test_one(void)
 {
 	start();
-	tell("one");
-	is_int(asked(GCK_ASKER_ONE), 1, "a call asks the agent");
-	is_str(rank_line(rank.out, 100), "", "and waits");
-	is_int(asked(GCK_ASKER_ONE), 1, "and asks again");
-	is_int(agent_call(link_fd, SYS_getuid, 0, 0, 0, 0), getuid(), "the helper does its work");
+	rank_do("one");
+	is_int(asked(GCK_ASKER_ONE), 1, "a call sends a request to the agent");
+	is_str(rank_line(rank.out, 100), "", "the call waits");
+	is_int(asked(GCK_ASKER_ONE), 1, "the request is repeated");
+	is_int(agent_call(link_fd, SYS_getuid, 0, 0, 0, 0), getuid(),
+	       "the helper works during the call");
 	answer(GCK_ASKER_ONE, 1, 0, 0, "");
-	is_str(rank_line(rank.out, WAIT_MS), "0 ", "committed: 0, and no reason");
-	ok(is_quiet(1500), "nothing is asked any more");
-	tell("one");
-	ok(asks(GCK_ASKER_ONE, 2), "the next call is another");
+	is_str(rank_line(rank.out, WAIT_MS), "0 ", "a committed checkpoint returns 0, no reason");
+	ok(is_quiet(1500), "no further request after the result");
+	rank_do("one");
+	ok(asks(GCK_ASKER_ONE, 2), "the next call has the next number");
 	answer(GCK_ASKER_ONE, 1, 2, EPERM, "not now");
-	is_str(rank_line(rank.out, WAIT_MS), "-1 not now", "given up: errno value and reason");
-	tell("one");
-	ok(asks(GCK_ASKER_ONE, 3), "a third");
+	is_str(rank_line(rank.out, WAIT_MS), "-1 not now",
+	       "a failed checkpoint returns errno value and reason");
+	rank_do("one");
+	ok(asks(GCK_ASKER_ONE, 3), "a call after a failure sends a request");
 	answer(GCK_ASKER_ONE, 1, 2, EPERM, "not now");
-	is_str(rank_line(rank.out, 100), "", "old answers are not its own");
+	is_str(rank_line(rank.out, 100), "", "a call ignores results of earlier calls");
 	answer(GCK_ASKER_ONE, 3, 2, EPERM, "not now");
-	is_str(rank_line(rank.out, WAIT_MS), "0 ", "its own is");
-	tell("child");
-	ok(strstr(rank_line(rank.out, WAIT_MS), "is no rank"), "a child of the rank's is none");
+	is_str(rank_line(rank.out, WAIT_MS), "0 ", "a call after a failure returns its own result");
+	rank_do("child");
+	ok(strstr(rank_line(rank.out, WAIT_MS), "is no rank"), "a child of a rank is not a rank");
 	end();
 }
 
@@ -104,14 +107,14 @@ static void test_threads(void)
 	const char *line;
 
 	start();
-	tell("threads 3");
-	ok(asks(GCK_ASKER_ONE, 3), "three threads are three calls");
+	rank_do("threads 3");
+	ok(asks(GCK_ASKER_ONE, 3), "calls of three threads are three calls");
 	answer(GCK_ASKER_ONE, 2, 0, 0, "");
-	is_str(rank_line(rank.out, 100), "", "two are answered");
+	is_str(rank_line(rank.out, 100), "", "the third waits when two have a result");
 	answer(GCK_ASKER_ONE, 2, 3, ENOSPC, "full");
 	line = rank_line(rank.out, WAIT_MS); /* in any order */
 	ok(strlen(line) == strlen("0 0 -28 ") && strstr(line, "-28 "),
-	   "each has its own answer: %s", line);
+	   "each thread has its own result: %s", line);
 	end();
 }
 
@@ -120,23 +123,22 @@ static void test_all(void)
 	start();
 	answer(GCK_ASKER_ALL, 2, 0, 0, "");
 	is_int(agent_call(link_fd, SYS_getuid, 0, 0, 0, 0), getuid(),
-	       "other ranks have called twice");
-	is_str(rank_ask(&rank, "all"), "0 ",
-	       "a call that all ranks make returns to one that is late");
-	is_str(rank_ask(&rank, "all"), "0 ", "each of them");
-	ok(is_quiet(100), "without a question");
-	tell("all");
-	is_int(asked(GCK_ASKER_ALL), 3, "the next asks");
+	       "the helper works after other ranks have called twice");
+	is_str(rank_ask(&rank, "all"), "0 ", "a late call of all ranks returns at once");
+	is_str(rank_ask(&rank, "all"), "0 ", "a second late call returns at once");
+	ok(is_quiet(100), "late calls send no request");
+	rank_do("all");
+	is_int(asked(GCK_ASKER_ALL), 3, "a call that is the first of its number sends a request");
 	answer(GCK_ASKER_ONE, 3, 0, 0, "");
-	is_str(rank_line(rank.out, 100), "", "the other function's answer is not its own");
+	is_str(rank_line(rank.out, 100), "", "a call ignores results for the other function");
 	answer(GCK_ASKER_ALL, 3, 0, 0, "");
-	is_str(rank_line(rank.out, WAIT_MS), "0 ", "its own is");
+	is_str(rank_line(rank.out, WAIT_MS), "0 ", "a call of all ranks returns its result");
 	end();
 }
 
-/* What a restorer writes into the state (shim/process/threads/thread_restore.c), into a rank that runs. A call
- * that is not in the image had no number when that was taken, and takes one only in the process that
- * comes out of it. */
+/* Writes into a running rank what a restorer writes (shim/process/threads/thread_restore.c). A call
+ * that is not in the image had no number when the image was taken; it gets one only in the restored
+ * process. */
 static void restore(bool in_image, uint32_t all_restored)
 {
 	struct gck_shim_state s;
@@ -154,71 +156,74 @@ static void restore(bool in_image, uint32_t all_restored)
 static void test_restarted(void)
 {
 	start();
-	tell("one");
+	rank_do("one");
 	asks(GCK_ASKER_ONE, 1);
 	restore(true, 0);
 	is_str(rank_line(rank.out, WAIT_MS), "1 ",
-	       "a call in a process that was restored returns so");
-	tell("one");
+	       "a restored call returns the number of restarts");
+	rank_do("one");
 	asks(GCK_ASKER_ONE, 2);
 	restore(false, 0);
-	is_str(rank_line(rank.out, WAIT_MS), "2 ", "also one that was about to ask");
+	is_str(rank_line(rank.out, WAIT_MS), "2 ",
+	       "a restored call that had no number yet returns the number of restarts");
 	while (!is_quiet(0))
 		agent_receive(link_fd, &(struct gck_link_msg){ 0 });
-	ok(is_quiet(1500), "for which nothing is asked then");
-	tell("all");
-	ok(asks(GCK_ASKER_ALL, 1), "a call that all ranks make");
+	ok(is_quiet(1500), "a restored call sends no further request");
+	rank_do("all");
+	ok(asks(GCK_ASKER_ALL, 1), "a call of all ranks sends a request after restarts");
 	restore(true, 2);
-	is_str(rank_line(rank.out, WAIT_MS), "3 ", "does too");
+	is_str(rank_line(rank.out, WAIT_MS), "3 ",
+	       "a restored call of all ranks returns the number of restarts");
 	is_str(rank_ask(&rank, "all"), "3 ",
-	       "and one that only other ranks were in when the image was taken");
-	tell("all");
-	ok(asks(GCK_ASKER_ALL, 3), "the next is a new one");
+	       "so does one that only other ranks had made when the image was taken");
+	rank_do("all");
+	ok(asks(GCK_ASKER_ALL, 3), "the next call of all ranks has a new number");
 	answer(GCK_ASKER_ALL, 3, 0, 0, "");
-	is_str(rank_line(rank.out, WAIT_MS), "0 ", "as ever");
-	tell("one");
-	ok(asks(GCK_ASKER_ONE, 3), "and so is one's own");
+	is_str(rank_line(rank.out, WAIT_MS), "0 ", "the next call of all ranks returns its result");
+	rank_do("one");
+	ok(asks(GCK_ASKER_ONE, 3), "the next call of this rank alone has a new number");
 	answer(GCK_ASKER_ONE, 3, 0, 0, "");
-	is_str(rank_line(rank.out, WAIT_MS), "0 ", "as ever");
+	is_str(rank_line(rank.out, WAIT_MS), "0 ", "the next call of this rank returns its result");
 	end();
 }
 
 static void test_exec(void)
 {
 	start();
-	tell("exec");
+	rank_do("exec");
 	link_fd = agent_accept(&agent, WAIT_MS, &hello, NULL);
 	send(link_fd, &(struct gck_link_msg){ .type = GCK_LINK_GO, .pid = getpid(), .number = 4 },
 	     offsetof(struct gck_link_msg, calls), 0);
-	tell("all");
-	is_int(asked(GCK_ASKER_ALL), 5, "a program that was executed goes on counting");
+	rank_do("all");
+	is_int(asked(GCK_ASKER_ALL), 5, "numbers of calls continue after exec");
 	answer(GCK_ASKER_ALL, 5, 0, 0, "");
-	is_str(rank_line(rank.out, WAIT_MS), "0 ", "and its call returns");
+	is_str(rank_line(rank.out, WAIT_MS), "0 ", "a call after exec returns its result");
 	end();
 }
 
 static void test_agent_dies(void)
 {
 	start();
-	tell("one");
+	rank_do("one");
 	asks(GCK_ASKER_ONE, 1);
 	close(link_fd);
 	link_fd = agent_admit(&agent, &hello);
-	is_int(asked(GCK_ASKER_ONE), 1, "the agent's successor is asked");
+	is_int(asked(GCK_ASKER_ONE), 1, "a new agent gets the request again");
 	answer(GCK_ASKER_ONE, 1, 0, 0, "");
-	is_str(rank_line(rank.out, WAIT_MS), "0 ", "and answers");
-	tell("one");
+	is_str(rank_line(rank.out, WAIT_MS), "0 ", "the call returns the new agent's result");
+	rank_do("one");
 	asks(GCK_ASKER_ONE, 2);
 	close(link_fd);
 	close(agent.listener);
-	is_str(rank_line(rank.out, 5000), "", "without an agent it waits for one");
-	ok(strstr(rank_line(rank.out, 30000), "-107 no agent"), "but not for ever");
+	is_str(rank_line(rank.out, 5000), "", "a call without an agent waits for one");
+	ok(strstr(rank_line(rank.out, 30000), "-107 no agent"),
+	   "the wait for an agent has a limit");
 	agent_listen(&agent);
 	link_fd = agent_admit(&agent, &hello);
-	tell("one");
-	is_int(asked(GCK_ASKER_ONE), 3, "the next call asks again");
+	rank_do("one");
+	is_int(asked(GCK_ASKER_ONE), 3, "the next call sends a request to the next agent");
 	answer(GCK_ASKER_ONE, 3, 0, 0, "");
-	is_str(rank_line(rank.out, WAIT_MS), "0 ", "when there is one");
+	is_str(rank_line(rank.out, WAIT_MS), "0 ", "the next call returns the next agent's result");
 	end();
 }
 

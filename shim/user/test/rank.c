@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank for checkpoint.c that calls what its input says, and prints the result and the reason. */
+ * A rank for checkpoint.c: reads from its input what to call and prints result and reason. */
 #include "shim/user/gpuckpt.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST 16
+#define MAX_THREADS 16
 
 static void *call(void *result)
 {
@@ -19,12 +19,12 @@ static void *call(void *result)
 
 static void by_threads(int n)
 {
-	pthread_t t[MOST];
-	int result[MOST];
+	pthread_t t[MAX_THREADS];
+	int result[MAX_THREADS];
 
-	for (int i = 0; i < n && i < MOST; i++)
+	for (int i = 0; i < n && i < MAX_THREADS; i++)
 		pthread_create(&t[i], NULL, call, &result[i]);
-	for (int i = 0; i < n && i < MOST; i++) {
+	for (int i = 0; i < n && i < MAX_THREADS; i++) {
 		pthread_join(t[i], NULL);
 		printf("%d ", result[i]);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a user writes, as C and as C++: prints the results and the reason. */
+ * A user's program in C and C++: prints the results and the reason. */
 #include <gpuckpt.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-! What a user writes in Fortran.
+! A user's program in Fortran.
 program user
   use gpuckpt
   implicit none
