@@ -195,7 +195,7 @@ static void rounds(const char *name, bool keep, uint64_t seq)
 		struct cuda_data d = {.n = 0};
 		double start = seconds();
 
-		if (!keep && cuda_link_expect(&cuda, seq))
+		if (!keep && cuda_link_prepare(&cuda, seq))
 			printf("# host memory got ready in %.0f ms\n", (seconds() - start) * 1e3);
 		ms[i] = cycle(seq, keep ? &d : NULL, NULL);
 		start = seconds();

@@ -79,7 +79,7 @@ void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit
 	say_drain(c, GCK_LINK_CUDA_DRAIN, seq, limit_ms, watchdog_ms);
 }
 
-bool cuda_link_expect(struct cuda_link *c, uint64_t seq)
+bool cuda_link_prepare(struct cuda_link *c, uint64_t seq)
 {
 	say_drain(c, GCK_LINK_CUDA_PREPARE, seq, WAIT_MS, 0);
 	return cuda_link_hear(c, GCK_LINK_CUDA_PREPARED);

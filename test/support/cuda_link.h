@@ -31,7 +31,7 @@ void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit
 			 uint32_t watchdog_ms);
 
 /* Have it get ready for such a drain. */
-bool cuda_link_expect(struct cuda_link *c, uint64_t seq);
+bool cuda_link_prepare(struct cuda_link *c, uint64_t seq);
 
 /* The fake driver's FAKE_CUDA_NODE has these devices. */
 void cuda_node_has(const char *path, const char *lines);

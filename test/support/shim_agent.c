@@ -157,7 +157,7 @@ int agent_accept_cuda(struct agent *a, int ms, struct gck_thread_msg *hello)
 	return fd ? fd : -1;
 }
 
-int agent_accept_need(struct agent *a, int ms, struct gck_thread_msg *need)
+int agent_accept_reclaim(struct agent *a, int ms, struct gck_thread_msg *need)
 {
 	int fd;
 

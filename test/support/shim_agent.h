@@ -40,8 +40,8 @@ void agent_send(int link, int type, int32_t pid);
 /* A CUDA thread's link within ms: its fd and first message; -1 if there is none. */
 int agent_accept_cuda(struct agent *a, int ms, struct gck_thread_msg *hello);
 
-/* A thread's need of device memory within ms: the connection to be answered, and what it says; -1: none. */
-int agent_accept_need(struct agent *a, int ms, struct gck_thread_msg *need);
+/* A RECLAIM within ms: the connection to answer on, and its packet; -1: there is none. */
+int agent_accept_reclaim(struct agent *a, int ms, struct gck_thread_msg *request);
 
 /* accept and GO. */
 int agent_admit(struct agent *a, struct gck_link_hello *hello);

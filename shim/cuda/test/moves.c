@@ -214,7 +214,7 @@ static void test_rank(void)
 
 	setenv("LD_LIBRARY_PATH", folder, 1);
 	setenv("FAKE_CUDA_NODE", node, 1);
-	/* the default is for one device only: cuda_restored */
+	/* the default is for one device only: cuda_restore_faults */
 	setenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS", "1", 1);
 	cuda_node_has(node, "a H100\nb H100\n");
 	if (lineage_begin(&l, "/dev/shm", argv))

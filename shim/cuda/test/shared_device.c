@@ -50,7 +50,7 @@ static int carry_needs(int *got)
 	struct gck_thread_msg m;
 	int fd, times = 0;
 
-	while ((fd = agent_accept_need(&b.agent, 2000, &m)) >= 0) {
+	while ((fd = agent_accept_reclaim(&b.agent, 2000, &m)) >= 0) {
 		struct gck_thread_msg given = {.type = GCK_LINK_CUDA_RECLAIMED};
 
 		m.type = GCK_LINK_CUDA_YIELD;

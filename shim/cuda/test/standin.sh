@@ -47,13 +47,13 @@ passes "the program's own mappings, no descriptor of them is available" standin 
 	env FAKE_CUDA_FAIL=cuMemExportToShareableHandle=1 ./cuda_vmm 3
 passes "the program's own mappings, memory is free some time after its release" standin \
 	env FAKE_CUDA_LATE=30 FAKE_CUDA_MEMORY=44 ./cuda_vmm 4
-passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=100 FAKE_CUDA_MEMORY=120 ./cuda_late
+passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=100 FAKE_CUDA_MEMORY=120 ./cuda_late_free
 for way in FAKE_CUDA_CONCURRENT=0 FAKE_CUDA_MANAGED=there; do
 	passes "managed memory of the driver's own ($way)" standin env $way ./cuda_managed 3
 done
 export FAKE_CUDA_MEMORY=96 FAKE_CUDA_DEVICES=2
-passes "stream-ordered memory: the fake driver" plain ./cuda_in_order
-passes "stream-ordered memory: the stand-in" standin ./cuda_in_order ours
+passes "stream-ordered memory: the fake driver" plain ./cuda_ordered_cases
+passes "stream-ordered memory: the stand-in" standin ./cuda_ordered_cases ours
 passes "pools of it: the fake driver" plain ./cuda_pools
 passes "pools of it: the stand-in" standin ./cuda_pools ours
 unset FAKE_CUDA_MEMORY FAKE_CUDA_DEVICES
