@@ -69,7 +69,8 @@ int gck_device_channel_open(struct gck_device_channel *d, const int fds[GCK_LINK
 	ring = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
 	if (ring == MAP_FAILED)
 		return gck_fail(err, errno, "the ring for device data: %s", strerror(errno));
-	*d = (struct gck_device_channel){.socket = fds[0], .ring = ring, .size = (uint64_t)st.st_size};
+	*d = (struct gck_device_channel){.socket = fds[0], .ring = ring,
+					 .size = (uint64_t)st.st_size};
 	return 0;
 }
 

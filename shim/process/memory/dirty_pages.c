@@ -24,7 +24,7 @@
 
 #define LEAST (1u << 20) /* smaller mappings are not worth three calls while the rank is held */
 
-/* ---- between two checkpoints ----------------------------------------------------------------- */
+/* ---- between two checkpoints --------------------------------------------------------------- */
 
 void gck_dirty_take(struct gck_dirty_tracker *m, const int tracker_fds[2])
 {
@@ -55,7 +55,7 @@ void gck_dirty_drop(struct gck_dirty_tracker *m)
 	*m = (struct gck_dirty_tracker){.uffd = -1};
 }
 
-/* ---- whether the protection can be trusted --------------------------------------------------- */
+/* ---- whether the protection can be trusted ------------------------------------------------- */
 
 /* Whether this is a descriptor of something that cannot write memory by itself. */
 static bool harmless(const char *to)
@@ -106,7 +106,7 @@ static int make(struct gck_dirty_tracker *m, const struct gck_target *t)
 	       ioctl(m->uffd, UFFDIO_API, &api);
 }
 
-/* ---- protecting pages and finding dirty ones ------------------------------------------------- */
+/* ---- protecting pages and finding dirty ones ----------------------------------------------- */
 
 static bool worth_it(const struct gck_map *m)
 {

@@ -284,7 +284,7 @@ static void note_contents(struct gck_scan *s)
 	}
 }
 
-/* ---- MPI libraries --------------------------------------------------------------------------- */
+/* ---- MPI libraries ------------------------------------------------------------------------- */
 
 /* Only Open MPI's libmpi.so.40 has a stand-in. MPICH and its relatives (Intel MPI, MVAPICH2, Cray
  * MPICH) have a libmpi.so.12 or a name of their own; other versions of Open MPI have other

@@ -116,7 +116,7 @@ static int fill_group(struct gck_restore *r, const struct gck_page_group *w, uin
 	return data ? put_pages(r, base, w, mask, data, err) : -1;
 }
 
-/* ---- mappings whose file is missing ---------------------------------------------------------- */
+/* ---- mappings whose file is missing -------------------------------------------------------- */
 
 /* The pages of a content's page group that a mapping without its file needs. */
 struct piece {
@@ -238,7 +238,7 @@ static int fill_contents(struct gck_restore *r, struct gck_error *err)
 	return result;
 }
 
-/* ---- pages ----------------------------------------------------------------------------------- */
+/* ---- pages --------------------------------------------------------------------------------- */
 
 /* The pages of a group to write to the process. The old vdso's are written only if it was not
  * moved. */

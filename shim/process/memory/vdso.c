@@ -196,7 +196,7 @@ int gck_restore_vdso(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* ---- another kernel: each old function jumps to the new one of its name ---------------------- */
+/* ---- another kernel: each old function jumps to the new one of its name -------------------- */
 
 struct symbols {
 	const Elf64_Sym *sym;

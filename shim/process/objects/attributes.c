@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The process as a whole: rights, namespaces, children, limits, memory layout, directory, program
- * and CPU. Scan and restore. */
+ * Attributes of the whole process: rights, namespaces, children, limits, memory layout, directory,
+ * program and CPU. Scan and restore. */
 #include "config.h"
 
 #include <errno.h>
@@ -166,7 +166,7 @@ int gck_scan_process(struct gck_scan *s)
 	return gck_scan_timer_list(s);
 }
 
-/* /proc/cpuinfo can be long and slow; the flags of the first CPU are at its start. */
+/* The flags of the first CPU, at the start of /proc/cpuinfo, which can be long and slow to read. */
 static char *read_cpu_flags(struct gck_error *err)
 {
 	char text[16384], *copy = NULL;
@@ -212,7 +212,7 @@ static int64_t call(struct gck_restore *r, struct gck_error *err, long nr, uint6
 	return gck_remote_call(&r->remote, r->remote.pid, err, nr, a, b, c, d);
 }
 
-/* Before memory is filled: whether it may be huge pages. */
+/* Set whether memory may be huge pages, before it is filled. */
 int gck_restore_prepare_process(struct gck_restore *r, struct gck_error *err)
 {
 	int64_t result =
@@ -223,7 +223,8 @@ int gck_restore_prepare_process(struct gck_restore *r, struct gck_error *err)
 				  r->remote.pid, strerror((int)-result));
 }
 
-/* heap, arguments, environment, auxiliary vector: for brk() and /proc. Needs no privilege. */
+/* Set heap, arguments, environment and auxiliary vector, for brk() and /proc. Needs no
+ * privilege. */
 static int set_mm(struct gck_restore *r, struct gck_error *err)
 {
 	const struct gck_image *m = r->img;
@@ -287,7 +288,7 @@ int gck_restore_process(struct gck_restore *r, struct gck_error *err)
 	return call(r, err, SYS_umask, r->img->umask, 0, 0, 0) == -ESRCH ? -1 : 0;
 }
 
-/* The soft limits that it had, as far as the new hard ones allow. */
+/* Set the image's soft limits, as far as the new hard limits allow. */
 static int set_limits(const struct gck_restore *r, struct gck_error *err)
 {
 	for (int i = 0; i < RLIM_NLIMITS; i++) {
@@ -305,7 +306,7 @@ static int set_limits(const struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* After everything that these would hinder. */
+/* Set what would hinder the other steps. */
 int gck_restore_process_last(struct gck_restore *r, struct gck_error *err)
 {
 	if (set_limits(r, err))

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: the environment, in two places.
  *
- * What getenv tells the program: the new task's values of the variables that the launcher sets,
- * and the program's own of all others; a variable that the program has unset stays unset. The
- * launcher's variables lie in a mapping of their own (environ_slots.h), with the program's new
- * list of pointers behind them. A restart writes into the mapping of the restart before. If that
- * is too small it makes another and leaves the old one, since the program may hold pointers into
- * it.
+ * The program's environment (getenv): the launcher's variables come from the new task, all others
+ * stay the program's, and a variable that the program has unset stays unset. The launcher's
+ * variables lie in a mapping of their own (environ_slots.h), followed by the program's new list of
+ * pointers. A restart reuses the mapping of the previous restart. If that is too small it makes
+ * another and leaves the old one, since the program may hold pointers into it.
  *
- * The initial environment, as exec left it on the stack: its variables by which a preload's
- * constructor knows that it is in a rank name the first task's PID and link. The new task's are
- * written over them, for programs that the rank executes later. */
+ * The initial environment, as exec left it on the stack: a preload's constructor learns from some
+ * of its variables that it is in a rank. They name the first task's PID and link. The new task's
+ * are written over them, for programs that the rank executes later. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -24,21 +23,22 @@
 #include "shim/process/proc/procfs.h"
 
 #define ENTRIES_MAX 65536u
-#define ENTRY_MAX (128u << 10)  /* one that is longer stays */
+#define ENTRY_MAX (128u << 10)  /* a longer one is left as it is */
 #define PIECE 256u
 #define INITIAL_MAX (8u << 20)
-#define LIST_SPARE 64u          /* entries that the program may have more of at the next restart */
+#define LIST_SPARE 64u          /* spare entries, for more variables at the next restart */
 
 struct entries {
 	uint64_t *v;  /* addresses in the process */
 	size_t n, capacity;
 };
 
-/* What the program had. */
+/* The program's environment before the restart. */
 struct before {
-	struct entries list; /* what `environ` points at */
-	char **texts;        /* the same, here; NULL: none, or too long for one of the launcher's */
-	char *initial;       /* what the last start was given; NULL: not known */
+	struct entries list; /* the list that `environ` points to */
+	char **texts;        /* copies of the strings; NULL: unreadable, or too long for a variable
+			      * of the launcher */
+	char *initial;       /* environment of the last start; NULL: unknown */
 	size_t initial_size;
 };
 
@@ -57,7 +57,7 @@ static int add(struct entries *e, uint64_t address, struct gck_error *err)
 	return 0;
 }
 
-/* ---- what the program has ------------------------------------------------------------------ */
+/* ---- reading the program's environment ----------------------------------------------------- */
 
 /* A string of the process. NULL: it cannot be read, or is too long for a variable of the
  * launcher. */
@@ -66,7 +66,7 @@ static char *read_entry(const struct gck_restore *r, uint64_t at)
 	char *text = NULL;
 
 	for (size_t n = 0; n < ENTRY_MAX; n += PIECE) {
-		/* never over a page's end: the next may not be there */
+		/* do not read past a page's end: the next page may not exist */
 		size_t size = PIECE - (at + n) % PIECE;
 		char *more = realloc(text, n + PIECE + 1);
 
@@ -82,7 +82,7 @@ static char *read_entry(const struct gck_restore *r, uint64_t at)
 	return NULL;
 }
 
-/* The list that `environ` points at; a program may have emptied it. */
+/* Read the list that `environ` points to; a program may have emptied it. */
 static int read_list(const struct gck_restore *r, uint64_t at, struct entries *e,
 		     struct gck_error *err)
 {
@@ -101,7 +101,7 @@ static int read_list(const struct gck_restore *r, uint64_t at, struct entries *e
 	return 0;
 }
 
-/* The environment that the last start was given: a restart's, or the first one's. */
+/* The environment of the last start: a restart's, or the first start's. */
 static char *read_initial(const struct gck_restore *r, const struct gck_shim_state *s, size_t *size)
 {
 	uint64_t at = s->environment ? s->environment : r->img->env_start;
@@ -146,7 +146,7 @@ static void drop_before(struct before *b)
 	free(b->initial);
 }
 
-/* ---- what it gets -------------------------------------------------------------------------- */
+/* ---- the new environment ------------------------------------------------------------------- */
 
 /* The value of this variable at the last start. */
 static const char *given(const struct before *b, const char *entry)
@@ -154,8 +154,8 @@ static const char *given(const struct before *b, const char *entry)
 	return b->initial ? gck_slots_find(b->initial, b->initial_size, entry) : NULL;
 }
 
-/* Does the new task's stand for it? The launcher's own always, an offer where the program has left
- * it alone. */
+/* Whether the new task's variable replaces this one: always for the launcher's own; for offers,
+ * only if the program has not changed it. */
 static bool is_replaced(const struct before *b, const char *text)
 {
 	const char *was = text ? given(b, text) : NULL;
@@ -164,7 +164,7 @@ static bool is_replaced(const struct before *b, const char *text)
 			(gck_launcher_default(text) && was && !strcmp(was, text)));
 }
 
-/* The program's variable of that name; NULL: it has none. */
+/* The program's variable of that name; NULL: none. */
 static const char *own(const struct before *b, const char *entry)
 {
 	for (size_t i = 0; i < b->list.n; i++)
@@ -180,7 +180,7 @@ static bool is_wanted(const struct before *b, const char *entry)
 	return had ? is_replaced(b, had) : !given(b, entry);
 }
 
-/* The new list; the slots will lie at `at`. */
+/* Make the new list; the slots will lie at `at`. */
 static int make_list(const struct before *b, const struct gck_slots *slots, uint64_t at,
 		     struct entries *list, struct gck_error *err)
 {
@@ -197,7 +197,7 @@ static int make_list(const struct before *b, const struct gck_slots *slots, uint
 
 /* ---- the mapping --------------------------------------------------------------------------- */
 
-/* It has `capacity` bytes of slots, then the list. */
+/* The list follows after the slots' capacity. */
 static uint64_t list_at(const struct gck_shim_state *s)
 {
 	return s->environment + s->environment_capacity;
@@ -232,7 +232,7 @@ static int map(struct gck_restore *r, struct gck_shim_state *s, size_t capacity,
 	return 0;
 }
 
-/* The slots of the restart before, if all that is new fits into them. */
+/* Reuse the slots of the previous restart, if the new variables fit. */
 static int reuse(const struct gck_restore *r, const struct gck_shim_state *s,
 		 const struct before *b, struct gck_slots *slots)
 {
@@ -257,8 +257,7 @@ static int begin_anew(struct gck_restore *r, struct gck_shim_state *s, const str
 	*slots = (struct gck_slots){.text = calloc(1, capacity), .capacity = capacity};
 	if (!slots->text || gck_slots_fill(slots, r->environment, r->environment_size))
 		return gck_fail(err, ENOMEM, "no memory for the environment");
-	/* of the slots' names the list has at most as many as there are slots, of at least 16
-	 * bytes */
+	/* the slots add at most one entry for each 16 bytes */
 	return map(r, s, capacity, b->list.n + capacity / 16 + LIST_SPARE, err);
 }
 
@@ -296,7 +295,7 @@ int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct 
 
 /* ---- the initial environment --------------------------------------------------------------- */
 
-/* GPUCKPT_RESTARTS is left: what the image has says that an exec is no restart. */
+/* Not GPUCKPT_RESTARTS: with the image's value an exec is not taken for a restart. */
 static const char *const identity[] = {"GPUCKPT_PID=", "GPUCKPT_LINK=", "GPUCKPT_STDIO="};
 
 void gck_restore_note_environment(struct gck_restore *r)
@@ -305,7 +304,7 @@ void gck_restore_note_environment(struct gck_restore *r)
 	r->environment = gck_proc_read(r->proc, "environ", &r->environment_size, NULL);
 }
 
-/* The entry "NAME=value" among entries that each end with NUL, from `from` on; NULL: none. */
+/* The entry "NAME=value" among NUL-terminated entries, at or after `from`; NULL: none. */
 static char *find_entry(char *entries, size_t size, size_t from, const char *name)
 {
 	for (size_t at = from, n; at < size; at += n + 1) {
@@ -344,7 +343,7 @@ int gck_restore_environment(struct gck_restore *r, struct gck_error *err)
 	old = malloc(size);
 	if (!old)
 		return gck_fail(err, ENOMEM, "no memory for the environment");
-	/* a program may have given the kernel another place for it, and unmapped that */
+	/* a program may have moved it (prctl) and unmapped this */
 	if (!gck_remote_read(&r->remote, r->img->env_start, old, size, NULL))
 		for (size_t i = 0; i < sizeof identity / sizeof identity[0] && !failed; i++)
 			failed = replace_initial(r, old, size, identity[i], err);

@@ -46,8 +46,8 @@ static void parse_timerfd(const char *info, struct gck_file *x)
 	x->interval_ns = read_pair(info, "it_interval:");
 }
 
-/* A periodic timer that has expired stops until it is read. Asking for its time makes the kernel
- * count the ticks since and start it again, as the rank's next read would. */
+/* An expired periodic timer stops until it is read. Asking for its time makes the kernel count the
+ * ticks since and start it again, as the rank's next read would. */
 static int read_timerfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	struct itimerspec unused;
@@ -130,7 +130,8 @@ static bool open_here(const struct gck_image *img, int fd)
 	return false;
 }
 
-/* An epoll watches open files. The descriptor that it shows may by now be another file's. */
+/* Whether an epoll entry's descriptor still is the watched file. An epoll watches open files; the
+ * descriptor that it shows may be another file's by now. */
 static bool watches(const struct gck_scan *s, const struct gck_file *x, size_t entry, int epoll)
 {
 	struct kcmp_epoll_slot slot = {.efd = (uint32_t)epoll,
@@ -213,7 +214,7 @@ static int watch(struct gck_restore *r, int epoll, const struct gck_epoll_entry 
 	return 0;
 }
 
-/* Added by the target itself: a signalfd is watched for the process that adds it. */
+/* The target adds the entries itself: a signalfd is watched for the process that adds it. */
 int gck_restore_epolls(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nfiles; i++) {

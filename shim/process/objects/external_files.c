@@ -16,7 +16,7 @@ int64_t gck_mtime_ns(const struct stat *st)
 	return st->st_mtim.tv_sec * 1000000000ll + st->st_mtim.tv_nsec;
 }
 
-/* Opening a file once more makes a network file system ask its server for size and times. */
+/* Open the file again, which makes a network file system ask its server for size and times. */
 static int open_again(int fd)
 {
 	char path[32];
@@ -67,7 +67,7 @@ void gck_external_free(struct gck_external_files *o)
 	*o = (struct gck_external_files){0};
 }
 
-/* EINVAL (nothing to flush in this file system) and EROFS are no failures. */
+/* EINVAL (the file system has nothing to flush) and EROFS are not failures. */
 int gck_external_sync(int fd, const char *path, struct gck_error *err)
 {
 	if (!fsync(fd) || errno == EINVAL || errno == EROFS)
@@ -82,7 +82,7 @@ static int sync_path(const char *path, struct gck_error *err)
 	struct stat st;
 
 	if (fd < 0)
-		return 0; /* removed since, or not to be read by us: the restart checks it */
+		return 0; /* removed since, or not readable for us: the restart checks it */
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
 		result = gck_external_sync(fd, path, err);
 	close(fd);

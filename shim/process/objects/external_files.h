@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files outside the rank that an image depends on. A file whose content was copied is watched
- * until every rank of the step is held, since another rank may write to it meanwhile. A file that
- * the image only refers to must be on stable storage before the commit. */
+ * Files outside the rank that an image depends on. A file whose content was copied is watched until
+ * every rank of the step is held, since another rank may write to it meanwhile. A file that the
+ * image only names must be on stable storage before the commit. */
 #ifndef GCK_EXTERNAL_FILES_H
 #define GCK_EXTERNAL_FILES_H
 
@@ -22,11 +22,11 @@ struct gck_external_files {
 	size_t n;
 };
 
-/* Watch a file from here on, with a duplicate of fd. */
+/* Watch a file from now on, with a duplicate of fd. */
 int gck_external_add(struct gck_external_files *o, enum gck_frozen_of of, uint32_t index, int fd,
 		    uint64_t size, int64_t mtime_ns, struct gck_error *err);
 
-/* Compare size and time of a watched file with what they were. Fills *now. -1: it cannot be read. */
+/* Compare size and time of a watched file with those at the copy. Fills *now. -1: unreadable. */
 int gck_external_same(const struct gck_external_file *x, struct stat *now, bool *same,
 		     struct gck_error *err);
 void gck_external_free(struct gck_external_files *o);
@@ -36,7 +36,7 @@ int64_t gck_mtime_ns(const struct stat *st);
 /* Flush a file to stable storage. */
 int gck_external_sync(int fd, const char *path, struct gck_error *err);
 
-/* Flush the files that img refers to by name: opened for reading, or mapped and not carried. */
+/* Flush the files that img only names: opened for reading, or mapped without their content. */
 int gck_external_sync_named(const struct gck_image *img, struct gck_error *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of descriptors: which share an open file description, which are the task's own
- * standard input, output and error, and of what kind each of the others is. Each kind has a file
- * of its own. */
+ * The table of descriptors: which share an open file description, which are the task's own standard
+ * input, output and error, and the kind of each other one. Each kind has a file of its own. */
 #include "config.h"
 
 #include <errno.h>
@@ -26,8 +25,8 @@
 struct walk {
 	struct gck_scan *s;
 	struct stat *stats;      /* of img->files, by index */
-	int *fds;                /* one descriptor of each */
-	uint64_t stdio[3][2];    /* device and inode of the task's own */
+	int *fds;                /* one descriptor of each file */
+	uint64_t stdio[3][2];    /* device and inode of the task's own 0..2 */
 };
 
 static bool starts(const char *text, const char *with)
@@ -63,7 +62,7 @@ static int view_open(struct gck_scan *s, int fd, struct gck_fd_view *v)
 					      "%s", fd, (int)s->t->pid, strerror(errno));
 }
 
-/* The index of a file that is this very open file description, -1: none, -2: failed. */
+/* The index of the file with this open file description. -1: none, -2: failed. */
 static int find_same(struct walk *w, const struct gck_fd_view *v)
 {
 	pid_t pid = w->s->t->pid;
@@ -85,8 +84,8 @@ static int find_same(struct walk *w, const struct gck_fd_view *v)
 	return -1;
 }
 
-/* The files that the preload's constructor found at descriptors 0 to 2; if it noted none, those
- * that are there now. */
+/* Find the task's own descriptors 0 to 2: those that the preload's constructor recorded, or else
+ * the current ones. */
 static void find_stdio(struct walk *w)
 {
 	const struct gck_target *t = w->s->t;
@@ -107,8 +106,8 @@ static void find_stdio(struct walk *w)
 	}
 }
 
-/* Which of the task's own descriptors this is, or -1. A device like /dev/null is told by its number
- * only: any program may have opened it again. */
+/* Which of the task's own descriptors this is, or -1. A device such as /dev/null counts only under
+ * its own number, since any program may have opened it again. */
 static int stdio_of(const struct walk *w, const struct gck_fd_view *v)
 {
 	bool tty = S_ISCHR(v->st.st_mode) && (starts(v->link, "/dev/pts/") ||
@@ -151,7 +150,7 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 	return 0;
 }
 
-/* A pipe cannot be read again: after a restart the new task's input comes from its beginning. */
+/* Warn if standard input is a pipe: after a restart the new task's input begins from its start. */
 static void note_input(const struct walk *w, const struct gck_fd_view *v)
 {
 	struct pollfd p = {.fd = gck_target_fd(w->s->t, v->fd), .events = POLLIN | POLLRDHUP};
@@ -170,7 +169,7 @@ static void note_input(const struct walk *w, const struct gck_fd_view *v)
 				 S_ISFIFO(v->st.st_mode) ? "pipe" : "socket");
 }
 
-/* A new open file description. */
+/* Add a new open file description. */
 static int add_file(struct walk *w, const struct gck_fd_view *v)
 {
 	struct gck_image *img = w->s->img;
@@ -206,7 +205,7 @@ static int add_fd(struct walk *w, int fd)
 	if (result)
 		return result < 0 ? -1 : 0;
 	file = find_same(w, &v);
-	/* 0, 1 and 2 may be one description and are still three descriptors of the new task's */
+	/* 0, 1 and 2 may share one description, and are three descriptors of the new task */
 	if (file >= 0 && fd <= 2 && img->files[file].kind == GCK_FD_STDIO &&
 	    img->files[file].peer != fd && stdio_of(w, &v) == fd)
 		file = -1;
@@ -402,7 +401,7 @@ int gck_restore_fds(struct gck_restore *r, struct gck_error *err)
 	return failed || gck_restore_shutdowns(r, err) || gck_restore_epolls(r, err) ? -1 : 0;
 }
 
-/* Files whose names were missing until gck_restore_files made them again. */
+/* Place the files whose names were missing until gck_restore_files made them again. */
 int gck_restore_deferred(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nfiles; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Regular files, directories and devices: what the image has of each, the copy of a file's content
+ * Regular files, directories and devices: the image's record of each, the copy of a file's content
  * while the rank is held, and opening it again at a restart. */
 #include "config.h"
 
@@ -24,8 +24,8 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* Whether the image has the content of a written file: a log that is small, or any other file that
- * is small or not only appended to. */
+/* Whether the image has the content of a written file: a log if it is small; another file if it is
+ * small or not only appended to. */
 static bool is_whole(const struct gck_file *x)
 {
 	if (x->flags & O_APPEND)
@@ -175,7 +175,7 @@ int gck_close_failed(int fd)
 	return -1;
 }
 
-/* Flags to open it with: nothing is created, and O_TMPFILE, which contains O_DIRECTORY, is
+/* Flags for opening it: nothing is created, and O_TMPFILE, which contains O_DIRECTORY, is
  * cleared. */
 static int open_flags(const struct gck_file *f)
 {
@@ -191,7 +191,7 @@ static int seek(int fd, const struct gck_file *f)
 		       : -1;
 }
 
-/* The same file opened anew: an open file description of its own, with the image's flags. */
+/* Open the file again: a new open file description, with the image's flags. */
 int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err)
 {
 	char path[64];
@@ -217,7 +217,7 @@ int gck_make_path(const struct gck_file *f, struct gck_error *err)
 	return fd;
 }
 
-/* A file whose name is gone: made again without a name in the same directory, else in memory. */
+/* A file whose name is gone is made without a name in the same directory, or else in memory. */
 int gck_make_unlinked(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
 {
 	char path[PATH_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: checks that the files are here which the image needs. A mapped file is used if its
- * bytes are the image's. An opened file must exist and be at least as long as it was. */
+ * Restore: checks that the files that the image needs are here. A mapped file is used if its bytes
+ * are the image's. An opened file must exist and be at least as long as at the checkpoint. */
 #include "config.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
 	return true;
 }
 
-/* Whether the file has the bytes of the chunk in the pages of this page group. */
+/* Whether the file has the chunk's bytes in the pages of this group. */
 static bool has_group(struct gck_restore *r, int fd, const struct gck_page_group *w)
 {
 	unsigned char *data = r->buffer;
@@ -100,7 +100,7 @@ static bool has_parent(const char *path)
 	       !stat(dirname(copy), &st) && S_ISDIR(st.st_mode);
 }
 
-/* A file that gets its whole content back may be missing. */
+/* Whether restore makes the file: a file whose whole content is in the image may be missing. */
 static bool is_made_again(const struct gck_restore *r, const char *path)
 {
 	for (size_t i = 0; i < r->img->nfiles; i++)
@@ -113,7 +113,7 @@ static bool is_made_again(const struct gck_restore *r, const char *path)
 	return false;
 }
 
-/* An appended file: what it had then must still be its beginning. */
+/* A log must still begin with the bytes that it had at the checkpoint. */
 static int check_prefix(const struct gck_file *f, struct gck_error *err)
 {
 	int fd = open(f->path, O_RDONLY | O_CLOEXEC);
@@ -170,7 +170,7 @@ static int check_path(const struct gck_restore *r, const struct gck_file *f, str
 		return 0;
 	if ((uint64_t)st.st_size < f->size && gck_file_is_log(f) &&
 	    (uint64_t)st.st_size >= f->least)
-		return 0; /* another rank of the step, which measured it earlier, cut it in a restart */
+		return 0; /* another rank of the step measured it earlier and has cut it */
 	if ((uint64_t)st.st_size < f->size)
 		return gck_fail(err, ESTALE,
 				"%s has %llu bytes, and %llu at the checkpoint: put that file "
@@ -180,7 +180,7 @@ static int check_path(const struct gck_restore *r, const struct gck_file *f, str
 	return f->written ? check_prefix(f, err) : 0;
 }
 
-/* Standard input that is a file goes on where it was. */
+/* Standard input that is a file continues at its offset. */
 static int check_input(struct gck_restore *r, struct gck_error *err)
 {
 	const struct gck_file *f;

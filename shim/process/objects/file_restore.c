@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: files outside the process. The build fetches and verifies their contents.
- * gck_restore_files writes them, or cuts files back to their size and keeps the cut part in a file
+ * gck_restore_files writes them, or cuts files back to their size and saves the cut part in a file
  * beside. Everything that may fail is tried before the first file is changed.
  *
- * A log is a file that is only appended to, by other ranks and jobs as well. Ranks measure it for
+ * A log is a file that is only appended to, also by other ranks and jobs. Ranks measure it for
  * their images one after the other, and the first may append again before the last has measured:
  * the smallest of their sizes is the log's size at the checkpoint. So a log that has at least the
- * size that this rank saw is not made longer, and what others appended is cut and kept in a file
- * beside. A log whose beginning has changed is kept beside as a whole. */
+ * size that this rank saw is not extended; what others appended is cut and saved in a file beside.
+ * A log whose beginning has changed is saved beside as a whole. */
 #include "config.h"
 
 #include <errno.h>
@@ -31,7 +31,8 @@ static struct gck_rewrite *find(struct gck_restore *r, const char *path)
 	return NULL;
 }
 
-/* One entry a path; a file with its whole content known wins over one that is only cut. */
+/* One entry for each path; an entry with the file's whole content replaces one that only cuts
+ * it. */
 static struct gck_rewrite *entry(struct gck_restore *r, const char *path, uint64_t size,
 				 uint32_t mode, bool log, struct gck_error *err)
 {
@@ -94,7 +95,7 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 
 /* ---- gck_restore_files --------------------------------------------------------------------- */
 
-/* Copy bytes [from, to) of one file to another, where they begin at `at`. */
+/* Copy bytes [from, to) of one file to another, at offset `at`. */
 static int copy(struct gck_restore *r, int in, uint64_t from, uint64_t to, int out, uint64_t at)
 {
 	while (from < to) {
@@ -113,13 +114,14 @@ static int copy(struct gck_restore *r, int in, uint64_t from, uint64_t to, int o
 	return 0;
 }
 
-/* A file that has less is another one, or was cut by somebody who knows nothing of checkpoints. */
+/* The file's smallest valid size. A shorter file is another one, or was cut by a program that knows
+ * nothing of checkpoints. */
 static uint64_t least(const struct gck_rewrite *w)
 {
 	return w->log ? w->least : w->size;
 }
 
-/* A new file beside it, under the first number that is free; its name goes to w->cut. */
+/* Make a new file beside it, under the first free number; w->cut gets its name. */
 static int make_beside(struct gck_rewrite *w, const struct stat *st, struct gck_error *err)
 {
 	int fd = -1;
@@ -139,7 +141,8 @@ static int make_beside(struct gck_rewrite *w, const struct stat *st, struct gck_
 	return fd;
 }
 
-/* Another rank of the step cuts the same log back, and has kept what is cut: ours is not needed. */
+/* Another rank of the step cuts the same log back and has saved the cut part: ours is not
+ * needed. */
 static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
 {
 	struct stat now;
@@ -153,7 +156,7 @@ static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
 	return true;
 }
 
-/* Copy the file from there on to a new file beside it. */
+/* Copy the file from offset `from` on to a new file beside it. */
 static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, const struct stat *st,
 		struct gck_error *err)
 {
@@ -172,7 +175,7 @@ static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, con
 	return failed;
 }
 
-/* Compare the beginning of the file with the staged content, as far as both go. */
+/* Compare the beginning of the file with the staged content, as far as both reach. */
 static int compare(struct gck_restore *r, const struct gck_rewrite *w, uint64_t size, bool *same,
 		   struct gck_error *err)
 {
@@ -194,7 +197,7 @@ static int compare(struct gck_restore *r, const struct gck_rewrite *w, uint64_t 
 	return 0;
 }
 
-/* Keep the part that will be cut. */
+/* Save the part that will be cut. */
 static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
 	struct stat st;
@@ -206,7 +209,7 @@ static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_err
 	return (uint64_t)st.st_size > w->size ? keep(r, w, w->size, &st, err) : 0;
 }
 
-/* A log whose content is known. Nothing that others appended may be lost. */
+/* Check a log with staged content. Nothing that others appended may be lost. */
 static int look_at_log(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
 	struct stat st;
@@ -230,7 +233,7 @@ static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck
 	if (w->fd < 0 && errno == ENOENT && w->staged >= 0) {
 		w->fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, w->mode & 07777);
 		w->made = w->fd >= 0;
-		if (w->fd < 0 && errno == EEXIST) /* by another rank of the step */
+		if (w->fd < 0 && errno == EEXIST) /* another rank of the step has made it */
 			w->fd = open(w->path, O_RDWR | O_CLOEXEC);
 	}
 	if (w->fd < 0)
@@ -268,7 +271,7 @@ static int change(struct gck_restore *r, struct gck_rewrite *w, struct gck_error
 	return 0;
 }
 
-/* Shared mappings of files wait until the files have their content. */
+/* Shared mappings of files are made once the files have their content. */
 static int map_files(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nobjects; i++) {

@@ -12,7 +12,7 @@
 #include "shim/process/objects/external_files.h"
 
 #define READ_SIZE (1u << 20)
-#define HELD_MAX (256ull << 20) /* what may be hashed while the rank is held */
+#define HELD_MAX (256ull << 20) /* bytes to hash at most while the rank is held */
 
 struct gck_prefix {
 	uint64_t device, inode, done;
@@ -34,7 +34,7 @@ static bool appended(const struct gck_file *x)
 	return x->kind == GCK_FD_FILE && x->written && !x->whole && !x->unlinked;
 }
 
-/* Hash from `done` up to size. A file that is shorter than it was is an error. */
+/* Hash from *done up to size. It is an error if the file has become shorter. */
 static int advance(int fd, XXH3_state_t *state, uint64_t *done, uint64_t size, const char *path,
 		   struct gck_error *err)
 {
@@ -66,8 +66,8 @@ static struct gck_hash digest(const XXH3_state_t *state)
 	return (struct gck_hash){.hi = h.high64, .lo = h.low64};
 }
 
-/* The entry of this file, made if there is none, and the size that the file has now: opening it
- * once more makes a network file system ask its server. */
+/* Find or make the file's entry, and get the file's current size: opening it again makes a network
+ * file system ask its server. */
 static struct gck_prefix *find(struct gck_prefixes *p, const struct gck_target *t, int fd,
 			       uint64_t *size, struct gck_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Logs: files that a rank only appends to. The image has no content of a log, only the hash of the
- * bytes that it had. The hash is computed before the rank is held, continued while it is held for
- * what was appended since, and checked once more afterwards, since a file that is changed in place
- * cannot be restored in this way. */
+ * Logs: files that a rank only appends to. The image has no content of a log, only the hash of its
+ * bytes. The hash is computed before the rank is held, and extended by what was appended while it
+ * is held. It is checked again afterwards, since a file that is changed in place cannot be restored
+ * in this way. */
 #ifndef GCK_LOG_PREFIX_H
 #define GCK_LOG_PREFIX_H
 
@@ -15,12 +15,12 @@ struct gck_prefixes {
 	size_t n;
 };
 
-/* Hash the files of img that are only appended to. */
+/* Start hashes of the files of img that are only appended to. */
 int gck_prefixes_start(struct gck_prefixes *p, const struct gck_target *t,
 		       const struct gck_image *img, struct gck_error *err);
 
-/* With the rank held: bring sizes and hashes up to what the files are now, into img->files. May be
- * called again: another rank may have appended meanwhile. */
+/* With the rank held: update sizes and hashes in img->files. May be called again: another rank may
+ * have appended meanwhile. */
 int gck_prefixes_finish(struct gck_prefixes *p, const struct gck_target *t, struct gck_image *img,
 			struct gck_error *err);
 
@@ -28,7 +28,7 @@ int gck_prefixes_finish(struct gck_prefixes *p, const struct gck_target *t, stru
 int gck_prefixes_verify(const struct gck_prefixes *p, const struct gck_image *img,
 			struct gck_error *err);
 
-/* Flush the files to stable storage, before the commit depends on them. */
+/* Flush the files to stable storage before the commit depends on them. */
 int gck_prefixes_sync(const struct gck_prefixes *p, const struct gck_image *img,
 		      struct gck_error *err);
 void gck_prefixes_free(struct gck_prefixes *p);

@@ -55,7 +55,7 @@ static int pipe_peer(struct gck_scan *s, int fd, bool write_end)
 	return !(p.revents & (write_end ? POLLERR : POLLHUP));
 }
 
-/* 1 if the end is somewhere else, 0 if nowhere or in the rank. */
+/* Where the missing end is. 1: outside the rank; 0: nowhere, or in the rank. */
 static int is_elsewhere(struct gck_scan *s, size_t i, const int *fds)
 {
 	struct gck_file *x = &s->img->files[i];
@@ -109,7 +109,7 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 
 /* ---- hold ---------------------------------------------------------------------------------- */
 
-/* Duplicate what is in a pipe into one of ours (tee(2) consumes nothing), then read that. */
+/* Duplicate a pipe's bytes into a pipe of ours (tee(2) consumes nothing), and read that. */
 static ssize_t tee_pipe(int from, size_t size, char *data)
 {
 	int pair[2];
@@ -202,7 +202,7 @@ struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
 	return &r->pairs[r->npairs++];
 }
 
-/* Write bytes that were written and not yet read again, without blocking. */
+/* Write back the bytes that were written but not read, without blocking. */
 static int put_back(struct gck_restore *r, const struct gck_file *f, int from, int into)
 {
 	int flags = fcntl(into, F_GETFL);

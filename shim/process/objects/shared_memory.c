@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shared memory: memfds, files below /dev/shm, shared mappings of files and of nothing. Scan of its
- * descriptors, copy while the rank is held, restore. memory/mapping_scan.c finds its mappings. */
+ * Shared memory: memfds, files below /dev/shm, shared mappings of files and anonymous ones. Scan of
+ * its descriptors, copy while the rank is held, restore. memory/mapping_scan.c finds its
+ * mappings. */
 #include "config.h"
 
 #include <errno.h>
@@ -22,14 +23,14 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/rank/helper_link.h"
 
-#define READ_ALL (4ull << 20) /* up to here holes are not looked for: reading fills them */
-#define FILL_MAX (256ull << 20) /* of holes, where they cannot be told from what is swapped out */
+#define READ_ALL (4ull << 20) /* up to this size holes are filled by reading, and not looked for */
+#define FILL_MAX (256ull << 20) /* of holes, if they cannot be told from swapped pages */
 #define ASK_PAGES ((uint64_t)GCK_SHIM_SCRATCH)
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* The object that is a mapping of this file, which has no name: the mapping may show another
- * device (btrfs). */
+/* The object of a mapping of this file, which has no name: the mapping may show another device
+ * (btrfs). */
 static int mapped_object(const struct gck_scan *s, const struct gck_fd_view *v)
 {
 	uint64_t device = v->st.st_dev;
@@ -49,7 +50,7 @@ static int mapped_object(const struct gck_scan *s, const struct gck_fd_view *v)
 	return -1;
 }
 
-/* A file without a name: shared memory if it is a memfd or mapped shared, else its content goes
+/* A file without a name: an object if it is a memfd or mapped shared; else its content is stored
  * with the descriptor. */
 int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
@@ -108,7 +109,7 @@ static int open_object(struct gck_hold *h, uint32_t index, struct stat *st)
 	return fd;
 }
 
-/* Which pages from start are in memory? Asked inside: pagemap knows only what is mapped there. */
+/* Find resident pages from start on, by mincore in the rank: pagemap shows only mapped pages. */
 static int ask_resident(struct gck_hold *h, uint64_t start, uint64_t pages, unsigned char *out)
 {
 	struct gck_link_msg m = {.ncalls = 1};
@@ -123,7 +124,7 @@ static int ask_resident(struct gck_hold *h, uint64_t start, uint64_t pages, unsi
 	return gck_memory_read(h->t->pid, h->t->shim->scratch, out, pages, h->err);
 }
 
-/* mincore reports swapped-out pages as absent, as it does holes. smaps counts them. */
+/* Count swapped pages with smaps, since mincore reports them as absent, as it does holes. */
 static int find_swapped(struct gck_hold *h, const struct gck_map *m, uint64_t *swapped)
 {
 	struct gck_maps now = {0};
@@ -141,7 +142,8 @@ static int find_swapped(struct gck_hold *h, const struct gck_map *m, uint64_t *s
 	return 0;
 }
 
-/* Pages are swapped out: only reading all of the mapping finds every page, and that fills holes. */
+/* Some pages are swapped out. Only reading the whole mapping finds every page, and that fills
+ * holes. */
 static int take_all(struct gck_hold *h, const struct gck_map *m, uint64_t swapped,
 		    struct gck_ranges *r)
 {
@@ -258,7 +260,8 @@ static int seal(const struct gck_object *o, int fd, struct gck_error *err)
 	return gck_fail(err, errno, "sealing the memory file \"%s\": %s", o->name, strerror(errno));
 }
 
-/* What is sealed against writing can only be mapped as it was once it is sealed. */
+/* An object that is sealed against writing is sealed at once: it can then only be mapped read-only,
+ * as it was. */
 int gck_restore_objects(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nobjects; i++) {
@@ -280,7 +283,7 @@ int gck_restore_objects(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* The other seals when all is mapped: one may forbid new writable mappings. */
+/* Set the other seals once everything is mapped: one may forbid new writable mappings. */
 int gck_restore_seals(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nobjects; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Signals: actions and pending signals. Scan and restore. The scan asks for everything that only
- * the rank itself can tell, in as few messages to the shim's helper as possible, since the rank is
- * held meanwhile. Results lie in the shim's scratch page. */
+ * the rank itself can report, in as few messages to the helper as possible, since the rank is held
+ * meanwhile. Results lie in the shim's scratch page. */
 #include "config.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* The scratch while the first message runs. */
+/* The scratch page during the first message. */
 struct scratch {
 	struct gck_sigaction actions[NSIGNALS + 1];
 	struct itimerval itimers[3];
@@ -66,7 +66,7 @@ static void keep(struct gck_image *img, const struct scratch *x)
 	for (int i = 0; i < 3; i++) {
 		img->itimers[i].value_ns = (uint64_t)timeval_ns(x->itimers[i].it_value);
 		img->itimers[i].interval_ns = (uint64_t)timeval_ns(x->itimers[i].it_interval);
-		/* expired, and set going again when its signal is taken: which is pending */
+		/* it has expired, and starts again when its signal, which is pending, is taken */
 		if (!img->itimers[i].value_ns)
 			img->itimers[i].value_ns = img->itimers[i].interval_ns;
 	}
@@ -157,7 +157,7 @@ static int queue_one(struct gck_restore *r, const struct gck_pending *p, pid_t t
 				  strerror((int)-result));
 }
 
-/* Signals that had been sent and not yet taken; all are blocked until the rank runs. */
+/* Queue signals that were pending; all are blocked until the rank runs. */
 int gck_restore_queue(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->npending; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sockets: scan, copy while the rank is held, restore. Pairs within the rank are carried, and unix
- * sockets that listen under an abstract name; others are refused by kind and address. */
+ * Sockets: scan, copy while the rank is held, restore. Images hold socketpairs within the rank, and
+ * unix sockets that listen under an abstract name; others are refused by kind and address. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -25,11 +25,11 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* What the kernel knows of a unix socket (sock_diag(7)). */
+/* What sock_diag(7) reports of a unix socket. */
 struct known {
 	uint32_t peer;      /* its inode; 0: none */
 	uint32_t shutdown;
-	uint32_t waiting;   /* of a listening one: connections that nobody has accepted */
+	uint32_t waiting;   /* of a listening one: connections not accepted yet */
 	uint32_t backlog;
 };
 
@@ -105,7 +105,7 @@ static void address_text(const struct sockaddr_storage *a, char *text, size_t si
 	snprintf(text, size, "%s port %u", host, port);
 }
 
-/* Report a socket that is not carried, with its kind and address. */
+/* Refuse a socket, with its kind and address. */
 static void name_socket(struct gck_scan *s, const struct gck_fd_view *v, int copy, int domain,
 			int type, bool listening)
 {
@@ -142,7 +142,7 @@ static int get_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &n) ? -1 : value;
 }
 
-/* Without a name, so made by socketpair(). */
+/* Whether it has no name, as after socketpair(). */
 static bool unnamed(int fd)
 {
 	struct sockaddr_un a;
@@ -154,7 +154,7 @@ static bool unnamed(int fd)
 	return getpeername(fd, (void *)&a, &n) != 0 || n <= sizeof(a.sun_family);
 }
 
-/* The abstract name that a socket has, behind its first zero. Its length, 0: it has none. */
+/* The socket's abstract name, after its first zero. Returns the length; 0: none. */
 static size_t abstract_name(int fd, unsigned char name[GCK_SOCKET_NAME_MAX])
 {
 	const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
@@ -197,7 +197,7 @@ static int read_end(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 	x->kind = GCK_FD_SOCKETPAIR;
 	x->shutdown = k.shutdown;
 	x->id = k.peer && k.peer < v->st.st_ino ? k.peer : v->st.st_ino;
-	/* until the ends are checked: does it have a peer? */
+	/* until gck_fds_check_ends: whether it has a peer */
 	x->count = k.peer != 0;
 	if (gck_proc_number(v->info, "scm_fds:", 10, 0))
 		gck_obstacle_add(s->f, true, v->object, "receive it first",
@@ -288,7 +288,7 @@ int gck_hold_socket(struct gck_hold *h, uint32_t i)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-/* An end's data is what it can still receive: the other end sends it. */
+/* An end's data is what it can still receive, so it is sent from the other end. */
 int gck_make_socket(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
 {
 	struct gck_pair *pair = gck_pair_find(r, f);
@@ -322,7 +322,7 @@ int gck_make_listener(const struct gck_file *f, struct gck_error *err)
 	return gck_make_status(fd, f, err) ? gck_close_failed(fd) : fd;
 }
 
-/* Shut down what was shut down, after both ends have been refilled. */
+/* Repeat the shutdowns, after both ends have been refilled. */
 int gck_restore_shutdowns(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nfiles; i++) {

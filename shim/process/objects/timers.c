@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Timers: POSIX timers, interval timers and timerfds. Scan of POSIX timers, and restore. Timers are
- * made while the process is held, and start when it is let go. */
+ * made while the process is held, and started when it is released. */
 #include "config.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* One block of /proc/PID/timers. */
+/* Parse one block of /proc/PID/timers. */
 static void read_timer(struct gck_scan *s, const char *text, struct gck_posix_timer *x)
 {
 	const char *signal = gck_proc_field(text, "signal:");
@@ -116,7 +116,7 @@ int gck_scan_timers(struct gck_scan *s, int timeout_ms)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-/* The kernel's struct sigevent as timer_create takes it. */
+/* The kernel's struct sigevent, as timer_create takes it. */
 struct event {
 	uint64_t value;
 	int32_t signo, notify, tid;
@@ -132,8 +132,8 @@ static int32_t new_tid(const struct gck_restore *r, int32_t vtid)
 	return 0;
 }
 
-/* Make the timer. Returns the id that the kernel gave, or -1. The wanted id is in scratch, where
- * kernels that support it read it. */
+/* Make the timer. Returns the kernel's id, or -1. The wanted id is in scratch, where kernels that
+ * support it read it. */
 static int64_t create(struct gck_restore *r, const struct gck_posix_timer *t, struct gck_error *err)
 {
 	struct event e = {.value = t->sigval, .signo = t->signo, .notify = t->notify};
@@ -156,7 +156,7 @@ static int64_t create(struct gck_restore *r, const struct gck_posix_timer *t, st
 	return gck_remote_read(&r->remote, at + sizeof e, &id, sizeof id, err) ? -1 : id;
 }
 
-/* Kernels before 6.16 count ids up: make and delete until the wanted one comes. */
+/* Kernels before 6.16 count ids up: make and delete timers until the wanted id comes. */
 static int create_as(struct gck_restore *r, const struct gck_posix_timer *t, struct gck_error *err)
 {
 	for (unsigned i = 0; i < MAX_TIMER_TRIES; i++) {
@@ -198,7 +198,7 @@ int gck_restore_timers(struct gck_restore *r, struct gck_error *err)
 	return failed;
 }
 
-/* Delete the timers of a build before this one. */
+/* Delete the timers of a previous build. */
 int gck_restore_no_timers(struct gck_restore *r, struct gck_error *err)
 {
 	for (; r->ntimers; r->ntimers--)
@@ -209,7 +209,7 @@ int gck_restore_no_timers(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* ---- when the rank is let go --------------------------------------------------------------- */
+/* ---- when the rank is released ------------------------------------------------------------- */
 
 static struct timespec spec(uint64_t ns)
 {
@@ -263,7 +263,7 @@ static int arm_timers(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* A repeating timer that has expired shows no time left until it is read. Its next period begins. */
+/* A repeating timer that has expired has no time left until it is read: its next period begins. */
 static int arm_timerfd(struct gck_restore *r, const struct gck_file *f, int32_t fd,
 		       struct gck_error *err)
 {

@@ -30,7 +30,7 @@ static uint32_t parse_flags(const char *at)
 	return flags;
 }
 
-/* One number and the character that has to follow it; a number never starts with a sign here. */
+/* Parse one number and the character that must follow it; a sign is not accepted. */
 static bool number(char **at, int base, char end, uint64_t *out)
 {
 	char *stop;
@@ -108,7 +108,7 @@ int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *
 	return 0;
 }
 
-/* Parse a text: malloced, and taken over also on failure. */
+/* Parse a text, which is malloced. m owns it, also on failure. */
 static int parse(char *text, struct gck_maps *m, struct gck_error *err)
 {
 	struct gck_maps out = {.text = text};

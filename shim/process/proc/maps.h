@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process's mappings as /proc/PID/maps and smaps tell them. */
+ * A process's mappings in /proc/PID/maps and smaps. */
 #ifndef GCK_MAPS_H
 #define GCK_MAPS_H
 
@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 
-/* smaps' VmFlags that matter here. */
+/* smaps' VmFlags that are used here. */
 #define GCK_VM_DONTFORK 1u   /* dc */
 #define GCK_VM_WIPEONFORK 2u /* wf */
 #define GCK_VM_HUGETLB 4u    /* ht */
@@ -20,16 +20,16 @@
 #define GCK_VM_LOCKED 128u   /* lo */
 #define GCK_VM_DONTDUMP 256u /* dd */
 #define GCK_VM_MAYWRITE 512u /* mw */
-#define GCK_VM_USERFAULT 1024u /* um; uw is marks.h's, or of a descriptor that is refused */
+#define GCK_VM_USERFAULT 1024u /* um; uw is dirty_pages.h's, or of a descriptor that is refused */
 #define GCK_VM_SHADOW 2048u  /* ss */
 
 struct gck_vma {
 	uint64_t start, end, offset, device, inode;
 	int prot;              /* PROT_* */
 	bool shared;
-	const char *name;      /* as the kernel shows it, "" if none */
+	const char *name;      /* the kernel's text, "" if none */
 	/* from smaps only */
-	bool known;            /* the following are filled */
+	bool known;            /* the following fields are filled */
 	uint32_t flags;        /* GCK_VM_* */
 	uint32_t key;          /* protection key */
 	uint64_t resident, anonymous, swapped; /* bytes */
@@ -38,7 +38,7 @@ struct gck_vma {
 struct gck_maps {
 	struct gck_vma *v;
 	size_t n, capacity;
-	char *text;            /* what the names point into */
+	char *text;            /* the names point into it */
 };
 
 /* Read /proc/PID/maps or smaps; proc: see procfs.h. */
@@ -47,7 +47,7 @@ int gck_smaps_read(int proc, struct gck_maps *m, struct gck_error *err);
 
 void gck_maps_free(struct gck_maps *m);
 
-/* Append a mapping, which must come after those that are there. */
+/* Append a mapping, which must lie after the others. */
 int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *err);
 
 /* The mapping that holds this address, or NULL. */

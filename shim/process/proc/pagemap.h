@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * PAGEMAP_SCAN (Linux 6.7), which Debian 12's headers do not have. */
+ * PAGEMAP_SCAN (Linux 6.7); Debian 12's headers lack it. */
 #ifndef GCK_PAGEMAP_H
 #define GCK_PAGEMAP_H
 
@@ -16,8 +16,8 @@ struct gck_pagemap_scan {
 };
 
 #define GCK_PAGEMAP_SCAN _IOWR('f', 16, struct gck_pagemap_scan)
-#define GCK_PAGEMAP_PROTECT 1u /* flags: protect what matches against writing */
-#define GCK_PAGEMAP_CHECK 2u   /* EPERM where that cannot be */
+#define GCK_PAGEMAP_PROTECT 1u /* flags: write-protect matching pages */
+#define GCK_PAGEMAP_CHECK 2u   /* EPERM if that is not possible */
 #define GCK_PAGEMAP_REGIONS 512
 
 #define GCK_PAGE_WRITTEN (1u << 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading a stopped process's pages, through /proc/PID/mem. process_vm_readv would be shorter, but
+ * Reading a stopped process's pages through /proc/PID/mem. process_vm_readv would be simpler, but
  * it pins pages, and pinning a page that a fork shares gives the clone a copy: twice the memory,
  * and slower. */
 #include "config.h"
@@ -159,7 +159,7 @@ int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_
 	return 0;
 }
 
-/* Equal to itself moved by one word, and that word zero. */
+/* A page is zero if it equals itself moved by one word, and the first word is zero. */
 static bool zero_page(const char *page)
 {
 	uint64_t first;

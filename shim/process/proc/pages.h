@@ -30,9 +30,9 @@ struct gck_ranges {
 int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 		   struct gck_error *err);
 
-/* Append the ranges of pages between start and end that the process has of its own: of anonymous
- * memory those present or swapped out that are not the zero page; of a private file mapping
- * (file) those that were changed. */
+/* Append the ranges of the process's own pages between start and end: of anonymous memory, pages
+ * that are present or swapped out and not the zero page; of a private file mapping (file), the
+ * changed pages. */
 int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
 		    struct gck_ranges *out, struct gck_error *err);
 
@@ -40,7 +40,8 @@ int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bo
 int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_t n, void *data,
 		    struct gck_error *err);
 
-/* data holds the pages of mask in order: drop those that are all zero, and return what is left. */
+/* data holds the pages of mask in order: drop those that are all zero, and return the mask of the
+ * rest. */
 uint64_t gck_pack_pages(void *data, uint64_t mask);
 
 /* Read n bytes of a process's memory: all, or -1. */

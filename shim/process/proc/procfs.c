@@ -28,7 +28,7 @@ int gck_proc_open(pid_t pid, struct gck_error *err)
 	return fd;
 }
 
-/* Read to the end into a buffer that grows: files of /proc do not know their size. */
+/* Read to the end into a growing buffer: files of /proc do not report their size. */
 static char *read_all(int fd, size_t *size)
 {
 	size_t capacity = 16384, used = 0;
@@ -199,8 +199,8 @@ static bool thread_ended(int proc)
 	       (v[9] & PF_EXITING);
 }
 
-/* Not when the process ends as a whole: SIGKILL is pending in all threads then, until they are
- * exiting. */
+/* Whether the thread still runs. When the whole process ends, SIGKILL is pending in all threads
+ * until they exit. */
 static bool runs_on(int proc, int tid)
 {
 	char name[32], *status;
@@ -255,7 +255,7 @@ int64_t gck_realtime(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
-/* What its namespace adds to the node's clock; a kernel without time namespaces adds nothing. */
+/* The time namespace's offset to the node's clock; 0 on a kernel without time namespaces. */
 static int64_t offset_of(int proc)
 {
 	char *text = gck_proc_read(proc, "timens_offsets", NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: the target's descriptors. Open files are made in this process, by the same user, and
- * handed over one by one through a socketpair whose other end is the target's. The new task's
- * standard input, output and error wait above the image's highest descriptor, then the channel. */
+ * Restore: the target's descriptors. This process, of the same user, opens the files and passes
+ * them one by one over a socketpair whose other end is the target's. The new task's standard input,
+ * output and error wait above the image's highest descriptor, followed by the channel. */
 #include "config.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static int64_t call(struct gck_restore *r, struct gck_error *err, long nr, uint6
 	return gck_remote_call(&r->remote, r->remote.pid, err, nr, a, b, c, d);
 }
 
-/* The image's descriptors, and ours above them, must fit; the image's own limit comes last. */
+/* The image's descriptors, and ours above them, must fit; the image's own limit is set last. */
 static int raise_limit(struct gck_restore *r, int high, struct gck_error *err)
 {
 	struct rlimit limit;
@@ -50,8 +50,8 @@ static int highest(const struct gck_restore *r)
 	return high + 1;
 }
 
-/* Move the task's own 0..2 up, from 0..2 or from where a build before this one put them. Calls that
- * fail are for descriptors that the task does not have. */
+/* Move the task's own 0..2 up, from 0..2 or from where a previous build put them. Calls for
+ * descriptors that the task does not have fail. */
 static int save_stdio(struct gck_restore *r, int from, int high, struct gck_error *err)
 {
 	struct gck_batch b;
@@ -64,7 +64,7 @@ static int save_stdio(struct gck_restore *r, int from, int high, struct gck_erro
 	return gck_remote_run(&r->remote, r->remote.pid, &b, err);
 }
 
-/* A socketpair of the target's, one end of which is taken over here. */
+/* Make a socketpair in the target, and take over one end. */
 static int make_channel(struct gck_restore *r, struct gck_error *err)
 {
 	int64_t made = call(r, err, SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
@@ -116,7 +116,7 @@ struct mailbox {
 	} control;
 };
 
-/* Give the target a descriptor of ours (which stays open here): its number there, or -1. */
+/* Pass a descriptor, which stays open here, to the target. Returns its number there, or -1. */
 int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err)
 {
 	char *at = (char *)(uintptr_t)r->remote.scratch;
@@ -159,8 +159,8 @@ static int run_dups(struct gck_restore *r, struct gck_batch *b, struct gck_error
 	return 0;
 }
 
-/* Put what the target has as descriptor `there` where the image has its file; close it elsewhere
- * unless it is one of the task's own. */
+/* Copy the target's descriptor `there` to all places where the image has its file, and close
+ * `there` unless it is one of the task's own. */
 static int spread(struct gck_restore *r, size_t file, int there, struct gck_error *err)
 {
 	bool stays = there >= r->high;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handing descriptors to a process that is being rebuilt, over a socketpair whose other end is
- * its. */
+ * Passing descriptors to a process that is being rebuilt, over a socketpair whose other end it
+ * has. */
 #ifndef GCK_FD_CHANNEL_H
 #define GCK_FD_CHANNEL_H
 
 #include "shim/process/ptrace/rebuild.h"
 
-/* Free the numbers that the image has, move the task's own descriptors 0 to 2 above them, and make
- * the channel. Descriptors of a build before this one are closed. */
+/* Free the numbers that the image uses, move the task's own descriptors 0 to 2 above them, and make
+ * the channel. Descriptors of a previous build are closed. */
 int gck_restore_channel(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Hand over a descriptor, which stays open here. Returns its number in the process, or -1. */
+/* Pass a descriptor, which stays open here. Returns its number in the process, or -1. */
 int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Put a descriptor in all places where the image has this file. fd is ours; it is not used for one
- * of the task's own descriptors 0 to 2 (GCK_FD_STDIO). */
+/* Put a descriptor in all places where the image has this file. fd is ours; it is ignored for the
+ * task's own descriptors 0 to 2 (GCK_FD_STDIO). */
 int gck_restore_place(struct gck_restore *r, size_t file, int fd,
 		      struct gck_error *err) GCK_MUST_CHECK;
 

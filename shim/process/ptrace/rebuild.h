@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process that is being rebuilt from an image: what the parts of a restore share.
+ * A process that is being rebuilt from an image: state shared by the parts of a restore.
  *
  * The order: open checks the image against this node. build empties the process (memory/vacate.c),
- * maps and fills memory, makes files and hands them over (objects/), sets what belongs to the
- * process and makes the threads. All that would be seen outside the process, or runs down with
+ * maps and fills memory, makes files and passes them to the process (objects/), sets the attributes
+ * of the process and makes the threads. Everything that others would see, or that runs down with
  * time, waits for gck_restore_files and gck_restore_run. */
 #ifndef GCK_REBUILD_H
 #define GCK_REBUILD_H
@@ -23,18 +23,18 @@ struct gck_pair {
 	int end[2];
 };
 
-/* A file outside that gets its content back when the word is "run". */
+/* A file outside the process that gck_restore_files writes or cuts. */
 struct gck_rewrite {
 	const char *path;     /* the image's */
 	uint64_t size;
 	uint32_t mode;
 	int staged;           /* memfd with the content, or -1: the file is only cut to size */
 	int fd;               /* of the file itself, -1 until then */
-	bool log;             /* only appended to: not made longer if it has */
-	uint64_t least;       /* so much */
-	bool there;           /* a log that has that, and begins with what is staged as far as it goes */
+	bool log;             /* only appended to: not extended if it has at least */
+	uint64_t least;       /* this size */
+	bool there;           /* a log of that size that begins with the staged content */
 	bool made;            /* it was missing */
-	char *cut;            /* where what is cut or replaced was kept, or NULL */
+	char *cut;            /* the file where a cut or replaced part was saved, or NULL */
 };
 
 static inline bool gck_file_is_log(const struct gck_file *f)
@@ -52,8 +52,8 @@ struct gck_restore {
 	bool has_mpi, has_cuda;      /* of the image */
 	uint32_t all_asked;          /* of the commit: gck_restore_asked */
 
-	int *contents;               /* per content: the node's own, equal file, or -1 */
-	int *objects;                /* per object: memfd, or -1 where it waits for files */
+	int *contents;               /* per content: the node's own equal file, or -1 */
+	int *objects;                /* per object: memfd, or -1 if it waits for files */
 	bool *deferred;              /* per file: it waits for files */
 	struct gck_rewrite *rewrites;
 	size_t nrewrites;
@@ -61,21 +61,21 @@ struct gck_restore {
 	struct gck_pair *pairs;
 	size_t npairs;
 
-	int channel;                 /* our end of the socket that hands files over, or -1 */
-	int32_t input;               /* the image's file that was read as standard input and has
-				      * a place to go on from, or -1 */
-	int high;                    /* first descriptor of ours in the target, where the image has
-				      * none: the new task's 0..2, then the channel's end */
+	int channel;                 /* our end of the socket that passes files, or -1 */
+	int32_t input;               /* the image's file that is standard input and has an offset to
+				      * continue from, or -1 */
+	int high;                    /* first of our descriptors in the target, above the image's:
+				      * the new task's 0..2, then the channel's end */
 	pid_t helper;
 	uint64_t helper_entry, helper_stack;
-	cpu_set_t cpus;              /* that the new task may use */
-	size_t xstate_size;          /* of a thread here */
+	cpu_set_t cpus;              /* which the new task may use */
+	size_t xstate_size;          /* of a thread on this node */
 	uint64_t vdso_now;           /* 0: the vdso is the image's own */
 
-	char *environment;           /* of the new task, as at its exec; NULL: not known */
+	char *environment;           /* of the new task, as at its exec; NULL: unknown */
 	size_t environment_size;
 
-	const struct gck_page_groups *wanted; /* what the reader reads ahead, and up to where */
+	const struct gck_page_groups *wanted; /* being read ahead, from next_wanted on */
 	size_t next_wanted;
 	unsigned char *buffer;       /* GCK_CHUNK_MAX bytes */
 	int (*progress)(void *, uint64_t, uint64_t);

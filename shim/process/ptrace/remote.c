@@ -26,7 +26,7 @@
 static_assert(sizeof(struct gck_link_call) == 64, "the runner steps by 64");
 static_assert(offsetof(struct gck_link_call, result) == 56, "the runner stores there");
 
-/* rbx: the next call, r12: behind the last. No stack, no memory but the list. */
+/* rbx: the next call, r12: the end of the list. Uses no stack, and no memory but the list. */
 __asm__(".pushsection .rodata\n"
 	".globl gck_remote_runner, gck_remote_runner_end\n"
 	".hidden gck_remote_runner, gck_remote_runner_end\n"
@@ -71,8 +71,8 @@ static int reap(pid_t tid, int *status, struct gck_error *err)
 	return 0;
 }
 
-/* A thread whose process is killed: the main thread can be waited for only when the others that we
- * trace are reaped. (__WCLONE: none but tracees.) */
+/* Wait for a thread whose process is killed. The main thread can be waited for only after the other
+ * threads that we trace are reaped. (__WCLONE: only tracees.) */
 static int wait_status(pid_t tid, int *status, struct gck_error *err)
 {
 	for (;;) {
@@ -92,8 +92,8 @@ static int wait_status(pid_t tid, int *status, struct gck_error *err)
 	}
 }
 
-/* Let the thread run until it stops as `stop` says. All signals are blocked, so that only SIGSTOP
- * comes through: it is passed on (the kernel stops the thread again when it is let go) and run over
+/* Let the thread run until it stops with `stop`. All signals are blocked, so only SIGSTOP comes
+ * through. It is passed on (the kernel stops the thread again after the detach) and skipped
  * here. */
 static int resume_until(int request, int stop, pid_t tid, struct gck_error *err)
 {
@@ -191,7 +191,7 @@ static int set_regs(pid_t tid, const struct user_regs_struct *regs, struct gck_e
 	return 0;
 }
 
-/* One call through a syscall instruction that is there. */
+/* Make one call through a syscall instruction at insn. */
 static int call_at(struct gck_remote *r, uint64_t insn, long nr, const uint64_t args[6],
 		   int64_t *result, struct gck_error *err)
 {
@@ -215,7 +215,7 @@ static int call_at(struct gck_remote *r, uint64_t insn, long nr, const uint64_t 
 	return 0;
 }
 
-/* Where a syscall instruction lies in some code; size if nowhere. */
+/* Offset of a syscall instruction in some code; size if there is none. */
 static size_t syscall_in(const unsigned char *code, size_t size)
 {
 	size_t i = 0;
@@ -241,7 +241,7 @@ static uint64_t syscall_at(const struct gck_remote *r, uint64_t start, uint64_t 
 	return 0;
 }
 
-/* The first instruction has to be found in what the process has: the plant before, or the vdso. */
+/* Find the first syscall instruction in the process: in a previous plant, or in the vdso. */
 static uint64_t find_syscall(const struct gck_remote *r)
 {
 	char path[64], line[512], perms[5];

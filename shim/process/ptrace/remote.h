@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * System calls made by another process's threads, by ptrace. Only for a process that is being
- * rebuilt: a tracer that dies in the middle takes it along (EXITKILL).
+ * rebuilt: if its tracer dies in the middle, it dies too (EXITKILL).
  *
- * A "plant" in the target holds a page of code that runs a list of calls and then traps, and
- * scratch memory for the list and for the calls' arguments. */
+ * A "plant" in the target is a page of code that runs a list of calls and then traps, and scratch
+ * memory for the list and for the calls' arguments. */
 #ifndef GCK_REMOTE_H
 #define GCK_REMOTE_H
 
@@ -19,7 +19,7 @@
 #define GCK_REMOTE_PLANT (4096u + GCK_REMOTE_CALLS * 64u + GCK_REMOTE_SCRATCH)
 
 struct gck_remote {
-	pid_t pid;                     /* of the process; its main thread makes most calls */
+	pid_t pid;                     /* the process; its main thread makes most calls */
 	struct user_regs_struct base;  /* segment registers and flags of the main thread */
 	uint64_t plant;                /* address of the plant, 0: none yet */
 	uint64_t scratch;              /* GCK_REMOTE_SCRATCH bytes for the callers' use */
@@ -30,43 +30,43 @@ struct gck_batch {
 	unsigned n;
 };
 
-/* Seize the main thread and stop it; it dies with the tracer from here on, and takes no signal. */
+/* Seize the main thread and stop it. From then on it dies with the tracer and takes no signal. */
 int gck_remote_seize(struct gck_remote *r, pid_t pid, struct gck_error *err);
 
-/* Seize and stop another thread of the process, which is then only good for gck_remote_exit. */
+/* Seize and stop another thread of the process, only for gck_remote_exit. */
 int gck_remote_seize_thread(pid_t tid, struct gck_error *err);
 
-/* Map a plant at this free address and use it from now on. The one before stays mapped. */
+/* Map a plant at this free address and use it from now on. The previous one stays mapped. */
 int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *err);
 
 /* Add a call with up to six arguments to a batch; returns its index. */
 unsigned gck_batch_add_(struct gck_batch *b, long nr, const uint64_t args[6]);
 #define gck_batch_add(b, nr, ...) gck_batch_add_(b, nr, (const uint64_t[6]){__VA_ARGS__})
 
-/* Have thread tid run the batch; each call's result is filled in (-errno where it failed). -1 if
- * the thread could not run it to its end. Threads made on the way are left stopped at birth. */
+/* Have thread tid run the batch, and fill in each call's result (-errno on failure). -1 if the
+ * thread could not run it to its end. Threads that the batch makes are left stopped at birth. */
 int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b, struct gck_error *err);
 
-/* One call: its result, or -errno. Where the thread could not make it: -ESRCH, and err filled. */
+/* Make one call. Its result, or -errno; -ESRCH with err filled if the thread could not make it. */
 int64_t gck_remote_call_(struct gck_remote *r, pid_t tid, struct gck_error *err, long nr,
 			 const uint64_t args[6]);
 #define gck_remote_call(r, tid, err, nr, ...) \
 	gck_remote_call_(r, tid, err, nr, (const uint64_t[6]){__VA_ARGS__})
 
-/* Wait for a thread that was made by a batch to be stopped at its birth. */
+/* Wait until a thread that a batch made is stopped at its birth. */
 int gck_remote_born(pid_t tid, struct gck_error *err);
 
 /* Make a stopped thread that is not the main thread exit, and wait for that. */
 int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err);
 
-/* One call of the main thread that ends in a system call stop: unlike a batch it raises no SIGTRAP
- * (which would reset that signal's action), and it may unmap the plant. */
+/* Make one call by the main thread that ends in a system call stop. Unlike a batch it raises no
+ * SIGTRAP (which would reset that signal's action), and it may unmap the plant. */
 int64_t gck_remote_last_(struct gck_remote *r, struct gck_error *err, long nr,
 			 const uint64_t args[6]);
 #define gck_remote_last(r, err, nr, ...) \
 	gck_remote_last_(r, err, nr, (const uint64_t[6]){__VA_ARGS__})
 
-/* The target's memory; -1 with the address named unless all size bytes were moved. */
+/* Access the target's memory. -1, naming the address, unless all size bytes were copied. */
 int gck_remote_read(const struct gck_remote *r, uint64_t address, void *data, size_t size,
 		    struct gck_error *err);
 int gck_remote_write(const struct gck_remote *r, uint64_t address, const void *data, size_t size,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is left out of an image because the real MPI library owns it, or an agent's link is its
- * end. */
+ * What an image leaves out because the real MPI library owns it, or because it is the rank's end of
+ * a link to the agent. */
 #include "config.h"
 
 #include "shim/process/rank/exclusions.h"
@@ -23,7 +23,7 @@ static int broken(struct gck_error *err, const char *what, uint64_t value)
 			what, (unsigned long long)value);
 }
 
-/* An array of n elements in the rank; *v is NULL if it is empty. */
+/* Read an array of n elements from the rank; *v is NULL if it is empty. */
 static int read_array(pid_t pid, uint64_t address, uint64_t n, uint64_t most, size_t size, void **v,
 		      const char *what, struct gck_error *err)
 {
@@ -49,7 +49,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Sorted and merged; empty entries fall out. */
+/* Take over ranges: sorted and merged, without empty ones. */
 static int take_ranges(struct gck_ranges *r, struct gck_mpi_range *v, size_t n,
 		       struct gck_error *err)
 {
@@ -116,7 +116,7 @@ static int read_mpi(struct gck_exclusions *l, pid_t pid, uint64_t address, struc
 	return read_all(l, pid, &state.left_out, err);
 }
 
-/* Sums of it fit. */
+/* Limited so that sums cannot overflow. */
 static uint64_t at_most(uint64_t bytes)
 {
 	const uint64_t most = 1ull << 48;
@@ -232,7 +232,7 @@ static int keep(struct gck_maps *out, const struct gck_vma *x, uint64_t start, u
 	return gck_maps_add(out, &part, err);
 }
 
-/* What is left of one mapping; *next is the first range that may reach into it. */
+/* Add the remaining parts of one mapping; *next is the first range that may reach into it. */
 static int cut_one(const struct gck_ranges *r, size_t *next, const struct gck_vma *x,
 		   struct gck_maps *out, struct gck_error *err)
 {

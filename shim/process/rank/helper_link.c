@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests to the shim's helper thread, which runs what has to run inside the rank. */
+ * Requests to the shim's helper thread, which runs what must run inside the rank. */
 #include "config.h"
 
 #include "shim/process/rank/helper_link.h"
@@ -14,14 +14,14 @@
 
 #include "common/base/fd_passing.h"
 
-#define CLONE_MS 60000 /* for pages that come from swap */
+#define CLONE_MS 60000 /* pages may come from swap */
 
 static size_t packet_size(const struct gck_link_msg *m)
 {
 	return offsetof(struct gck_link_msg, calls) + m->ncalls * sizeof(m->calls[0]);
 }
 
-/* Who is at the other end of a socket. */
+/* The process at the other end of a socket. */
 struct peer {
 	int fd;
 	const char *what;
@@ -65,7 +65,7 @@ static bool readable(int fd, int timeout_ms)
 	return ready > 0;
 }
 
-/* *passed: the descriptor that came along, or -1; NULL if none is wanted. */
+/* *passed: the descriptor in the message, or -1; NULL: none is expected. */
 static int get(const struct peer *p, struct gck_link_msg *m, int *passed, int timeout_ms,
 	       struct gck_error *err)
 {
@@ -88,14 +88,14 @@ static int get(const struct peer *p, struct gck_link_msg *m, int *passed, int ti
 	return 0;
 }
 
-/* Send m and take the answer, which has to be of this type, into m. Where it does not come the
- * link is ended, and the helper connects again: a late answer would be taken for the next one. */
+/* Send m and receive an answer of this type into m. If it does not come, the link is shut down and
+ * the helper connects again: a late answer would be mistaken for the next one. */
 static int take_with(struct peer p, struct gck_link_msg *m, uint32_t answer, int *passed,
 		     int timeout_ms, struct gck_error *err)
 {
 	int failed;
 
-	/* What the rank asks in between is asked again, when there is an agent at the other end. */
+	/* skip ASK, which the rank sends again to an agent */
 	do
 		failed = get(&p, m, passed, timeout_ms, err);
 	while (!failed && m->type == GCK_LINK_ASK);

@@ -16,7 +16,7 @@
 
 #define LOOKS 3
 
-/* While the rank runs its lists may change as they are read. */
+/* While the rank runs, its lists may change as they are read: try again. */
 static int refresh_exclusions(struct gck_target *t, struct gck_error *err)
 {
 	for (int i = 0; i < LOOKS; i++)
@@ -49,8 +49,8 @@ int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 	return refresh_exclusions(t, err);
 }
 
-/* A stopped rank's helper does not answer. After a helper connected again, tracing is permitted
- * once it has answered something. */
+/* Make one call in the rank. A stopped rank's helper does not answer; and after a helper connected
+ * again, tracing is permitted once it has answered. */
 static int greet(const struct gck_target *t, struct gck_error *err)
 {
 	struct gck_link_msg m = {.ncalls = 1};

@@ -13,20 +13,20 @@ struct gck_target {
 	pid_t pid;
 	int proc;                    /* directory fd of /proc/PID */
 	int pidfd;
-	int link;                    /* to the helper; -1 if it may not be used */
+	int link;                    /* to the helper; -1: it may not be used */
 	uint64_t address;            /* of the state in the rank */
-	struct gck_shim_state *shim; /* a copy: see gck_target_refresh */
-	struct gck_exclusions excluded;    /* the same */
+	struct gck_shim_state *shim; /* a copy; gck_target_refresh updates it */
+	struct gck_exclusions excluded;    /* a copy, too */
 };
 
 int gck_target_open(struct gck_target *t, pid_t pid, int link,
 		    const struct gck_link_hello *hello, struct gck_error *err);
 void gck_target_close(struct gck_target *t);
 
-/* Read the shim's state from the rank (again), and what its MPI part wants left out. */
+/* Read the shim's state again, and what its MPI and CUDA parts exclude. */
 int gck_target_refresh(struct gck_target *t, struct gck_error *err);
 
-/* What the program takes the thread's TID for. */
+/* The TID that the program sees for this thread. */
 int32_t gck_target_vtid(const struct gck_target *t, int32_t rtid);
 
 /* A descriptor of ours for the rank's open file description fd; -1 with errno. */

@@ -17,12 +17,12 @@
 #include "shim/process/restore/restore.h"
 #include "shim/process/threads/threads.h"
 
-#define XCR0_AT 464      /* in the frame's software bytes: the components that were enabled */
+#define XCR0_AT 464      /* in the frame's software bytes: the enabled components */
 #define AVX_AND_BELOW 0x7ull
 #define MAX_XSTATE 65536u
-#define CLOCK_BACK_NS 1000000000ll /* as far as the clocks of two nodes may differ */
+#define CLOCK_BACK_NS 1000000000ll /* how far the clocks of two nodes may differ */
 
-/* Flags of /proc/cpuinfo that programs test for; others tell about the kernel and mitigations. */
+/* Flags of /proc/cpuinfo that programs test for; the others describe the kernel and mitigations. */
 static const char *const isa[] = {
 	"cmov",      "mmx",      "fxsr",       "sse*",      "ssse3",       "pni",       "cx16",
 	"fma*",      "movbe",    "popcnt",     "aes",       "xsave*",      "avx*",      "f16c",
@@ -56,7 +56,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* The flags of this node's first CPU, to be given to free(). */
+/* The flags of this node's first CPU; free them. */
 static char *cpu_flags(struct gck_error *err)
 {
 	FILE *f = fopen("/proc/cpuinfo", "re");
@@ -97,7 +97,7 @@ static int check_cpu(const struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* Where the last of these components ends, by this CPU's layout. */
+/* The end of the last of these components in this CPU's layout. */
 static uint32_t layout_size(uint64_t components)
 {
 	uint32_t end = 576, eax, ebx, ecx, edx;
@@ -120,8 +120,8 @@ static uint64_t word_at(const unsigned char *x, size_t at)
 	return v;
 }
 
-/* Components beyond AVX lie where the CPU says: an area of another CPU fits if this CPU's layout
- * explains its size. */
+/* The CPU defines where components beyond AVX lie: another CPU's area fits if this CPU's layout
+ * gives the same size. */
 static int check_xstate(const struct gck_thread *t, uint64_t here, struct gck_error *err)
 {
 	uint64_t enabled, used;
@@ -186,7 +186,7 @@ static int check_vdso(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* A program may take it for granted that CLOCK_MONOTONIC never goes back. */
+/* Programs may rely on CLOCK_MONOTONIC never going back. */
 static int check_clock(const struct gck_restore *r, struct gck_error *err)
 {
 	int64_t back = r->img->monotonic_ns - gck_monotonic_of(r->proc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The restart of a rank, in place: a process that waits in its preload's constructor becomes the
- * one of the image. */
+ * image's process. */
 #include "config.h"
 
 #include "shim/process/restore/restore.h"
@@ -23,7 +23,7 @@
 #include "shim/process/ptrace/fd_channel.h"
 #include "shim/process/threads/threads.h"
 
-/* Room for the contents and objects that are held open here. */
+/* For the contents and objects that are held open here. */
 static void raise_own_limit(void)
 {
 	struct rlimit limit;
@@ -51,7 +51,7 @@ static void close_all(int *v, size_t n)
 	free(v);
 }
 
-/* ---- the image in hand --------------------------------------------------------------------- */
+/* ---- the current image --------------------------------------------------------------------- */
 
 static void drop_image(struct gck_restore *r)
 {
@@ -204,7 +204,7 @@ uint64_t gck_restore_device(const struct gck_restore *r)
 	return gck_page_groups_bytes(&r->img->device);
 }
 
-/* SIGTRAP's action again, since batches reset it, then the plant itself, then who may look. */
+/* Restore SIGTRAP's action, which batches reset, and dumpability; then unmap the plant. */
 static int leave(struct gck_restore *r, struct gck_error *err)
 {
 	uint64_t at = r->remote.scratch;
@@ -235,7 +235,7 @@ int gck_restore_run(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* Reap the threads that we trace: the process is gone for its parent only after that. */
+/* Reap the threads that we trace: only after that the process is gone for its parent. */
 static void end(struct gck_restore *r)
 {
 	int *tids = NULL, status;

@@ -6,11 +6,11 @@
 
 #include "shim/process/ptrace/rebuild.h"
 
-/* Refuse an image that this node's CPU, kernel or clock cannot carry on with. Nothing is changed. */
+/* Refuse an image that cannot run on with this node's CPU, kernel or clock. Changes nothing. */
 int gck_restore_check_node(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Write the preload's state for the new task, in the restored memory: PIDs, TIDs, link, standard
- * descriptors, GPUs, environment. The threads have been made. */
+/* Write the preload's state for the new task into the restored memory: PIDs, TIDs, link, standard
+ * descriptors, GPUs, environment. The threads must have been made. */
 int gck_restore_state(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

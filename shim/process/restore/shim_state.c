@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: the state that the rank's preload keeps (struct gck_shim_state), written for the new
- * task: its PIDs, TIDs, link, standard descriptors, GPUs and environment. */
+ * Restore: the state of the rank's preload (struct gck_shim_state) for the new task: its PIDs,
+ * TIDs, link, standard descriptors, GPUs and environment. */
 #include "config.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void set_table(const struct gck_restore *r, struct gck_shim_state *s)
 	s->ntids = (uint32_t)r->img->nthreads;
 }
 
-/* Note the files that the new task was given as standard input, output and error. */
+/* Record the new task's standard input, output and error. */
 static void set_stdio(const struct gck_restore *r, struct gck_shim_state *s)
 {
 	char path[64];

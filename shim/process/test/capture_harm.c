@@ -228,7 +228,7 @@ static void test_gone(void)
 	bury();
 }
 
-/* ---- deaths while the image is written ------------------------------------------------------- */
+/* ---- deaths while the image is written ----------------------------------------------------- */
 
 struct victim {
 	pid_t pid;

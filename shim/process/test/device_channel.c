@@ -27,7 +27,7 @@ static char root[ROOT_MAX];
 static struct gck_store *store;
 static struct gck_options options;
 
-/* ---- the rank ------------------------------------------------------------------------------- */
+/* ---- the rank ------------------------------------------------------------------------------ */
 
 enum break_how {
 	SOUND,
@@ -158,7 +158,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------- */
 
 static int looks;
 
@@ -255,7 +255,7 @@ static void locate(struct gck_page_groups *w, const json_t *manifest)
 	w->chunks = &chunks;
 }
 
-/* ---- and back ------------------------------------------------------------------------------- */
+/* ---- and back ------------------------------------------------------------------------------ */
 
 struct server {
 	struct gck_device_channel d;
@@ -331,7 +331,7 @@ static bool same_back(const struct gck_device_channel *d, const unsigned char *m
 	return true;
 }
 
-/* ---- tests ---------------------------------------------------------------------------------- */
+/* ---- tests --------------------------------------------------------------------------------- */
 
 static void fill_memory(unsigned char *memory)
 {

@@ -57,7 +57,7 @@ static uint64_t mix(uint64_t x)
 	return x;
 }
 
-/* ---- threads: mutexes of every kind, condition variables, thread-local data ----------------- */
+/* ---- threads: mutexes of every kind, condition variables, thread-local data ---------------- */
 
 #define THREADS 64
 
@@ -126,7 +126,7 @@ static void run_threads(void)
 	       (unsigned long long)under_recursive, (unsigned long long)under_checking);
 }
 
-/* ---- kernel: everything a descriptor can be ------------------------------------------------- */
+/* ---- kernel: everything a descriptor can be ------------------------------------------------ */
 
 #define BACKLOG 100
 
@@ -307,7 +307,7 @@ static void run_kernel(void)
 	       k.ticks > rounds / 3 ? "ticks" : "few");
 }
 
-/* ---- shared: memory that mappings have in common -------------------------------------------- */
+/* ---- shared: memory that mappings have in common ------------------------------------------- */
 
 static void run_shared(void)
 {
@@ -339,7 +339,7 @@ static void run_shared(void)
 	printf("shared %llx\n", (unsigned long long)sum);
 }
 
-/* ---- signals: handlers on an alternate stack, timers, what is pending ------------------------ */
+/* ---- signals: handlers on an alternate stack, timers, what is pending ---------------------- */
 
 static volatile long alarms, timers, threaded;
 static char altstack[65536];
@@ -448,7 +448,7 @@ static void run_signals(void)
 	printf("signals %ld\n", rounds);
 }
 
-/* ---- process: what belongs to it as a whole -------------------------------------------------- */
+/* ---- process: what belongs to it as a whole ------------------------------------------------ */
 
 static void run_process(void)
 {
@@ -479,7 +479,7 @@ static void run_process(void)
 	printf("process %ld %llu\n", rounds, (unsigned long long)sum);
 }
 
-/* ---- areas: mappings of every kind ----------------------------------------------------------- */
+/* ---- areas: mappings of every kind --------------------------------------------------------- */
 
 #define SMALL 20000 /* mappings of a page each */
 #define PAGE 4096ul
@@ -579,7 +579,7 @@ static void run_areas(void)
 	printf("areas %ld\n", rounds);
 }
 
-/* ---- clock: all the time in the vdso -------------------------------------------------------- */
+/* ---- clock: all the time in the vdso ------------------------------------------------------- */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -627,7 +627,7 @@ static void run_clock(void)
 	printf("clock %ld\n", rounds);
 }
 
-/* ---- input: standard input goes on where it was ---------------------------------------------- */
+/* ---- input: standard input goes on where it was -------------------------------------------- */
 
 static void run_input(void)
 {
@@ -641,7 +641,7 @@ static void run_input(void)
 	printf("input %llu\n", (unsigned long long)sum);
 }
 
-/* ---- exec: once DIRECTORY/go is there, goes on as another program --------------------------- */
+/* ---- exec: once DIRECTORY/go is there, goes on as another program -------------------------- */
 
 static void run_exec(void)
 {
@@ -656,7 +656,7 @@ static void run_exec(void)
 	CHECK(!"execv");
 }
 
-/* ---- memory: much of it; ROUNDS is MiB; waits until DIRECTORY/go is there ------------------- */
+/* ---- memory: much of it; ROUNDS is MiB; waits until DIRECTORY/go is there ------------------ */
 
 static void run_memory(void)
 {

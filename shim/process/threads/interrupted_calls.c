@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * System calls that the freeze interrupted. In the rank the kernel restarts them or returns EINTR
- * when the thread is let go. In the image this file decides, by the same rules (signal(7)): a call
- * starts again, unless a signal with a handler comes first and the call is one that then returns
- * EINTR. */
+ * when the thread is released. In the image this file decides, by the same rules (signal(7)): a
+ * call is restarted, unless a signal with a handler comes first and the call then returns EINTR. */
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -16,18 +15,18 @@
 
 /* ---- restart_syscall ----------------------------------------------------------------------- */
 
-/* A sleep or wait with a relative time limit that was interrupted continues as restart_syscall,
- * and only the kernel knows which call that stands for. The arguments are still in the registers,
- * and the code in front of the call loads its number. */
+/* An interrupted sleep or wait with a relative time limit continues as restart_syscall, and only
+ * the kernel knows the call that this stands for. Its arguments are still in the registers, and the
+ * code before the call loads its number. */
 
-#define LOOK_BACK 48 /* bytes of code in front of the call */
+#define LOOK_BACK 48 /* bytes of code before the call */
 #define LOAD_EAX 0xb8
 #define CLOCKS 16
-#define FDS (1u << 20) /* that one poll may ask for */
+#define FDS (1u << 20) /* upper limit of a poll's descriptors */
 #define FUTEX_OPTIONS (128u | 256u) /* FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME */
 #define FUTEX_BITSET 9u
 
-/* The calls that continue so on x86-64. */
+/* The calls that restart_syscall continues on x86-64. */
 static const long calls[] = {SYS_nanosleep, SYS_clock_nanosleep, SYS_poll, SYS_futex};
 #define NCALLS (sizeof(calls) / sizeof(calls[0]))
 
@@ -65,7 +64,7 @@ static bool fits(pid_t pid, const struct user_regs_struct *r, long nr)
 	}
 }
 
-/* "mov $NR, %eax", the last before the call, with one of these numbers. */
+/* The number in the last "mov $NR, %eax" before the call, if it is one of these. */
 static long by_code(pid_t pid, const struct user_regs_struct *r)
 {
 	unsigned char code[LOOK_BACK];
@@ -100,7 +99,7 @@ static long restarted_call(pid_t pid, const struct user_regs_struct *regs)
 	return found;
 }
 
-/* ---- what the interrupted calls return ----------------------------------------------------- */
+/* ---- results of the interrupted calls ------------------------------------------------------ */
 
 static int signal_of(const struct gck_pending *p)
 {
@@ -110,7 +109,7 @@ static int signal_of(const struct gck_pending *p)
 	return signal;
 }
 
-/* A pending signal that would run a handler at once; of the kernel's choice, the lowest. */
+/* The pending signal that would run a handler first: like the kernel, the lowest. */
 static int first_handled(const struct gck_image *img, const struct gck_thread *x,
 			 const struct gck_pending *v, size_t n, bool taken)
 {
@@ -136,8 +135,8 @@ static bool restarted(const struct gck_image *img, int64_t result, int signal)
 	return result == -ERESTARTSYS && (img->actions[signal].flags & SA_RESTART);
 }
 
-/* Where the kernel alone knows which call it is (restart_syscall), a restored thread has nothing to
- * go on with: the image has the call itself, or EINTR if that cannot be found out. */
+/* Replace restart_syscall, which a restored thread cannot make, by the call itself, or by EINTR if
+ * the call cannot be determined. */
 static bool name_call(struct gck_thread *x, pid_t pid)
 {
 	long nr;
@@ -168,8 +167,8 @@ static void settle(const struct gck_image *img, struct gck_thread *x, int signal
 	x->regs.orig_rax = (uint64_t)-1;
 }
 
-/* Was the thread about to get its first pending signal? Then its mask (which may be that from
- * before a sigsuspend) does not matter. */
+/* Whether the thread was about to take its first pending signal. Then its mask, which may be the
+ * one from before a sigsuspend, does not matter. */
 static bool taken(const struct gck_held *h, const struct gck_thread *x)
 {
 	for (size_t i = 0; i < h->n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: threads. All others are made by the main thread, each sets up what the kernel keeps for
- * it, and the shim's helper is one thread more, started afresh. Their kernel TIDs are new; the
- * shim's table says which belongs to which TID that libc and the program know. */
+ * Restore: threads. The main thread makes all others, and each sets up its own kernel state. The
+ * shim's helper is one more thread, which starts from its beginning. All kernel TIDs are new; the
+ * shim's table maps them to the TIDs that libc and the program know. */
 #include "config.h"
 
 #include <elf.h>
@@ -22,7 +22,7 @@
 
 #define THREAD_FLAGS \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
-#define RSEQ_CS_AT 8 /* in struct rseq: the critical section that the thread is in */
+#define RSEQ_CS_AT 8 /* in struct rseq: the thread's current critical section */
 
 struct rseq_cs {
 	uint32_t version, flags;
@@ -60,9 +60,9 @@ static int make_threads(struct gck_restore *r, pid_t *tids, size_t n, struct gck
 	return 0;
 }
 
-/* ---- one thread's own ---------------------------------------------------------------------- */
+/* ---- state of one thread ------------------------------------------------------------------- */
 
-/* Interrupted in a restartable sequence, it goes on at its abort handler, as after a preemption. */
+/* A thread inside a restartable sequence continues at its abort handler, as after a preemption. */
 static int abort_sequence(struct gck_restore *r, struct gck_thread *t, struct gck_error *err)
 {
 	uint64_t at = t->rseq.address + RSEQ_CS_AT, section, none = 0;
@@ -72,7 +72,7 @@ static int abort_sequence(struct gck_restore *r, struct gck_thread *t, struct gc
 		return -1;
 	if (!section)
 		return 0;
-	/* it may be left over from a library that is gone */
+	/* the descriptor may belong to a library that is gone */
 	if (!gck_remote_read(&r->remote, section, &cs, sizeof cs, NULL) &&
 	    t->regs.rip - cs.start < cs.length)
 		t->regs.rip = cs.abort;
@@ -115,7 +115,7 @@ static int kernel_state(struct gck_restore *r, struct gck_thread *t, struct gck_
 	return 0;
 }
 
-/* The kernel here takes an area of its own size; what the image's does not have is initial. */
+/* The kernel takes an area of its own size; components that the image lacks are initial. */
 static int set_xstate(const struct gck_restore *r, const struct gck_thread *t,
 		      struct gck_error *err)
 {
@@ -132,7 +132,7 @@ static int set_xstate(const struct gck_restore *r, const struct gck_thread *t,
 		      : 0;
 }
 
-/* ---- CPUs and scheduling: as far as this node allows --------------------------------------- */
+/* ---- CPUs and scheduling, as far as this node allows --------------------------------------- */
 
 static void or_set(cpu_set_t *all, const struct gck_thread *t)
 {
@@ -149,8 +149,8 @@ static int nth_cpu(const cpu_set_t *set, int n)
 	return -1;
 }
 
-/* The nth CPU of what the rank had becomes the nth of what it has; a thread that could run on all
- * can again, and so can everyone where there are fewer now. */
+/* Map the nth CPU of the rank's old set to the nth of its new set. A thread that could run on all
+ * CPUs can again; so can all threads if there are fewer CPUs now. */
 static void set_affinity(const struct gck_restore *r, const cpu_set_t *had,
 			 const struct gck_thread *t)
 {
@@ -201,7 +201,7 @@ static int set_up(struct gck_restore *r, struct gck_error *err)
 
 int gck_restore_threads(struct gck_restore *r, struct gck_error *err)
 {
-	size_t n = r->img->nthreads; /* all but the main one, and the helper */
+	size_t n = r->img->nthreads; /* all but the main thread, plus the helper */
 	pid_t *tids = calloc(n, sizeof *tids);
 	int failed;
 
@@ -216,12 +216,12 @@ int gck_restore_threads(struct gck_restore *r, struct gck_error *err)
 	return failed || set_up(r, err) ? -1 : 0;
 }
 
-/* ---- let them go --------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------------- */
 
 static int set_registers(pid_t tid, struct user_regs_struct regs, uint64_t mask,
 			 struct gck_error *err)
 {
-	regs.orig_rax = ~0ull; /* no system call to restart: the image's are set to be made again */
+	regs.orig_rax = ~0ull; /* no system call to restart: the image's registers make it again */
 	if (ptrace(PTRACE_SETREGS, tid, 0, &regs))
 		return gck_fail(err, errno, "setting registers of thread %d: %s", tid,
 				strerror(errno));
@@ -243,7 +243,8 @@ static int set_helper(const struct gck_restore *r, struct gck_error *err)
 	return set_registers(r->helper, regs, ~0ull, err);
 }
 
-/* All registers first, so that what fails fails before anything runs. The main thread goes last. */
+/* All registers are set first, so that failures come before anything runs. The main thread starts
+ * last. */
 int gck_restore_start(struct gck_restore *r, struct gck_error *err)
 {
 	if (set_helper(r, err))
@@ -256,7 +257,7 @@ int gck_restore_start(struct gck_restore *r, struct gck_error *err)
 	}
 	if (ptrace(PTRACE_DETACH, r->helper, 0, 0))
 		return gck_fail(err, errno, "letting the helper go: %s", strerror(errno));
-	/* Those that run already may end the process: that is their business. */
+	/* threads that already run may end the process: that is the program's decision */
 	for (size_t i = r->img->nthreads; i-- > 0;)
 		if (ptrace(PTRACE_DETACH, r->img->threads[i].rtid, 0, 0) && errno != ESRCH)
 			return gck_fail(err, errno, "letting thread %d go: %s",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading a stopped thread: registers, signals, scheduling, and what the kernel keeps for it. */
+ * Reading a stopped thread: registers, signals, scheduling, and its other kernel state. */
 #include "config.h"
 
 #include <elf.h>
@@ -24,7 +24,7 @@
 #define CS_32BIT 0x23
 #define ROBUST_MAX 256
 
-/* Without glibc's variable arguments. */
+/* ptrace without glibc's variable arguments. */
 static long trace(enum __ptrace_request request, pid_t tid, uint64_t address, void *data)
 {
 	return syscall(SYS_ptrace, request, tid, address, data);
@@ -60,7 +60,7 @@ static int add_pending(struct gck_pending **v, size_t *n, const void *infos, siz
 	return 0;
 }
 
-/* Signals queued for the thread, or for the process. */
+/* Read signals queued for the thread, or for the process. */
 static int read_pending(pid_t tid, bool shared, struct gck_pending **v, size_t *n,
 			struct gck_error *err)
 {
@@ -80,8 +80,8 @@ static int read_pending(pid_t tid, bool shared, struct gck_pending **v, size_t *
 	return 0;
 }
 
-/* A restartable sequence that the thread is in the middle of is aborted, as after any preemption:
- * where it was registered anew the kernel would not know of it. */
+/* Abort a restartable sequence that the thread is in, as any preemption does: the kernel of a
+ * restored thread would not know of it. */
 static void leave_sequence(pid_t pid, struct gck_thread *x)
 {
 	struct rseq_cs cs;
@@ -152,7 +152,7 @@ static void read_name(const struct gck_target *t, pid_t tid, struct gck_thread *
 	free(text);
 }
 
-/* No restore sets up tiles: an image that holds some would be refused on every node. */
+/* Refuse AMX tiles in use: no restore sets them up, so every node would refuse the image. */
 static void check_tiles(const struct gck_thread *x, const char *object, struct gck_obstacles *f)
 {
 	uint64_t used = 0;
@@ -166,7 +166,7 @@ static void check_tiles(const struct gck_thread *x, const char *object, struct g
 				 "it has AMX tiles in use");
 }
 
-/* What the shim knows of the thread by its fs_base. */
+/* Get the shim's data on the thread, by its fs_base. */
 static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thread *x,
 			  struct gck_obstacles *f)
 {
@@ -197,9 +197,9 @@ static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thre
 		}
 }
 
-/* Priority-inheritance futexes are owned by the kernel's TID, which will be another one. Those
- * that can be seen: one that the thread waits for, and robust ones that it holds (bit 0 of the
- * entry). */
+/* Report held or awaited priority-inheritance futexes: the kernel's TID owns them, and a restore
+ * changes it. Only those can be found for which the thread waits, and robust ones that it holds
+ * (bit 0 of the entry). */
 static void check_futexes(const struct gck_target *t, const struct gck_thread *x,
 			  struct gck_obstacles *f)
 {
@@ -218,7 +218,7 @@ static void check_futexes(const struct gck_target *t, const struct gck_thread *x
 	snprintf(object, sizeof(object), "thread %d (%s)", (int)x->rtid, x->name);
 	if (found)
 		gck_obstacle_add(f, true, object, "use mutexes without PTHREAD_PRIO_INHERIT",
-			 "it has to do with a priority-inheritance mutex");
+			 "it holds or waits for a priority-inheritance mutex");
 }
 
 static int read_thread(const struct gck_held_thread *h, const struct gck_target *t,

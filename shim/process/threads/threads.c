@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stopping a rank's threads, and letting them go. */
+ * Stopping a rank's threads, and releasing them. */
 #include "config.h"
 
 #include "shim/process/threads/threads.h"
@@ -13,8 +13,8 @@
 
 #include "shim/process/proc/procfs.h"
 
-#define POLL_NS 50000 /* between looks at threads that have not stopped yet */
-#define ASK_AGAIN 200 /* looks: a thread inside execve may lose PTRACE_INTERRUPT */
+#define POLL_NS 50000 /* interval of checks for threads that have not stopped yet */
+#define ASK_AGAIN 200 /* checks: a thread inside execve may lose PTRACE_INTERRUPT */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -24,7 +24,7 @@ static int64_t clock_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
-/* State letter and name of a thread, for decisions and messages. */
+/* A thread's state letter and name, for decisions and messages. */
 static char describe(const struct gck_target *t, pid_t tid, char name[64])
 {
 	char file[48], state = '?';
@@ -96,7 +96,7 @@ static int seize(struct gck_held *h, const struct gck_target *t, pid_t tid, stru
 			"rights); end the debugger", name);
 }
 
-/* Ask every thread that is not held yet. found: how many there were. */
+/* Ask every thread that is not held yet. found: their number. */
 static int seize_new(struct gck_held *h, const struct gck_target *t, size_t *found,
 		     struct gck_error *err)
 {
@@ -123,7 +123,7 @@ static int seize_new(struct gck_held *h, const struct gck_target *t, size_t *fou
 	return 0;
 }
 
-/* A thread that ended while it was being stopped. */
+/* Remove a thread that ended while it was being stopped. */
 static void forget(struct gck_held *h, struct gck_held_thread *x)
 {
 	siginfo_t info;
@@ -132,7 +132,7 @@ static void forget(struct gck_held *h, struct gck_held_thread *x)
 	*x = h->v[--h->n];
 }
 
-/* It stopped to get a signal: that goes into the image, and to the thread when it is let go. */
+/* It stopped to take a signal, which goes into the image, and to the thread on release. */
 static int note_signal(struct gck_held_thread *x, int signal, struct gck_error *err)
 {
 	siginfo_t info;
@@ -145,7 +145,7 @@ static int note_signal(struct gck_held_thread *x, int signal, struct gck_error *
 	return 0;
 }
 
-/* 1: stopped, 0: not yet, -1: failed. WNOWAIT leaves the signal where the kernel finds it. */
+/* 1: stopped, 0: not yet, -1: failed. WNOWAIT leaves the signal for the kernel. */
 static int look(struct gck_held *h, const struct gck_target *t, struct gck_held_thread *x,
 		struct gck_error *err)
 {
@@ -227,8 +227,8 @@ int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout
 	return 0;
 }
 
-/* Detaching needs a stopped thread; one that was asked to stop does so very soon, or is in an
- * uninterruptible sleep and is let go by our end. */
+/* Detaching needs a stopped thread. A thread that was asked to stop does so very soon; one in an
+ * uninterruptible sleep is released when this process ends. */
 static void release(const struct gck_held_thread *x)
 {
 	struct timespec pause = {.tv_nsec = POLL_NS};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stopping a rank's threads and reading them. Registers of a live rank are never written; stops
- * are taken with WNOWAIT, so that if the tracer dies a signal that was about to be delivered is
- * delivered all the same. */
+ * Stopping a rank's threads and reading them. Registers of a live rank are never written. Stops are
+ * taken with WNOWAIT, so that a signal that was about to be delivered is delivered even if the
+ * tracer dies. */
 #ifndef GCK_THREADS_H
 #define GCK_THREADS_H
 
@@ -10,13 +10,13 @@
 #include "shim/process/ptrace/rebuild.h"
 #include "shim/process/rank/target.h"
 
-#define GCK_XSTATE_BV_AT 512            /* where an xstate says which components are in use */
+#define GCK_XSTATE_BV_AT 512            /* offset in an xstate: which components are in use */
 #define GCK_XSTATE_TILES (1ull << 18)
 
 struct gck_held_thread {
 	pid_t tid;
 	bool stopped;
-	int signal;               /* about to be delivered when it was stopped; 0: none */
+	int signal;               /* about to be delivered when the thread was stopped; 0: none */
 	struct gck_pending info;  /* of that signal */
 };
 
@@ -24,18 +24,18 @@ struct gck_held {
 	struct gck_held_thread *v;
 	size_t n, capacity;
 	bool whole;               /* all threads are stopped */
-	int64_t first_ns, last_ns; /* CLOCK_REALTIME: first asked to stop, last let go */
+	int64_t first_ns, last_ns; /* CLOCK_REALTIME: first asked to stop, last released */
 };
 
-/* Wait, 30 ms at most, until no thread is in the middle of a transfer through a pipe or socket. A
+/* Wait, at most 30 ms, until no thread is in the middle of a transfer through a pipe or socket. A
  * thread that is stopped there returns with a part of the bytes. */
 void gck_threads_wait_transfers(const struct gck_target *t);
 
-/* Stop every thread but the helper within timeout_ms. On failure all go on. */
+/* Stop every thread but the helper within timeout_ms. On failure all are released. */
 int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
 		     struct gck_error *err);
 
-/* Let all go on. Nothing happens if none is held. */
+/* Release all. Does nothing if none is held. */
 void gck_threads_release(struct gck_held *h);
 
 /* Read all held threads into img->threads (the main thread first) and img->pending. */
@@ -49,11 +49,11 @@ void gck_threads_restart_calls(struct gck_image *img, const struct gck_held *h,
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-/* Make the image's threads, and one for the shim's helper, and set up what the kernel keeps for
- * each. All are stopped. Their new TIDs are in the image's rtid. */
+/* Make the image's threads, and one for the shim's helper, and set up their kernel state. All are
+ * stopped. The image's rtid gets their new TIDs. */
 int gck_restore_threads(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Set the registers of all threads and let them go. */
+/* Set the registers of all threads and let them run. */
 int gck_restore_start(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The moment to freeze a rank. A thread that is stopped in the middle of a long write to a full
  * pipe or socket, or of a receive that waits for a full buffer, returns early with a part of the
- * bytes. That is what happens after any stop signal, but not every program checks for it. Such
- * calls mostly end soon, so the freeze waits a little for them. */
+ * bytes. The same happens after any stop signal, but not every program checks for it. Such calls
+ * mostly end soon, so the freeze waits for them briefly. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,8 @@ struct call {
 	unsigned long long args[6];
 };
 
-/* Moves bytes, and may return after a part of them: the argument that is the descriptor, or -1. */
+/* The descriptor argument of a call that moves bytes and may return after a part of them; else
+ * -1. */
 static int partial(const struct call *c)
 {
 	switch (c->nr) {
@@ -60,7 +61,7 @@ static bool is_stream(const struct gck_target *t, unsigned long long fd)
 	return stream;
 }
 
-/* Is the thread blocked in such a call? One that runs shows no call. */
+/* Whether the thread is blocked in such a call. A running thread shows no call. */
 static bool is_moving(const struct gck_target *t, pid_t tid)
 {
 	char file[48], *text;
@@ -96,7 +97,7 @@ void gck_threads_wait_transfers(const struct gck_target *t)
 
 	for (int i = 0; i < LOOKS; i++) {
 		if (!any_moving(t)) {
-			/* one that was just running may be in the middle all the same */
+			/* a thread that just ran may still be in the middle of one */
 			nanosleep(&moment, NULL);
 			if (!any_moving(t))
 				return;
