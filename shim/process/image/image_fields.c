@@ -25,7 +25,8 @@
 	{#f, GCK_FIELD_BLOB, offsetof(struct s, f), 1, offsetof(struct s, n), lo, hi, NULL}
 #define FIXED(s, f) {#f, GCK_FIELD_FIXED, offsetof(struct s, f), SIZE(s, f), 0, 0, 0, NULL}
 #define HASH(s, f) {#f, GCK_FIELD_HASH, offsetof(struct s, f), 0, 0, 0, 0, NULL}
-#define GROUPS(s, f) {#f, GCK_FIELD_GROUPS, offsetof(struct s, f), 0, 0, 0, 0, NULL}
+#define GROUPS_AS(key, s, f) {key, GCK_FIELD_GROUPS, offsetof(struct s, f), 0, 0, 0, 0, NULL}
+#define GROUPS(s, f) GROUPS_AS(#f, s, f)
 #define LIST(s, f, n, lo, hi, shape) \
 	{#f, GCK_FIELD_LIST, offsetof(struct s, f), 0, offsetof(struct s, n), lo, hi, &(shape)}
 #define ARRAY(s, f, shape) \
@@ -81,7 +82,7 @@ static const struct gck_field content_fields[] = {
 	INT(gck_content, size, 0, MAX_SIZE),
 	INT(gck_content, mtime_ns, INT64_MIN, MAX_SIZE),
 	BOOL(gck_content, carried),
-	GROUPS(gck_content, groups),
+	GROUPS_AS("windows", gck_content, groups),
 };
 static const struct gck_shape content_shape = SHAPE("content", gck_content, content_fields);
 
@@ -93,7 +94,7 @@ static const struct gck_field object_fields[] = {
 	INT(gck_object, size, 0, MAX_SIZE),
 	HEX(gck_object, device, UINT64_MAX),
 	HEX(gck_object, inode, UINT64_MAX),
-	GROUPS(gck_object, groups),
+	GROUPS_AS("windows", gck_object, groups),
 };
 static const struct gck_shape object_shape = SHAPE("object", gck_object, object_fields);
 
