@@ -12,7 +12,7 @@
 #include "shim/mpi/collective/comm_free.h"
 #include "shim/mpi/collective/dynamic.h"
 #include "shim/mpi/collective/collective.h"
-#include "shim/mpi/types/info_snapshot.h"
+#include "shim/mpi/types/info.h"
 
 #define REAL_WORLD GCK_MPI_REAL_COMM(MPI_COMM_WORLD)
 

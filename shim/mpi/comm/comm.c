@@ -8,7 +8,7 @@
 
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/handles/errhandler.h"
-#include "shim/mpi/types/info_snapshot.h"
+#include "shim/mpi/types/info.h"
 
 /* A communicator that the program makes. */
 struct made {

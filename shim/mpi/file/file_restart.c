@@ -77,7 +77,7 @@ static int save(struct gck_error *err)
 	return 0;
 }
 
-/* ---- obstacles to a checkpoint --------------------------------------------------------------- */
+/* ---- obstacles to a checkpoint -------------------------------------------------------------- */
 
 #define MAX_PATHS 16 /* files to check in advance; save() checks all at a checkpoint */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Matched messages: MPI_Mrecv and MPI_Imrecv. */
+/* Probes, and the messages that they match. */
 #include "shim/mpi/p2p/message.h"
 
 #include "shim/mpi/base/function.h"
@@ -13,7 +13,51 @@ struct message {
 	MPI_Status status;
 };
 
-MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_flushed *from,
+/* ---- probes --------------------------------------------------------------------------------- */
+
+/* Probes once; flushed messages come first. */
+static int probe_once(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+{
+	MPI_Status found;
+	int rc;
+
+	*flag = gck_mpi_flushed_probe(comm, source, tag, &found);
+	if (!*flag) {
+		rc = gck_mpi_real.Iprobe(source, tag, GCK_MPI_REAL_COMM(comm), flag, &found);
+		if (rc)
+			return rc;
+	}
+	if (*flag)
+		gck_mpi_status_put(status, &found);
+	return MPI_SUCCESS;
+}
+
+GCK_MPI_FUNCTION(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status))
+{
+	int rc;
+
+	if (!flag)
+		return gck_mpi_error(comm, MPI_ERR_ARG, "MPI_Iprobe");
+	gck_mpi_enter();
+	rc = probe_once(source, tag, comm, flag, status);
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Iprobe");
+}
+
+GCK_MPI_FUNCTION(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status))
+{
+	int rc, flag;
+
+	gck_mpi_enter();
+	while (!(rc = probe_once(source, tag, comm, &flag, status)) && !flag)
+		gck_mpi_park_if_closed();
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Probe");
+}
+
+/* Makes a message that the real library has matched (real) or that was flushed (from); the other
+ * one is NULL. Returns NULL if there is no memory. */
+static MPI_Message message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_flushed *from,
 				const MPI_Status *status)
 {
 	struct message *m = gck_mpi_handle_new(GCK_MPI_MESSAGE, sizeof(*m), real);
@@ -26,6 +70,58 @@ MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_
 	gck_mpi_comm_of(comm)->messages++;
 	return (MPI_Message)m;
 }
+
+/* The same for a matched probe, which takes the message out of matching. */
+static int mprobe_once(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+		       MPI_Status *status)
+{
+	MPI_Message real = NULL;
+	MPI_Status found;
+	struct gck_mpi_flushed *d = gck_mpi_flushed_take(comm, source, tag, &found);
+	int rc = MPI_SUCCESS;
+
+	*flag = d != NULL;
+	if (!d)
+		rc = gck_mpi_real.Improbe(source, tag, GCK_MPI_REAL_COMM(comm), flag, &real,
+					  &found);
+	if (rc || !*flag)
+		return rc;
+	gck_mpi_status_put(status, &found);
+	if (found.MPI_SOURCE == MPI_PROC_NULL)
+		*message = MPI_MESSAGE_NO_PROC;
+	else
+		*message = message_new(comm, real, d, &found);
+	return *message ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+GCK_MPI_FUNCTION(Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+			   MPI_Status *status))
+{
+	int rc;
+
+	if (!flag || !message)
+		return gck_mpi_error(comm, MPI_ERR_ARG, "MPI_Improbe");
+	gck_mpi_enter();
+	rc = mprobe_once(source, tag, comm, flag, message, status);
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Improbe");
+}
+
+GCK_MPI_FUNCTION(Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message,
+			  MPI_Status *status))
+{
+	int rc, flag;
+
+	if (!message)
+		return gck_mpi_error(comm, MPI_ERR_ARG, "MPI_Mprobe");
+	gck_mpi_enter();
+	while (!(rc = mprobe_once(source, tag, comm, &flag, message, status)) && !flag)
+		gck_mpi_park_if_closed();
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Mprobe");
+}
+
+/* ---- matched messages ----------------------------------------------------------------------- */
 
 int gck_mpi_messages_take_in(size_t *arriving, struct gck_error *err)
 {

@@ -40,17 +40,4 @@ GCK_MUST_CHECK int gck_mpi_persistent_make(struct gck_mpi_request *r);
 /* Attaches MPI_Bsend's buffer again in a fresh library. */
 GCK_MUST_CHECK int gck_mpi_buffer_reattach(struct gck_error *err);
 
-/* The result of polling several requests once. */
-struct gck_mpi_polled {
-	int open;  /* neither null nor inactive */
-	int first; /* the first that is complete; -1: none */
-};
-
-struct gck_mpi_polled gck_mpi_request_poll_all(int n, const MPI_Request *requests);
-
-/* Call the query, free and cancel functions of a generalized request. */
-GCK_MUST_CHECK int gck_mpi_general_query(struct gck_mpi_request *r);
-int gck_mpi_general_free(struct gck_mpi_request *r);
-GCK_MUST_CHECK int gck_mpi_general_cancel(struct gck_mpi_request *r);
-
 #endif

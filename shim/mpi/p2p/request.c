@@ -3,6 +3,7 @@
 #include "shim/mpi/p2p/request.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/p2p/flushed.h"
@@ -40,6 +41,83 @@ struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class
 	return r;
 }
 
+/* ---- generalized requests ------------------------------------------------------------------- */
+
+/* The real library knows nothing of them. */
+struct gck_mpi_general {
+	MPI_Grequest_query_function *query;
+	MPI_Grequest_free_function *free;
+	MPI_Grequest_cancel_function *cancel;
+	void *extra;
+};
+
+static int general_query(struct gck_mpi_request *r)
+{
+	r->status = GCK_MPI_STATUS_EMPTY;
+	return r->general->query ? r->general->query(r->general->extra, &r->status) : MPI_SUCCESS;
+}
+
+static int general_free(struct gck_mpi_request *r)
+{
+	return r->general->free ? r->general->free(r->general->extra) : MPI_SUCCESS;
+}
+
+static int general_cancel(struct gck_mpi_request *r)
+{
+	if (!r->general->cancel)
+		return MPI_SUCCESS;
+	return r->general->cancel(r->general->extra, gck_mpi_request_is_complete(r));
+}
+
+static struct gck_mpi_request *general_new(const struct gck_mpi_general *functions)
+{
+	struct gck_mpi_general *general = malloc(sizeof(*general));
+	struct gck_mpi_request *r = general ? gck_mpi_request_new(GCK_MPI_REQUEST_GENERAL) : NULL;
+
+	if (!r) {
+		free(general);
+		return NULL;
+	}
+	*general = *functions;
+	r->general = general;
+	r->state = GCK_MPI_REQUEST_ACTIVE;
+	return r;
+}
+
+GCK_MPI_FUNCTION(Grequest_start,
+		 (MPI_Grequest_query_function * query, MPI_Grequest_free_function *free_,
+		  MPI_Grequest_cancel_function *cancel, void *extra, MPI_Request *request))
+{
+	struct gck_mpi_general functions = { query, free_, cancel, extra };
+	struct gck_mpi_request *r;
+
+	if (!request)
+		return gck_mpi_error(NULL, MPI_ERR_REQUEST, "MPI_Grequest_start");
+	gck_mpi_enter();
+	r = general_new(&functions);
+	if (r)
+		*request = (MPI_Request)r;
+	gck_mpi_leave();
+	return gck_mpi_error(NULL, r ? MPI_SUCCESS : MPI_ERR_NO_MEM, "MPI_Grequest_start");
+}
+
+GCK_MPI_FUNCTION(Grequest_complete, (MPI_Request request))
+{
+	struct gck_mpi_request *r = (struct gck_mpi_request *)request;
+	int rc = MPI_ERR_REQUEST;
+
+	gck_mpi_enter();
+	if (gck_mpi_is(request, GCK_MPI_REQUEST) && request != MPI_REQUEST_NULL &&
+	    r->what == GCK_MPI_REQUEST_GENERAL && r->state == GCK_MPI_REQUEST_ACTIVE) {
+		gck_mpi_request_complete(r, MPI_SUCCESS);
+		rc = MPI_SUCCESS;
+	}
+	gck_mpi_leave();
+	return gck_mpi_error(NULL, rc, "MPI_Grequest_complete");
+}
+
+/* ---- completion ----------------------------------------------------------------------------- */
+
 /* Frees an orphan that is complete; the program will not collect it. */
 static void drop_orphan(struct gck_mpi_request *r)
 {
@@ -47,7 +125,7 @@ static void drop_orphan(struct gck_mpi_request *r)
 	if (r->h.real)
 		gck_mpi_real.Request_free((MPI_Request *)&r->h.real);
 	if (r->what == GCK_MPI_REQUEST_GENERAL)
-		gck_mpi_general_free(r);
+		general_free(r);
 	gck_mpi_request_free(r);
 }
 
@@ -119,7 +197,7 @@ int gck_mpi_request_collect(MPI_Request *request, MPI_Status *status)
 	int rc;
 
 	if (__builtin_expect(r->what == GCK_MPI_REQUEST_GENERAL, 0))
-		r->status.MPI_ERROR = gck_mpi_general_query(r);
+		r->status.MPI_ERROR = general_query(r);
 	rc = r->status.MPI_ERROR;
 	*status = r->status;
 	if (r->persistent) {
@@ -127,7 +205,7 @@ int gck_mpi_request_collect(MPI_Request *request, MPI_Status *status)
 		return rc;
 	}
 	if (__builtin_expect(r->what == GCK_MPI_REQUEST_GENERAL, 0)) {
-		int freed = gck_mpi_general_free(r);
+		int freed = general_free(r);
 
 		rc = rc ? rc : freed;
 	}
@@ -185,7 +263,7 @@ int gck_mpi_request_let_go(struct gck_mpi_request *r)
 	if (r->h.real)
 		rc = gck_mpi_real.Request_free((MPI_Request *)&r->h.real);
 	if (r->what == GCK_MPI_REQUEST_GENERAL)
-		rc = gck_mpi_general_free(r);
+		rc = general_free(r);
 	gck_mpi_request_free(r);
 	return rc;
 }
@@ -211,7 +289,7 @@ int gck_mpi_request_cancel(struct gck_mpi_request *r)
 	int rc;
 
 	if (r->what == GCK_MPI_REQUEST_GENERAL)
-		return gck_mpi_general_cancel(r);
+		return general_cancel(r);
 	if (r->state != GCK_MPI_REQUEST_ACTIVE)
 		return r->state == GCK_MPI_REQUEST_COMPLETE ? MPI_SUCCESS : MPI_ERR_REQUEST;
 	if (r->what != GCK_MPI_REQUEST_CLASS && r->from)
@@ -251,7 +329,7 @@ GCK_MPI_FUNCTION(Request_get_status, (MPI_Request request, int *flag, MPI_Status
 		*flag = 0;
 	} else {
 		if (r->what == GCK_MPI_REQUEST_GENERAL)
-			rc = gck_mpi_general_query(r);
+			rc = general_query(r);
 		gck_mpi_status_put(status, &r->status);
 	}
 	gck_mpi_leave();

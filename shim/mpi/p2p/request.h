@@ -73,7 +73,7 @@ struct gck_mpi_request {
 	MPI_Status status;       /* when complete; MPI_ERROR is its result */
 	union {
 		struct gck_mpi_flushed *from;    /* the flushed message that it receives, or NULL */
-		struct gck_mpi_general *general; /* grequest.c */
+		struct gck_mpi_general *general; /* in request.c */
 		void *arg;                       /* of the class */
 	};
 	const struct gck_mpi_request_class *class;

@@ -5,6 +5,80 @@
 #include "shim/mpi/p2p/request.h"
 #include "shim/mpi/p2p/status.h"
 
+/* ---- several requests at once --------------------------------------------------------------- */
+
+/* The result of polling several requests once. */
+struct polled {
+	int open;  /* neither null nor inactive */
+	int first; /* the first that is complete; -1: none */
+};
+
+enum { BATCH_SIZE = 64 };
+
+/* Requests that the real library tests in one call, so that it makes progress once for all. */
+struct batch {
+	int n;
+	struct gck_mpi_request *ours[BATCH_SIZE];
+	MPI_Request real[BATCH_SIZE];
+};
+
+static void test_batch(struct batch *b)
+{
+	MPI_Status statuses[BATCH_SIZE];
+	int indices[BATCH_SIZE], done = 0, rc;
+
+	rc = gck_mpi_real.Testsome(b->n, b->real, &done, indices, statuses);
+	for (int i = 0; i < done && done != MPI_UNDEFINED; i++) {
+		struct gck_mpi_request *r = b->ours[indices[i]];
+
+		r->h.real = b->real[indices[i]];
+		r->status = statuses[i];
+		gck_mpi_request_arrived(r, rc == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR
+								   : MPI_SUCCESS);
+	}
+	b->n = 0;
+}
+
+static struct polled poll_all(int n, const MPI_Request *requests)
+{
+	struct polled s = { .first = -1 };
+	struct batch b;
+
+	for (int i = 0; i < n && s.first < 0; i++) {
+		if (!gck_mpi_request_open(requests[i]))
+			continue;
+		s.open++;
+		if (gck_mpi_request_is_complete((struct gck_mpi_request *)requests[i]))
+			s.first = i;
+	}
+	if (!s.open || s.first >= 0)
+		return s;
+	b.n = 0;
+	for (int i = 0; i < n; i++) {
+		struct gck_mpi_request *r = (struct gck_mpi_request *)requests[i];
+
+		if (!gck_mpi_request_open(requests[i]))
+			continue;
+		if (!gck_mpi_request_in_real(r)) {
+			gck_mpi_request_poll(r);
+			continue;
+		}
+		b.ours[b.n] = r;
+		b.real[b.n++] = r->h.real;
+		if (b.n == BATCH_SIZE)
+			test_batch(&b);
+	}
+	if (b.n)
+		test_batch(&b);
+	for (int i = 0; i < n && s.first < 0; i++)
+		if (gck_mpi_request_open(requests[i]) &&
+		    gck_mpi_request_is_complete((struct gck_mpi_request *)requests[i]))
+			s.first = i;
+	return s;
+}
+
+/* ---- MPI functions -------------------------------------------------------------------------- */
+
 static MPI_Comm comm_of(MPI_Request request)
 {
 	return request == MPI_REQUEST_NULL ? NULL : ((struct gck_mpi_request *)request)->comm;
@@ -112,7 +186,7 @@ GCK_MPI_FUNCTION(Testall, (int count, MPI_Request requests[], int *flag, MPI_Sta
 
 /* Reports the first complete request and its *index to the program, or that all are null or
  * inactive. */
-static int collect_any(struct gck_mpi_polled s, MPI_Request *requests, int *index,
+static int collect_any(struct polled s, MPI_Request *requests, int *index,
 		       MPI_Status *status, MPI_Comm *comm)
 {
 	MPI_Status ended;
@@ -130,12 +204,12 @@ static int collect_any(struct gck_mpi_polled s, MPI_Request *requests, int *inde
 	return rc;
 }
 
-static struct gck_mpi_polled poll_until_any(int n, MPI_Request *requests)
+static struct polled poll_until_any(int n, MPI_Request *requests)
 {
-	struct gck_mpi_polled s;
+	struct polled s;
 
 	for (;;) {
-		s = gck_mpi_request_poll_all(n, requests);
+		s = poll_all(n, requests);
 		if (!s.open || s.first >= 0)
 			return s;
 		gck_mpi_park_if_closed();
@@ -159,13 +233,13 @@ GCK_MPI_FUNCTION(Testany, (int count, MPI_Request requests[], int *index, int *f
 			   MPI_Status *status))
 {
 	MPI_Comm comm = NULL;
-	struct gck_mpi_polled s;
+	struct polled s;
 	int rc = gck_mpi_requests_check(count, requests);
 
 	if (rc || !index || !flag)
 		return gck_mpi_error(NULL, rc ? rc : MPI_ERR_ARG, "MPI_Testany");
 	gck_mpi_enter();
-	s = gck_mpi_request_poll_all(count, requests);
+	s = poll_all(count, requests);
 	*flag = !s.open || s.first >= 0;
 	if (*flag)
 		rc = collect_any(s, requests, index, status, &comm);
@@ -205,13 +279,13 @@ static int some(int n, MPI_Request *requests, int *outcount, int *indices, MPI_S
 		bool wait, const char *function)
 {
 	MPI_Comm comm = NULL;
-	struct gck_mpi_polled s;
+	struct polled s;
 	int rc = gck_mpi_requests_check(n, requests);
 
 	if (rc || !outcount || (n && !indices))
 		return gck_mpi_error(NULL, rc ? rc : MPI_ERR_ARG, function);
 	gck_mpi_enter_as(function);
-	s = wait ? poll_until_any(n, requests) : gck_mpi_request_poll_all(n, requests);
+	s = wait ? poll_until_any(n, requests) : poll_all(n, requests);
 	if (s.open)
 		rc = collect_some(n, requests, outcount, indices, statuses, &comm);
 	else

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lists of participants. In a rebuild each depends on those before it. In a round collectives
- * reach a common point before messages are counted. */
+ * The lists of participants, and the rebuild of MPI in a restored process. In a rebuild each
+ * participant depends on those before it. In a round collectives reach a common point before
+ * messages are counted. */
+#include <stdio.h>
+
+#include "common/base/fault.h"
 #include "shim/mpi/base/gate.h"
+#include "shim/mpi/base/mpi_thread.h"
+#include "shim/mpi/base/participant.h"
+#include "shim/mpi/base/pmix.h"
+#include "shim/mpi/handles/bind.h"
 #include "shim/mpi/quiesce/quiesce.h"
+#include "shim/namespace/namespace.h"
 
 const struct gck_mpi_participant *const gck_mpi_participants[] = {
 	&gck_mpi_info_participant, &gck_mpi_attribute_participant, &gck_mpi_op_participant,
@@ -23,14 +32,6 @@ int gck_mpi_participants_save(bool uninitialized, struct gck_error *err)
 	return 0;
 }
 
-int gck_mpi_participants_rebuild(bool uninitialized, struct gck_error *err)
-{
-	for (const struct gck_mpi_participant *const *p = gck_mpi_participants; *p; p++)
-		if ((*p)->rebuild && (!uninitialized || (*p)->uninitialized) && (*p)->rebuild(err))
-			return gck_fail_in(err, "%s", (*p)->name);
-	return 0;
-}
-
 void gck_mpi_pendings_over(void)
 {
 	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
@@ -43,4 +44,43 @@ void gck_mpi_resume(void)
 	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
 	gck_mpi_pendings_over();
 	gck_mpi_gate_open();
+}
+
+/* ---- rebuild -------------------------------------------------------------------------------- */
+
+static int participants_rebuild(bool uninitialized, struct gck_error *err)
+{
+	for (const struct gck_mpi_participant *const *p = gck_mpi_participants; *p; p++)
+		if ((*p)->rebuild && (!uninitialized || (*p)->uninitialized) && (*p)->rebuild(err))
+			return gck_fail_in(err, "%s", (*p)->name);
+	return 0;
+}
+
+/* Loads a fresh copy of the real library. */
+static int load(struct gck_error *err)
+{
+	if (gck_mpi_ns_load(&gck_mpi_state.left_out, err) || gck_mpi_bind(err))
+		return -1;
+	gck_mpi_threads_adopt();
+	return 0;
+}
+
+int gck_mpi_rebuild(bool initialized, struct gck_error *err)
+{
+	struct gck_error discard_error = {0};
+
+	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
+	gck_mpi_pmix_restart();
+	if (gck_mpi_ns_discard(&discard_error)) /* the load fails if one copy too many remains */
+		fprintf(stderr, "gpuckpt: after a restart: %s\n", discard_error.text);
+	if (load(err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_LOADED);
+	if (initialized && gck_mpi_init_again(err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_INITIALIZED);
+	if (participants_rebuild(!initialized, err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_REBUILT);
+	return 0;
 }

@@ -37,9 +37,8 @@ GCK_MUST_CHECK int gck_mpi_rebuild(bool initialized, struct gck_error *err);
 void gck_mpi_able(void (*tell)(void *arg, const char *object, const char *reason,
 			       const char *remedy), void *arg);
 
-/* Call all participants' save or rebuild. outside: the rank is not inside MPI. */
+/* Calls all participants' save. uninitialized: the rank is not inside MPI. */
 GCK_MUST_CHECK int gck_mpi_participants_save(bool uninitialized, struct gck_error *err);
-GCK_MUST_CHECK int gck_mpi_participants_rebuild(bool uninitialized, struct gck_error *err);
 
 /* Tells all parts of the rounds that the quiesce is over. */
 void gck_mpi_pendings_over(void);

@@ -88,9 +88,9 @@ void gck_mpi_resume(void)
 {
 }
 
-int gck_mpi_participants_save(bool outside, struct gck_error *err)
+int gck_mpi_participants_save(bool uninitialized, struct gck_error *err)
 {
-	(void)outside;
+	(void)uninitialized;
 	(void)err;
 	return 0;
 }

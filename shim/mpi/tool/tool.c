@@ -5,6 +5,8 @@
 #include "shim/mpi/tool/tool.h"
 
 #include "shim/mpi/base/function.h"
+#include "shim/mpi/base/mpi_thread.h"
+#include "shim/mpi/base/participant.h"
 
 struct gck_mpi_t_state gck_mpi_t_state;
 
@@ -160,7 +162,7 @@ static MPI_T_enum ask_enum(const struct t_enum *e)
 	return rc ? MPI_T_ENUM_NULL : found;
 }
 
-int gck_mpi_t_enums_rebuild(struct gck_error *err)
+static int enums_rebuild(struct gck_error *err)
 {
 	(void)err; /* an enumeration that is gone is invalid for the library as well */
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_T_ENUM); h; h = h->next)
@@ -237,3 +239,33 @@ bool gck_mpi_t_object_lives(const struct gck_mpi_t_object *o)
 			return true;
 	return false;
 }
+
+/* ---- restart -------------------------------------------------------------------------------- */
+
+/* After MPI_Finalize was entered, Open MPI crashes when asked about variables of components that it
+ * has unloaded. MPI_Finalize saved the names before. */
+static int save(struct gck_error *err)
+{
+	return gck_mpi_leaving() ? 0 : gck_mpi_t_finalizing(err);
+}
+
+int gck_mpi_t_finalizing(struct gck_error *err)
+{
+	return gck_mpi_t_state.inits > 0 ? gck_mpi_t_names_save(err) : 0;
+}
+
+static int rebuild(struct gck_error *err)
+{
+	int provided;
+
+	for (int i = 0; i < gck_mpi_t_state.inits; i++)
+		if (gck_mpi_real.T_init_thread(gck_mpi_t_state.level, &provided))
+			return gck_fail(err, EIO, "MPI_T_init_thread failed after a restart");
+	if (gck_mpi_t_state.inits <= 0)
+		return 0;
+	return gck_mpi_t_names_rebuild(err) || enums_rebuild(err) ||
+	       gck_mpi_t_cvars_rebuild(err) || gck_mpi_t_pvars_rebuild(err) ? -1 : 0;
+}
+
+const struct gck_mpi_participant gck_mpi_tool_participant = {
+	.name = "tools", .save = save, .rebuild = rebuild, .uninitialized = true};

@@ -60,7 +60,6 @@ void *gck_mpi_t_bound(struct gck_mpi_t_object *o);
 bool gck_mpi_t_object_lives(const struct gck_mpi_t_object *o);
 
 /* Parts of the participant's rebuild. */
-GCK_MUST_CHECK int gck_mpi_t_enums_rebuild(struct gck_error *err);
 GCK_MUST_CHECK int gck_mpi_t_cvars_rebuild(struct gck_error *err);
 GCK_MUST_CHECK int gck_mpi_t_pvars_rebuild(struct gck_error *err);
 
