@@ -42,7 +42,8 @@ static void test_passed(size_t n, size_t capacity)
 		  gck_fd_receive(pair[1], text, sizeof text, in, &many, 0) == 5,
 		  !strcmp(text, "hello")), "a packet with %zu descriptors and a capacity of %zu", n,
 	   capacity);
-	is_int((long long)many, (long long)(n < capacity ? n : capacity), "descriptors that arrive");
+	is_int((long long)many, (long long)(n < capacity ? n : capacity),
+	       "descriptors that arrive");
 	for (size_t i = 0; i < many; i++)
 		right &= is_of(in[i], pipes[i][0]) && fcntl(in[i], F_GETFD) == FD_CLOEXEC;
 	ok(right, "in order, close-on-exec");

@@ -54,7 +54,8 @@ lab_exec()
 	local prefix at=()
 	prefix=$(cat "$GPUCKPT_LAB/etc/prefix")
 	[[ -z $node ]] || at=(env "LAB=$GPUCKPT_LAB" "$here/node" enter "$node")
-	local clean=(env -i "PATH=$prefix/bin:$prefix/sbin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+	local clean=(env -i
+		"PATH=$prefix/bin:$prefix/sbin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 		"HOME=$home" "USER=$user" "LOGNAME=$user" "TERM=${TERM-dumb}" LANG=C.UTF-8
 		"GPUCKPT_LAB=$GPUCKPT_LAB")
 	local as=(setpriv --reuid "$user" --regid "$user" --init-groups)
@@ -89,7 +90,8 @@ lab_check_host()
 	*) die "--s3=$1: must be swift or ceph" ;;
 	esac
 	for c in "${need[@]}"; do
-		command -v "$c" >/dev/null || die "$c is missing: contrib/demo installs what is needed"
+		command -v "$c" >/dev/null ||
+			die "$c is missing: contrib/demo installs what is needed"
 	done
 }
 
@@ -117,7 +119,8 @@ lab_up()
 		--mount-proc -- "$here/init" "$GPUCKPT_LAB" \
 		>"$GPUCKPT_LAB/log/init.out" 2>&1 </dev/null &
 	local outer=$!
-	lab_record_init "$outer" || die "the lab's init did not start: $(cat "$GPUCKPT_LAB/log/init.out")"
+	lab_record_init "$outer" ||
+		die "the lab's init did not start: $(cat "$GPUCKPT_LAB/log/init.out")"
 	trap 'lab_down; exit 1' INT TERM
 	if [[ -n $owner ]]; then
 		setsid "$here/watch" "$GPUCKPT_LAB" "$owner" </dev/null >/dev/null 2>&1 &
@@ -150,7 +153,8 @@ lab_wait_ready()
 	local _ states
 	for _ in {1..3600}; do
 		lab_pid >/dev/null || return 1
-		states=$(lab_enter sinfo -h -o '%T %D' 2>/dev/null) && [[ $states = 'idle 3' ]] && return 0
+		states=$(lab_enter sinfo -h -o '%T %D' 2>/dev/null) &&
+			[[ $states = 'idle 3' ]] && return 0
 		sleep 0.1
 	done
 	return 1

@@ -21,14 +21,18 @@ steps_of_ranks()
 	local r
 	for r in 0 1 2 3; do
 		tail -c 2000 "$dir/rank$r/progress" 2>/dev/null | tr '\r' '\n' |
-			awk -v all="$steps" '/^step [0-9]/ { s = $2 } /^Performance:/ { s = all } END { print s + 0 }'
+			awk -v all="$steps" '
+				/^step [0-9]/ { s = $2 }
+				/^Performance:/ { s = all }
+				END { print s + 0 }'
 	done
 }
 
 make_input()
 {
 	say "making a box of water: gmx solvate, steepest descent, four sets of velocities"
-	"$here/water" "$home/reference" 4 || fail "no input was made" "$home/reference/box/water.log"
+	"$here/water" "$home/reference" 4 ||
+		fail "no input was made" "$home/reference/box/water.log"
 	mkdir "$home/checkpointed"
 	cp -r "$home"/reference/rank? "$home/checkpointed"
 	cp -r "$home/reference" "$home/calibration"

@@ -11,7 +11,8 @@ alice() { "$cluster" exec -u alice "$@"; }
 run_job()
 {
 	dir=$home/$2
-	job=$(job_script "${3-}" | alice sbatch --parsable --requeue --open-mode=append -J "$1" -N2 -n4 \
+	job=$(job_script "${3-}" |
+		alice sbatch --parsable --requeue --open-mode=append -J "$1" -N2 -n4 \
 		--chdir="$dir" -o "$dir/out") || fail "sbatch refused the job"
 	job_seen=
 	wait_for 60 job_runs || fail "job $job did not start" "$dir/out"
@@ -30,7 +31,10 @@ wait_for()
 
 job_field() { root squeue -h -t all -j "$job" -o "$1"; }
 job_runs() { [[ $(job_field %T) =~ RUNNING|COMPLETED ]]; }
-job_ended() { [[ ! $(job_field %T) =~ PENDING|CONFIGURING|RUNNING|COMPLETING|SUSPENDED|REQUEUED ]]; }
+job_ended()
+{
+	[[ ! $(job_field %T) =~ PENDING|CONFIGURING|RUNNING|COMPLETING|SUSPENDED|REQUEUED ]]
+}
 job_nodes() { root scontrol show hostnames "$(job_field %N)" | xargs; }
 job_restarts() { root scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'; }
 
@@ -53,7 +57,8 @@ follow_until()
 	until "$@" || job_ended; do
 		watch_job
 		bar "$bar_name" "$(step_reached)" "$steps"
-		[[ $SECONDS -lt $end ]] || fail "job $job makes no progress" "$dir/out" "$dir/$progress_log"
+		[[ $SECONDS -lt $end ]] ||
+			fail "job $job makes no progress" "$dir/out" "$dir/$progress_log"
 		sleep 0.3
 	done
 }
@@ -66,7 +71,8 @@ follow_until_end()
 	follow_until job_ended
 	watch_job
 	bar "$bar_name" "$steps" "$steps"
-	[[ $(job_field %T) = COMPLETED ]] || fail "job $job: $(job_field %T)" "$dir/out" "$dir/$progress_log"
+	[[ $(job_field %T) = COMPLETED ]] ||
+		fail "job $job: $(job_field %T)" "$dir/out" "$dir/$progress_log"
 }
 
 # ---- gpuckpt's view
@@ -78,23 +84,27 @@ step_runs() { [[ $(step_state) = running ]]; }
 # costs: the time until a second after its commit, less what the steps done in it took before.
 checkpoint()
 {
-	local pid answer=$GPUCKPT_LAB/create.json progress begin first
+	local pid answer=$GPUCKPT_LAB/create.json progress begin first size
 	first=$(step_mean) begin=$(now)
 	say "gpuckpt create $job"
 	alice gpuckpt create "$job" --json >"$answer" 2>"$answer.err" &
 	pid=$!
 	while kill -0 $pid 2>/dev/null; do
-		progress=$(alice gpuckpt status "$job" --json | jq -r '.steps[0].checkpoint | "\(.done) \(.all)"')
+		progress=$(alice gpuckpt status "$job" --json |
+			jq -r '.steps[0].checkpoint | "\(.done) \(.all)"')
 		[[ ! $progress =~ ^[0-9]+\ [0-9]+$ ]] ||
 			bar "writing the image" "${progress% *}" "${progress#* }"
 		sleep 0.1
 	done
 	wait $pid || fail "gpuckpt create: $(cat "$answer.err")" "$dir/out"
 	bar "writing the image" 1 1
-	figures+=("$(jq -r '.steps[0] | "\(.stall_ms * 10 | round / 10) \(.put) \(.stored) \(.write_s * 100 | round / 100) \(.seq)"' "$answer")")
+	figures+=("$(jq -r '.steps[0] |
+		"\(.stall_ms * 10 | round / 10) \(.put) \(.stored) " +
+		"\(.write_s * 100 | round / 100) \(.seq)"' "$answer")")
 	# shellcheck disable=SC2086 # five words
 	set -- ${figures[-1]}
-	say "commit $5: stall $1 ms, $(mib "$2") of memory, $(mib "$3") new in the store, $4 s to write"
+	printf -v size '%s of memory, %s new in the store' "$(mib "$2")" "$(mib "$3")"
+	say "commit $5: stall $1 ms, $size, $4 s to write"
 	sleep 1
 	losses+=("$(calc "$(since "$begin") - ($(step_mean) - $first) / $rate")")
 }

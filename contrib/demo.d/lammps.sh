@@ -11,7 +11,8 @@ job_script()
 	cat <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1
-		srun --mpi=pmix $1 lmp -in melt.in -log log.lammps -screen none -var edge $edge -var steps $steps
+		srun --mpi=pmix $1 lmp -in melt.in -log log.lammps -screen none \\
+			-var edge $edge -var steps $steps
 	END
 }
 

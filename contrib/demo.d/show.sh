@@ -35,7 +35,8 @@ bar()
 	filled=$((width * done / all))
 	printf -v text '%*s' "$filled" ''
 	text=$(printf '%-*s' "$width" "${text// /#}")
-	text=$(printf '                    %-22s [%s] %3d %%' "$label" "$text" $((100 * done / all)))
+	text=$(printf '                    %-22s [%s] %3d %%' "$label" "$text" \
+		$((100 * done / all)))
 	if [[ -t 1 ]]; then
 		printf '\r%s' "$text"
 		bar_shown=1

@@ -38,7 +38,7 @@ int cli_switch(struct cli *c, struct gck_error *err)
 	return data ? CLI_DONE : -1;
 }
 
-/* ---- able: what prevents a checkpoint. Ranks with the same reason share a line. ---------------- */
+/* ---- able: what prevents a checkpoint. Ranks with the same reason share a line. -------------- */
 
 static const char *text_of(const json_t *item, const char *key)
 {

@@ -9,7 +9,7 @@
 #include "storage/crypto/crypto.h"
 #include "storage/s3/signer.h"
 
-#define GCK_SIGN_MOST 16 /* requests in one message of a process; an agent merges several messages */
+#define GCK_SIGN_MOST 16 /* requests in a message of a process; agents merge messages */
 
 /* {"op":"sign", "id", "store", "cluster", "job", "step", "requests":[..]}; NULL without memory. */
 json_t *gck_sign_pack(json_int_t id, const struct gck_sign_scope *of,

@@ -145,7 +145,7 @@ void gck_signer_use(struct gck_signer *s)
 	gck_store_request_timeout(s->conf->s3_timeout_s);
 }
 
-/* ---- over a connection of its own: the CLI, and an agent's process before the agent is connected -- */
+/* ---- a separate connection: the CLI, and an agent's process before the agent is connected ---- */
 
 struct link {
 	const struct gck_conf *conf;

@@ -23,6 +23,7 @@ slurm_spank_task_post_fork
 slurm_spank_user_init
 END
 none "$(diff "$tmp/want" "$tmp/got")" "exported symbols"
-none "$(readelf -d "$so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v -e '^libc\.so' -e '^ld-linux')" \
+none "$(readelf -d "$so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+	grep -v -e '^libc\.so' -e '^ld-linux')" \
 	"needs no library but libc"
 tap_done

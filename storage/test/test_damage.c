@@ -121,9 +121,11 @@ static void test_strange_commits(void)
 		"{\"format\":1,\"seq\":2,\"nonce\":\"a\",\"ranks\":{}}",
 		"{\"format\":1,\"seq\":2,\"nonce\":\"a\",\"ranks\":[1]}",
 		"{\"format\":1,\"seq\":2,\"nonce\":\"a\",\"ranks\":[{\"rank\":0}]}",
-		"{\"format\":1,\"seq\":2,\"nonce\":\"a\",\"ranks\":[{\"rank\":0,\"manifest\":\"x\"}]}",
+		"{\"format\":1,\"seq\":2,\"nonce\":\"a\","
+		"\"ranks\":[{\"rank\":0,\"manifest\":\"x\"}]}",
 		"{\"format\":1,\"seq\":2,\"nonce\":\"a\",\"ranks\":[{\"rank\":0,\"manifest\":7}]}",
-		"{\"format\":1,\"seq\":2,\"nonce\":\"a\",\"ranks\":[{\"rank\":99999999999,\"exit\":1}]}",
+		"{\"format\":1,\"seq\":2,\"nonce\":\"a\","
+		"\"ranks\":[{\"rank\":99999999999,\"exit\":1}]}",
 	};
 
 	for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {

@@ -218,7 +218,8 @@ static void test_damage(unsigned which)
 static void test_gone(void)
 {
 	const json_t *names = json_object_get(json_object_get(manifest, "store"), "objects");
-	struct gck_store *fresh = gck_store_open(url, "c", 1, 0, false, NULL); /* no object is open */
+	/* A fresh store has no objects open. */
+	struct gck_store *fresh = gck_store_open(url, "c", 1, 0, false, NULL);
 	struct gck_reader *r = gck_reader_open(fresh, manifest, NULL);
 	static struct order all;
 	struct gck_error err = { 0 };

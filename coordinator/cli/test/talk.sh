@@ -50,9 +50,14 @@ if [ ! -e "$dir/conf" ]; then
 fi
 
 commits='[{"seq":1,"hash":"a","time":1700000000,"put":1048576,"stored":524288,"quiesce_ms":7,
-"stall_ms":12.5,"write_s":0.5,"reason":"interval","ranks":2},{"seq":2,"hash":"b","time":1700000600,"put":3221225472,
+"stall_ms":12.5,"write_s":0.5,"reason":"interval","ranks":2},
+{"seq":2,"hash":"b","time":1700000600,"put":3221225472,
 "stored":100,"ranks":2,"reason":"bad\u001b[31m"}]'
-some() { echo '[{"op":"end","ok":true,"data":{'"$2"'"steps":[{"job":'"$1"',"step":0,"commits":[{"seq":1}]}]}}]'; }
+some()
+{
+	echo '[{"op":"end","ok":true,"data":{'"$2"'"steps":[
+{"job":'"$1"',"step":0,"commits":[{"seq":1}]}]}}]'
+}
 answers list "$(some 11 '"more":12,')"
 answers list.12 "$(some 12 '"more":70,')"
 answers list.70 "$(some 70 '')"
@@ -138,7 +143,9 @@ answers status '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"state
 "$gpuckpt" watch 7 -f "$dir/conf" >"$dir/watched" &
 watching=$!
 end=$(($(date +%s) + 60))
-until [ "$(grep -c writing "$dir/watched")" -ge 2 ] || [ "$(date +%s)" -ge $end ]; do sleep 0.1; done
+until [ "$(grep -c writing "$dir/watched")" -ge 2 ] || [ "$(date +%s)" -ge $end ]; do
+	sleep 0.1
+done
 answers status '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"state":"finished"}]}}]'
 wait $watching
 result $? "watch ends when the job's steps have"
@@ -221,7 +228,8 @@ call 1 verify 7.0 9
 has err 'step 7.0 has no commit 9'
 forgets() # REMOVED KEPT BUSY [STORE]: what the coordinator answers to remove
 {
-	answers remove '[{"op":"end","ok":true,"data":{"job":7,"step":0,"store":"'"${4-file:$dir}"'",
+	answers remove '[{"op":"end","ok":true,"data":{"job":7,"step":0,
+"store":"'"${4-file:$dir}"'",
 "remove":['"$1"'],"keep":['"$2"'],"busy":'"$3"',"removals":5}}]'
 }
 
@@ -294,7 +302,7 @@ answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":
 forgets '' '' 10
 call 0 remove 7 --all
 [ ! -e "$dir/test/7" ]
-result $? "of a step without commits goes what was forgotten and what never counted: nothing is left"
+result $? "a step without commits: forgotten and aborted checkpoints are removed"
 call 0 remove 7 --all
 has requests '"op":"swept"'
 call 1 verify 7
@@ -304,7 +312,8 @@ for first in a ab; do
 	store=$dir/$first$long/$long
 	mkdir -p "$store"
 	made=$("$tools/make_store" "$store" 7 0 2)
-	answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":"file:'"$store"'",
+	answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,
+"store":"file:'"$store"'",
 "cluster":"test","commits":'"$made"'}]}}]'
 	rm "$(find "$store/test/7/0/2-a" -type f ! -name 'rank-*')"
 	call 1 verify 7 --json

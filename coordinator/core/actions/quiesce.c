@@ -11,7 +11,7 @@
 #include "coordinator/core/actions/checkpoint.h"
 
 #define PIECE (384u << 10)    /* bytes of words in one message */
-#define MORE_MS 4000          /* above the agents' own limit, so that the agent at fault reports first */
+#define MORE_MS 4000          /* added to the agents' limit: the agent at fault reports first */
 
 /* The share of hold= that the quiesce may take. */
 static unsigned limit_ms(const struct gck_options *o)

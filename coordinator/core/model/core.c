@@ -42,7 +42,7 @@ void gck_core_note(struct gck_core *core, json_t *record, bool sync)
 	json_incref(record);
 	if (gck_core_record(core, record, sync, &err)) {
 		gck_error_log("%s", err.text);
-		gck_record_apply(&core->state, record, NULL);
+		(void)!gck_record_apply(&core->state, record, NULL); /* logged above */
 		core->behind = true;
 	}
 	json_decref(record);

@@ -3,8 +3,8 @@
  *
  *   90a35b1c8e2f7d64 {"t":"intent","job":12,...}
  *
- * A record is on the disk before what it says is done. After a crash the records are read back. The
- * last line may be torn; damage anywhere else is refused: what follows it cannot be believed. */
+ * A record is on the disk before its action begins. After a crash the records are read back. The
+ * last line may be torn. Damage elsewhere is an error, since later records cannot be trusted. */
 #ifndef GCK_JOURNAL_H
 #define GCK_JOURNAL_H
 
@@ -15,28 +15,28 @@
 
 struct gck_journal;
 
-/* Take a record that is read back; -1 stops the reading. */
+/* Called for each record that is read back; -1 stops the reading. */
 typedef int gck_journal_fn(void *arg, const json_t *record, struct gck_error *err);
 
-/* Open <dir>/journal, made if it is not there, and read it back. A torn last line is cut off and
- * told by *torn. Failures name the file, the line and the remedy. */
+/* Open <dir>/journal, which is made if it is missing, and read it back. *torn: a torn last line was
+ * cut off. Errors name the file, the line and the remedy. */
 struct gck_journal *gck_journal_open(const char *dir, gck_journal_fn *take, void *arg, bool *torn,
 				     struct gck_error *err) GCK_MUST_CHECK;
 void gck_journal_close(struct gck_journal *j);
 
-/* Append a record; sync: return only when it is on the disk. What could not be written whole is
- * taken back; after a failed sync nothing more is taken, for nobody knows what is on the disk. */
+/* Append a record; with sync it is on the disk on return. A partly written record is removed again.
+ * After a failed sync every append fails, since the state of the disk is unknown. */
 int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 		       struct gck_error *err) GCK_MUST_CHECK;
 
-/* Put these records in place of all others, in one step; one that had failed is whole again. */
+/* Replace all records by these, atomically. A journal that had failed works again. */
 int gck_journal_rewrite(struct gck_journal *j, const json_t *records, struct gck_error *err)
 	GCK_MUST_CHECK;
 
-/* It has grown so much since the last rewrite that another is due. */
+/* Has the journal grown so much since the last rewrite that it must be rewritten? */
 bool gck_journal_is_long(const struct gck_journal *j);
 
-/* Lock <dir>/lock for the life of the process: 0, or -1 naming the process that has it. */
+/* Lock <dir>/lock for the life of the process. -1: err names the process that has the lock. */
 int gck_journal_lock(const char *dir, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

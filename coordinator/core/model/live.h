@@ -44,7 +44,7 @@ struct gck_node {
 struct gck_checkpoint {
 	uint32_t seq;            /* 0: none */
 	bool keep_held;          /* ranks stay held until the operation decides */
-	bool held;               /* ranks stay held until the commit: keep_held, or memory is short */
+	bool held;               /* ranks are held until the commit: keep_held, or little memory */
 	uint32_t round;          /* the current round of the quiesce */
 	bool terminating;        /* its agents were told to end the ranks */
 	char reason[200];
@@ -54,9 +54,9 @@ struct gck_checkpoint {
 	const char *via;         /* what carries the ranks' words: "pmix" or "coordinator" */
 	int64_t first_ns, last_ns; /* the first rank held, the last running again */
 	int64_t gpu_first_ns, gpu_last_ns; /* the first GPU told to stop, the last back; 0: none */
-	uint32_t asked;          /* the last gck_checkpoint_all() that a rank was in at the freeze */
+	uint32_t asked;          /* the last gck_checkpoint_all() in which a rank was frozen */
 	uint64_t put, stored;
-	json_t *common;          /* of these: objects that ranks of other nodes may have stored, too */
+	json_t *common;          /* of these: objects that ranks of other nodes may have stored */
 	size_t common_most;      /* the capacity of common */
 	uint64_t staged;         /* of stored: bytes that went through nodes' stages */
 	char unstaged[480];      /* why a node wrote without its stage; the first such node */
@@ -84,7 +84,7 @@ struct gck_live {
 	bool try_again;          /* the commit is not at fault: the job is not held */
 	bool doom_told;          /* the agents know that nothing can be restored */
 	uint32_t able_id;        /* id of the last `able` */
-	uint32_t all_done;       /* number of the last gck_checkpoint_all() committed in this incarnation */
+	uint32_t all_done;       /* the last gck_checkpoint_all() committed in this incarnation */
 	uint32_t all_failed;     /* ... and of the last that failed; every rank gets this reason: */
 	char all_why[480];
 	unsigned failures;       /* in a row; the interval backs off */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of records share: tables of types, and how members of a record are read. */
+ * Shared by the files of records: tables of types, and functions that read members of a record. */
 #ifndef GCK_RECORD_FIELDS_H
 #define GCK_RECORD_FIELDS_H
 
@@ -13,22 +13,24 @@ struct gck_record_type {
 extern const struct gck_record_type gck_records_of_steps[];   /* record_step.c */
 extern const struct gck_record_type gck_records_of_commits[]; /* record_commit.c */
 
-/* json_unpack(); -1 names the member that is not as it should be. */
-int gck_record_unpack(json_t *r, struct gck_error *err, const char *fmt, ...);
+/* Like json_unpack(). -1: err names the invalid member. */
+GCK_MUST_CHECK int gck_record_unpack(json_t *r, struct gck_error *err, const char *fmt, ...);
 
-/* 64 bits in the file, 32 in the state. */
-int gck_record_narrow(json_int_t value, uint32_t *out, const char *name, struct gck_error *err);
+/* Convert a number of 64 bits in the journal to 32 bits in the state. -1: it does not fit. */
+GCK_MUST_CHECK int gck_record_narrow(json_int_t value, uint32_t *out, const char *name,
+				     struct gck_error *err);
 
-/* What the record's "job", "step" and "seq" name; NULL: no record before it made it. */
+/* Find the job, step or commit number that the record's "job", "step" and "seq" name. NULL: no
+ * earlier record has made it. */
 struct gck_job *gck_record_find_job(struct gck_state *s, json_t *r, struct gck_error *err);
 struct gck_step *gck_record_find_step(struct gck_state *s, json_t *r, struct gck_error *err);
 struct gck_step *gck_record_find_seq(struct gck_state *s, json_t *r, uint32_t *seq,
 				     struct gck_error *err);
 
-/* A copy in place of what is there. */
+/* Replace *to by a copy of value. */
 void gck_record_set_json(json_t **to, json_t *value);
 
-/* Returns -1. */
+/* Fail for lack of memory: returns -1. */
 int gck_record_no_memory(struct gck_error *err);
 
 #endif

@@ -45,7 +45,7 @@ void gck_state_clear(struct gck_state *s)
 		gck_state_drop_job(s, s->index[s->count - 1]);
 	free(s->index);
 	s->index = NULL;
-	s->room = 0;
+	s->capacity = 0;
 }
 
 /* The number of jobs with lower ids: the job's place in the index. */
@@ -137,16 +137,16 @@ uint32_t gck_step_ended(const struct gck_step *step)
 
 static int make_room(struct gck_state *s)
 {
-	size_t room = s->room ? 2 * s->room : 64;
+	size_t capacity = s->capacity ? 2 * s->capacity : 64;
 	struct gck_job **index;
 
-	if (s->count < s->room)
+	if (s->count < s->capacity)
 		return 0;
-	index = reallocarray(s->index, room, sizeof *index);
+	index = reallocarray(s->index, capacity, sizeof *index);
 	if (!index)
 		return -1;
 	s->index = index;
-	s->room = room;
+	s->capacity = capacity;
 	return 0;
 }
 

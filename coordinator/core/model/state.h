@@ -48,7 +48,7 @@ struct gck_intent {
 	bool held;       /* its ranks stay held until it is decided */
 	bool committing; /* the commit object may lie in the store */
 	json_t *info;    /* of the future commit */
-	json_t *import;  /* the directories of the step that an import puts into; NULL: a checkpoint */
+	json_t *import;  /* directories into which an import puts objects; NULL: a checkpoint */
 };
 
 struct gck_step {
@@ -78,7 +78,7 @@ struct gck_step {
 	struct gck_live *live;    /* NULL while no agent is known */
 	void *timers[3];          /* the world's */
 	size_t bytes;             /* an estimate of the memory that its agents' messages use */
-	bool asking, asked;       /* ending.c's: Slurm is asked how the job ended; it has answered */
+	bool asking, asked;       /* ending.c: Slurm is asked how the job ended; has answered */
 };
 
 struct gck_job {
@@ -93,7 +93,8 @@ struct gck_job {
 	bool requeued;            /* slurm_requeue was about to be called for this incarnation */
 	char *key;                /* data key of its images, wrapped; NULL: none yet */
 	struct gck_step *steps;
-	unsigned drain_tries;     /* slurm_watch.c's: tries to move it off a draining node, and the next */
+	/* slurm_watch.c: attempts to move the job off a draining node, and the time of the next. */
+	unsigned drain_tries;
 	int64_t drain_next_ms;
 };
 
@@ -101,7 +102,7 @@ struct gck_state {
 	uint32_t epoch;
 	struct gck_job *jobs;     /* ordered by id */
 	struct gck_job **index;   /* the same, in the same order */
-	size_t count, room;
+	size_t count, capacity;
 };
 
 /* Free what a state holds (not the struct, not live parts). */

@@ -285,7 +285,7 @@ static void give_up(struct gck_state *s, struct gck_step *step, int64_t now_ms)
 
 	gck_info("step %u.%u: the import of checkpoint %u is given up", step->job->id, step->id,
 		 step->intent.seq);
-	gck_record_apply(s, r, NULL);
+	(void)!gck_record_apply(s, r, NULL); /* an open intent can always be given up */
 	json_decref(r);
 	step->landing_ms = landing_ms(now_ms);
 }

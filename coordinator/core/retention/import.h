@@ -8,7 +8,8 @@
 
 #include "coordinator/core/model/core.h"
 
-#define GCK_IMPORT_SILENCE_S 900 /* longer than a URL is valid: a user silent for so long cannot put anything */
+/* After this silence of its user an import is given up: no URL is valid for that long. */
+#define GCK_IMPORT_SILENCE_S 900
 
 struct gck_import {
 	uint32_t job, step, seq;

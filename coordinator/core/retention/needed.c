@@ -32,7 +32,8 @@ static bool needs_other(const struct gck_step *s, struct gck_wanted *w)
 	const struct gck_live *live = s->live;
 
 	if (live && live->plan.seq && live->plan.job != s->job->id)
-		*w = (struct gck_wanted){s->job->uid, live->plan.job, live->plan.step, live->plan.seq};
+		*w = (struct gck_wanted){s->job->uid, live->plan.job, live->plan.step,
+					 live->plan.seq};
 	else if (may_be_restarted(s) && s->from_job && !gck_step_newest(s, 0))
 		*w = (struct gck_wanted){s->job->uid, s->from_job, s->id, s->from_seq};
 	else

@@ -195,7 +195,7 @@ static void test_imports(void)
 	apply(&state, imports, sizeof imports / sizeof *imports);
 	dump = gck_state_dump(&state);
 	json_array_foreach(dump, i, r)
-		gck_record_apply(&again, r, NULL);
+		must(gck_record_apply(&again, r, NULL));
 	r = gck_state_dump(&again);
 	ok(json_equal(dump, r), "imports: a dump makes the state that it was made of");
 	json_decref(r);
@@ -292,7 +292,7 @@ static void test_senseless(void)
 	for (size_t i = 0; i < NHISTORY; i++) {
 		json_t *r = record(history[i]);
 
-		gck_record_apply(&state, r, NULL);
+		must(gck_record_apply(&state, r, NULL));
 		json_decref(r);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -39,7 +39,7 @@ struct gck_keys {
 	struct gck_secret file;       /* no path: this site has no object store */
 	char access[256], secret[256], token[4096];
 	char endpoint[256];           /* as configured, or AWS's */
-	struct gck_s3_server server;  /* this and sigv4 borrow from here and from the configuration */
+	struct gck_s3_server server;  /* it and sigv4 borrow from this and from gck_conf */
 	struct gck_sigv4_keys sigv4;
 };
 
@@ -51,13 +51,13 @@ int gck_keys_open(struct gck_keys *k, const struct gck_conf *c, struct gck_error
 /* Read the file again if it has changed. On failure the former keys stay. */
 int gck_keys_renew(struct gck_keys *k, struct gck_error *err) GCK_MUST_CHECK;
 
-/* ---- wrapping.c: the keys that wrap jobs' data keys ------------------------------------------- */
+/* ---- wrapping.c: the keys that wrap jobs' data keys ------------------------------------------ */
 
 /* A wrapped key is text: "1:<id of the wrapping key>:<uid>:<job>:<sealed key in hex>". The seal
  * binds what stands before the last colon, so that no user can use another user's key. */
 
 #define GCK_WRAPPING_MAX 32   /* keys in the file */
-#define GCK_WRAPPING_ID 17    /* the id of a key: 16 hex digits and the NUL; reveals nothing about the key */
+#define GCK_WRAPPING_ID 17    /* a key's id, which does not reveal it: 16 hex digits and the NUL */
 
 struct gck_wrapping {
 	struct gck_secret file; /* no path: images cannot be encrypted here */
@@ -79,7 +79,7 @@ void gck_wrapping_renew(struct gck_wrapping *w);
 
 /* For `can_wrap` and `wrap` of core.h. A key that can no longer be unwrapped is replaced by a new
  * one. */
-int gck_wrapping_able(const struct gck_wrapping *w, struct gck_error *err);
+int gck_wrapping_able(const struct gck_wrapping *w, struct gck_error *err) GCK_MUST_CHECK;
 int gck_wrapping_wrap(const struct gck_wrapping *w, const struct gck_job *job,
 		      char out[GCK_WRAPPED_MAX], struct gck_error *err) GCK_MUST_CHECK;
 

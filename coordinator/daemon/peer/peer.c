@@ -13,7 +13,7 @@
 #include "common/base/log.h"
 
 #define HELLO_S 5.0 /* for the first message */
-#define MAX_UNREAD (256u << 10) /* bytes that a peer has not read; above, its messages are not read */
+#define MAX_UNREAD (256u << 10) /* answers that a peer may leave unread before it is not read */
 
 /* ---- the end ------------------------------------------------------------------------------- */
 

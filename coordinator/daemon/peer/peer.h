@@ -72,7 +72,7 @@ struct gck_peer {
 	struct gck_daemon *daemon;
 	struct gck_wire *wire;  /* NULL: closed */
 	ev_io io;
-	ev_timer timer;         /* time limit of the first message, or the end of a pause by the rate limit */
+	ev_timer timer;         /* limit for the first message, or the end of a pause */
 	uid_t uid;
 	bool known;             /* uid is known and counted */
 	bool broken;            /* sending failed, or dropped: will be closed */

@@ -45,7 +45,7 @@ static void join(struct gck_peer *peer, const json_t *job)
 	}
 	json_decref(agent->registration);
 	agent->registration = NULL;
-	gck_grace_check(peer->daemon); /* last, since a request that begins now may drop this agent */
+	gck_grace_check(peer->daemon); /* last: a request that begins now may drop this agent */
 }
 
 static void on_job(void *arg, const struct gck_slurm_answer *answer)

@@ -69,7 +69,7 @@ void gck_grace_check(struct gck_daemon *d);
 /* The peer is gone: drop its request. */
 void gck_grace_leave(struct gck_peer *peer);
 
-/* ---- obstacles.c: "able", what prevents a checkpoint ------------------------------------------ */
+/* ---- obstacles.c: "able", what prevents a checkpoint ----------------------------------------- */
 
 /* Ask the agents; the peer gets its "end" when all have answered, or after a time limit. */
 void gck_able_ask(struct gck_peer *peer, struct gck_job *job, uint32_t step);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is asked of Slurm, through libslurm; blocking, in a child process. A request is
+ * Requests to Slurm through libslurm, which block: made in a child process. A request is
  * {"op": ...} with
  *
- *   conf                        {cluster, slurm_user, slurmd_timeout}, that in seconds
+ *   conf                        {cluster, slurm_user, slurmd_timeout} in seconds
  *   job {job}                   {job, uid, user, restarts, submit, batch, nodes, runs,
  *                               ends_itself}; ENOENT if Slurm does not know it. batch: it can be
- *                               requeued; runs: nobody ends it at present; ends_itself: nor has
- *                               anybody but its script
- *   import {job, uid}           {user}, the name of uid, if Slurm does not know the job; else EEXIST
- *   requeue {job, hold, comment} {}; refused if somebody ends the job already. comment goes to
- *                               AdminComment, unless something else than ours stands there
+ *                               requeued; runs: it is not being ended; ends_itself: nothing but
+ *                               its script ends it or has ended it
+ *   import {job, uid}           {user}, the name of uid, if Slurm does not know the job, or EEXIST
+ *   requeue {job, hold, comment} {}; refused if the job is already being ended. comment goes to
+ *                               AdminComment unless that has a text of somebody else
  *   nodes {jobs, lead, check}   {leaving: [{job, node, why}], gone: [job], ended: [job]}: of jobs,
  *                               {node: [job]}, those on nodes that drain, reboot or will be in a
  *                               MAINT reservation within lead seconds; of check, [job], those that

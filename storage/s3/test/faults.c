@@ -186,7 +186,7 @@ static void test_no_range(void)
 	   err.text);
 }
 
-/* What is no list is not taken for one without names: who believed it would forget what is there. */
+/* A page that is not a list must not count as an empty list: the caller would forget objects. */
 static void test_lists(void)
 {
 	static const char *const queries[] = { "list-type", "[?&]uploads" };

@@ -369,9 +369,9 @@ static struct gck_store *open_to_prune(uint32_t job)
 	return s;
 }
 
-/* Struck from its nth request of that method on: what it did is no harm, and the next prune does the rest.
- * *ended: it made fewer. */
-static bool is_struck_well(const char *method, unsigned n, bool *ended)
+/* A prune whose requests of this method fail from the nth on does no harm, and the next prune
+ * completes it. *ended: the prune made fewer than n requests. */
+static bool survives_failures(const char *method, unsigned n, bool *ended)
 {
 	static const uint32_t keep[] = { 2 };
 	static uint32_t job = 100;
@@ -406,7 +406,7 @@ static void test_struck_prune(void)
 		unsigned n;
 
 		for (n = 0; !ended && n < 200; n++)
-			good &= is_struck_well(methods[i], n, &ended);
+			good &= survives_failures(methods[i], n, &ended);
 		ok(all_of(good, ended, n > 2), "a prune of which each %s fails in turn: %u",
 		   methods[i], n - 1);
 	}

@@ -6,9 +6,10 @@ server.py DIR [CERT KEY]: serves 127.0.0.1 (with TLS where a certificate is give
 to DIR/port and a line per request to DIR/log, and reads before each request
 
   DIR/options  words: page=N (keys a page), condition=no (501 for If-None-Match), checksum=no (501
-               for x-amz-checksum-...) or checksum=ignored, skew=S (its clock is S seconds ahead), multiparts=no
-  DIR/script   lines "COUNT METHOD REGEX ACTION [ARGUMENT...]": what to do instead, for the next COUNT
-               requests whose "path?query" the regex is found in
+               for x-amz-checksum-...) or checksum=ignored, skew=S (its clock is S seconds ahead),
+               multiparts=no
+  DIR/script   lines "COUNT METHOD REGEX ACTION [ARGUMENT...]": an action for the next COUNT
+               requests in whose "path?query" the regex is found
 
 It ends when its standard input does. Signatures are checked by its own reading of the rules, not by
 the code under test."""
@@ -143,7 +144,8 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def refuse(self, e, headers=()):
-        body = f"<?xml version='1.0'?>\n<Error><Code>{e.code}</Code><Message>{e.message}</Message></Error>"
+        body = f"<?xml version='1.0'?>\n<Error><Code>{e.code}</Code>" \
+               f"<Message>{e.message}</Message></Error>"
         self.answer(e.status, body.encode(), headers)
 
     def drop(self):
@@ -262,7 +264,8 @@ class Handler(BaseHTTPRequestHandler):
         if first >= len(data):
             raise Refusal(416, "InvalidRange")
         part = data[first:last + 1]
-        return 206, part, [etag(data), ("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(data)}")]
+        where = f"bytes {first}-{first + len(part) - 1}/{len(data)}"
+        return 206, part, [etag(data), ("Content-Range", where)]
 
     def on_head(self, key, _):
         if key not in objects:
@@ -303,7 +306,8 @@ class Handler(BaseHTTPRequestHandler):
             return 200, ("<InitiateMultipartUploadResult><UploadId>%s</UploadId>"
                          "</InitiateMultipartUploadResult>" % escape(upload)).encode(), []
         if self.command == "GET":
-            items = "".join(f"<Upload><Key>{escape(k)}</Key><UploadId>{escape(u)}</UploadId></Upload>"
+            items = "".join(f"<Upload><Key>{escape(k)}</Key>"
+                            f"<UploadId>{escape(u)}</UploadId></Upload>"
                             for u, (k, _) in uploads.items() if k.startswith(query["prefix"]))
             return 200, ("<ListMultipartUploadsResult><Bucket>b</Bucket>" + items +
                          "</ListMultipartUploadsResult>").encode(), []

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TLS is verified: against the file that the signer names, for the host that the URL names, and by the clock. */
+ * TLS is verified: against the signer's file, for the host in the URL, and by the clock. */
 #include "config.h"
 
 #include "storage/s3/test/server.h"
