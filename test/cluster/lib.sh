@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # For the tests on a real cluster: TAP, the lab, jobs. A test is a bash file that sources this,
-# runs checks and ends with `finish`. It uses the lab in GPUCKPT_LAB, or starts one from
-# GPUCKPT_PREFIX for itself, with the options GPUCKPT_LAB_OPTIONS (--s3: with an object store).
-# GPUCKPT_LONG=1 asks for the long form.
+# runs checks and ends with `finish`. It uses the lab in GPUCKPT_LAB, or starts one of its own from
+# GPUCKPT_PREFIX, with the options GPUCKPT_LAB_OPTIONS (--s3: with an object store).
+# GPUCKPT_LONG=1 runs the long form.
 set -uo pipefail
 test_dir=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(readlink -f "$test_dir/../..")
@@ -34,7 +34,9 @@ check()
 	local name=$1 out status=0
 	shift
 	out=$("$@" 2>&1) || status=$?
-	report "$status" "$name" || diag "$* gave $status: $out"
+	report "$status" "$name" && return
+	diag "$* gave $status: $out"
+	return 1
 }
 
 # check_not NAME CMD...: CMD fails
@@ -50,26 +52,34 @@ check_not()
 	report 0 "$name"
 }
 
+# report_text STATUS NAME GOT WANT: GOT and WANT are shown if it failed
+report_text()
+{
+	report "$1" "$2" && return
+	diag "got: $3"$'\n'"want$4"
+	return 1
+}
+
 # is GOT WANT NAME; like GOT REGEX NAME; unlike GOT REGEX NAME
 is()
 {
 	[[ $1 = "$2" ]]
-	report $? "$3" || diag "got: $1"$'\n'"want: $2"
+	report_text $? "$3" "$1" ": $2"
 }
 
 like()
 {
 	[[ $1 =~ $2 ]]
-	report $? "$3" || diag "got: $1"$'\n'"want a match of: $2"
+	report_text $? "$3" "$1" " a match of: $2"
 }
 
 unlike()
 {
 	[[ ! $1 =~ $2 ]]
-	report $? "$3" || diag "got: $1"$'\n'"want no match of: $2"
+	report_text $? "$3" "$1" " no match of: $2"
 }
 
-# finish: nothing of this test runs on, and the lab is as it was for the next one
+# finish: end all jobs, bring configuration and nodes back for the next test, print the plan, exit
 finish()
 {
 	root scancel -u alice
@@ -94,7 +104,8 @@ bob() { "$cluster" exec -u bob "$@"; }
 
 if [[ -z ${GPUCKPT_LAB-} ]]; then
 	# shellcheck disable=SC2086 # a list
-	lab_made=$("$cluster" up --owner $$ ${GPUCKPT_LAB_OPTIONS-}) || { echo "Bail out! no cluster"; exit 1; }
+	lab_made=$("$cluster" up --owner $$ ${GPUCKPT_LAB_OPTIONS-}) ||
+		{ echo "Bail out! no cluster"; exit 1; }
 	export "${lab_made?}"
 	trap '"$cluster" down' EXIT
 	trap 'exit 1' INT TERM HUP
@@ -116,7 +127,7 @@ restart_gpuckptd()
 	"$cluster" start gpuckptd
 }
 
-# conf_with LINE...: the lab's configuration with these lines, and no others, from now on
+# conf_with LINE...: gpuckptd restarts with the lab's own configuration and these lines
 conf_with()
 {
 	{ cat "$conf.lab"; printf '%s\n' "$@"; } >"$conf"
@@ -125,7 +136,7 @@ conf_with()
 
 conf_back() { cmp -s "$conf.lab" "$conf" || { cp "$conf.lab" "$conf"; restart_gpuckptd; }; }
 
-# A directory of the user's for this test, new at every run.
+# work_dir: make a new directory of the user's for this test, print its path
 work_dir()
 {
 	local dir
@@ -135,31 +146,32 @@ work_dir()
 	echo "$dir"
 }
 
-# program NAME: build test/programs/NAME.c, print where it is
+# program NAME: build test/programs/NAME.c, print the path of the program
 program()
 {
-	local bin=$GPUCKPT_LAB/work/bin
+	local bin=$GPUCKPT_LAB/work/bin source=$top/test/programs/$1.c
 	mkdir -p "$bin"
-	[[ $bin/$1 -nt $top/test/programs/$1.c ]] || "${CC-gcc}" -O2 -g -o "$bin/$1" "$top/test/programs/$1.c" -pthread -lm ||
+	[[ $bin/$1 -nt $source ]] || "${CC-gcc}" -O2 -g -o "$bin/$1" "$source" -pthread -lm ||
 		{ echo "Bail out! $1 cannot be built"; exit 1; }
 	echo "$bin/$1"
 }
 
-# burn_answers ARGUMENTS...: what an uninterrupted burn prints, without its pauses
+# burn_answers ARGUMENTS...: what an uninterrupted burn prints; it makes no pauses
 # shellcheck disable=SC2154 # the test sets it
 burn_answers() { BURN_UNTIL=/ "$burn" "$@"; }
 
 # ---- waiting
 
-# last_look CMD...: CMD once more, with each of its conditions, for one that did not come true in time
+# last_look CMD...: for a CMD that did not succeed in time: run it once more with set -x, which
+# shows the condition that fails
 last_look()
 {
 	diag "waited in vain for: $*"
 	diag "$( (set -x; "$@") 2>&1 | tail -n 12 | cut -c 1-400)"
 }
 
-# wait_for SECONDS CMD...: until CMD succeeds. The SECONDS are far more than it takes on a quiet machine;
-# others may be slow, and none takes the time but one where the test fails.
+# wait_for SECONDS CMD...: until CMD succeeds. SECONDS is far more than it takes on a quiet machine;
+# for slow ones it is multiplied by $patience. Only a failure takes all of it.
 patience=3
 wait_for()
 {
@@ -173,7 +185,8 @@ wait_for()
 
 # ---- jobs
 
-# submit DIR [SBATCH-OPTIONS...] <script: as the user, requeueable, output in DIR/out; prints the id
+# submit DIR [SBATCH-OPTIONS...] <script: a batch job of the user's that can be requeued, with its
+# output in DIR/out; prints its id
 submit()
 {
 	local dir=$1
@@ -192,19 +205,21 @@ job_restarts()
 	root scontrol show job "$1" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'
 }
 
-# job_restarted JOB TIMES: Slurm has started it again, so often at least. Slurm makes a requeued job wait
-# until its credentials have expired, for 6 s; here it starts in 2: slurmd takes a credential that is
-# younger, by a second at least, than the one that it revoked. But an srun of the run before, which waits for
-# tasks whose slurmstepd or node is dead, ends the step of that number seconds later: as long as there is
-# one, the job waits as Slurm wants it to.
+# job_restarted JOB TIMES: the job runs, and Slurm has started it again at least that often. Slurm
+# delays a requeued job until its credentials have expired, for 6 s. Here it starts after 2 s:
+# slurmd accepts a credential that is at least a second younger than the one that it revoked. But an
+# srun of the run before that waits for tasks of a dead slurmstepd or node ends the step of that
+# number seconds later: while one exists, the job waits as long as Slurm says.
 job_restarted()
 {
-	local job start
+	local job start left
 	job=$(root scontrol show job "$1")
 	[[ $job =~ Restarts=([0-9]+) && ${BASH_REMATCH[1]} -ge $2 ]] || return
 	if [[ $job = *"JobState=PENDING Reason=BeginTime"* && $job =~ StartTime=([0-9T:-]+) ]]; then
 		start=$(env -u TZ date -d "${BASH_REMATCH[1]}" +%s)
-		[[ $((start - EPOCHSECONDS)) -le 2 ]] || has_srun "$1" || root scontrol update jobid="$1" starttime=now+2
+		left=$((start - EPOCHSECONDS))
+		[[ $left -le 2 ]] || has_srun "$1" ||
+			root scontrol update jobid="$1" starttime=now+2
 	fi
 	[[ $job = *JobState=RUNNING* ]]
 }
@@ -217,15 +232,16 @@ has_srun()
 }
 job_is() { [[ $(job_state "$1") = "$2" ]]; }
 
-# wait_job JOB STATE SECONDS, naming what came instead
+# wait_job JOB STATE SECONDS: until it has that state; a failure prints the job's state and story
 wait_job()
 {
 	wait_for "$3" job_is "$1" "$2" && return
-	diag "job $1 is $(job_state "$1"), not $2, after $(($3 * patience)) s"$'\n'"$(job_story "$1")"
+	diag "job $1 is $(job_state "$1"), not $2, after $(($3 * patience)) s"
+	diag "$(job_story "$1")"
 	return 1
 }
 
-# job_story JOB: the last that it printed, and that Slurm's daemons wrote about it
+# job_story JOB: the last lines that it printed, and that Slurm's daemons logged about it
 job_story()
 {
 	tail -n 6 "$(root scontrol show job "$1" | sed -n 's/ *StdOut=//p')"
@@ -233,7 +249,7 @@ job_story()
 		grep -vE 'proctrack|plugin loaded|debug levels' | sort -t '[' -k 2 | tail -n 14
 }
 
-# end_job JOB...: cancel, and wait until nothing of it runs
+# end_job JOB...: cancel, and wait until no process of it runs
 end_job()
 {
 	local j
@@ -253,11 +269,12 @@ query()
 	user gpuckpt status "$1" --json | jq -r ".steps[] | $2"
 }
 
-# ready JOB [STEP]: the step runs under gpuckpt, every agent and every rank is there
+# ready JOB [STEP]: the step runs under gpuckpt, all agents are connected, it can be checkpointed
 ready()
 {
 	user gpuckpt status "$1.${2-0}" --json |
-		jq -e '.steps[] | .state == "running" and (.nodes | length > 0 and all(.connected))' &&
+		jq -e '.steps[] | .state == "running" and
+			(.nodes | length > 0 and all(.connected))' &&
 		user gpuckpt able "$1.${2-0}"
 }
 
@@ -277,10 +294,11 @@ commits()
 
 newest_commit() { commits "$@" | sort -n | tail -1; }
 
-# stored JOB SEQ: what that commit says to have stored, in bytes
+# stored JOB SEQ: STORED of that commit, in bytes
 stored() { user gpuckpt list "$1" --json | jq ".steps[].commits[] | select(.seq == $2).stored"; }
 
-# damage_image FILE COPY: its largest object is another; of a part of one it may be that nothing needs it
+# damage_image FILE COPY: COPY is the image in FILE with its largest object overwritten as a whole,
+# since nothing may need a part of an object
 damage_image()
 {
 	cp "$1" "$2"
@@ -295,7 +313,8 @@ damage_image()
 	chown --reference="$1" "$2"
 }
 
-# have_said FILE...: the programs that write there are on their way. A rank is ready before its main().
+# have_said FILE...: each has output of a rank, whose main() runs then. A rank is ready before its
+# main().
 have_said()
 {
 	local f
@@ -304,11 +323,37 @@ have_said()
 	done
 }
 
+# agent_losses JOB NODE: how often the agent of its step 0 on that node has lost gpuckptd
+agent_losses()
+{
+	grep -c "warning: coordinator .*; trying again" "$GPUCKPT_LAB/log/agents/$1.0.$2.log"
+}
+
+# lost_since JOB NODE=LOSSES...: each of these agents has lost gpuckptd since these were its losses
+lost_since()
+{
+	local job=$1 node
+	shift
+	for node; do
+		[[ $(agent_losses "$job" "${node%=*}") -gt ${node#*=} ]] || return
+	done
+}
+
+# losses JOB: NODE=LOSSES of each of its nodes, for lost_since
+losses()
+{
+	local node
+	for node in $(job_nodes "$1"); do
+		echo "$node=$(agent_losses "$1" "$node")"
+	done
+}
+
 # ---- nodes
 
 all_idle() { [[ $(root sinfo -h -o "%T %D") = "idle 3" ]]; }
 
-# node_dies N: node N ends, and Slurm is told, as by an administrator; it would find out by itself in 10 to 25 s
+# node_dies N: node N is killed and set down in Slurm, as an administrator does; Slurm itself would
+# notice after 10 to 25 s. Only tests of that use `cluster node-kill` or `cut` alone.
 node_dies()
 {
 	"$cluster" node-kill "$1"
@@ -318,7 +363,7 @@ node_dies()
 # job_nodes JOB: one a line
 job_nodes() { root scontrol show hostnames "$(root squeue -h -t all -j "$1" -o %N)"; }
 
-# Bring every node back to idle, whatever a test did to it.
+# nodes_back: all nodes run, are connected, idle and reachable, whatever a test did to them
 nodes_back()
 {
 	local n
@@ -330,5 +375,5 @@ nodes_back()
 	wait_for 40 all_idle && wait_for 30 all_reached
 }
 
-# Connections to a node that was gone fail for some time after slurmctld has seen it again.
+# Connections to a node that was away fail for some time after slurmctld has seen it again.
 all_reached() { root srun -Q --immediate=5 -N3 true; }
