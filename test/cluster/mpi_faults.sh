@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What MPI ranks must survive: rank, agent, coordinator, slurmstepd (PMIx's server) and node killed
-# or stopped while MPI is brought to rest and while it comes back; ranks that compute, come late or
-# are through with MPI. A checkpoint that cannot be had is given up in time, by name; the job goes on
-# or starts again, and its answers are those of an uninterrupted run. Needs a build with
+# Faults that MPI ranks survive: rank, agent, coordinator, slurmstepd (PMIx's server) and node
+# killed or stopped while MPI is quiesced and while it is rebuilt; ranks that compute, come late, or
+# are past MPI_Finalize. A checkpoint that is impossible fails in time, with the reason; the job
+# goes on or starts again, and its answers are those of an uninterrupted run. Needs a build with
 # --enable-faults.
 #   mpi_faults.sh [CASE[:POINT,...]]...     (common/base/fault.h, without GCK_FAULT_MPI_)
-# Without cases a selection; GPUCKPT_LONG=1: all of them, at every point.
+# Without CASE a selection runs; with GPUCKPT_LONG=1 all cases at every point.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
@@ -15,16 +15,16 @@ grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-m
 
 ring=$(CC=mpicc program ring)
 top_dir=$(work_dir)
-limit=60 # seconds for any create, whatever is wrong: far more than the time limits below and what they add
-job='' creating='' left='' only=''
+limit=60 # seconds for a create: far more than hold= and timeout= below allow
+job='' creating='' left='' only='' met_by=''
 
-# ---- jobs: four ranks on two nodes. hold= leaves them time to come to rest on a machine that is busy.
+# ---- jobs: four ranks on two nodes. hold= is long enough to quiesce them on a busy machine.
 
-# submit_ring NAME OPTION-VALUE RANKS STEPS [RING-ARGS...]: sets $job, $dir; faults are met by all
-# ranks, or by rank $only
+# submit_ring NAME OPTION-VALUE RANKS STEPS [RING-ARGS...]: sets $job and $dir. All ranks meet
+# faults, or rank $only alone.
 submit_ring()
 {
-	name=$1 options=$2
+	name=$1 options=$2 met_by=$only
 	dir=$top_dir/${1//[^a-z0-9]/-}
 	mkdir -p "$dir/faults"
 	chown -R --reference="$top_dir" "$dir"
@@ -32,21 +32,25 @@ submit_ring()
 	all_idle || nodes_back
 	job=$(submit "$dir" -N2 -n"$3" <<-END
 		#!/bin/bash
-		export OMPI_MCA_mpi_yield_when_idle=1 GPUCKPT_FAULT=$dir/faults RING_UNTIL=$dir/enough
-		srun --mpi=pmix --gpu-ckpt${2:+=$2} bash -c '[[ \${1:-\$SLURM_PROCID} = \$SLURM_PROCID ]] ||
-			unset GPUCKPT_FAULT; exec $ring $4 2000 ${*:5}' bash $only >answers
+		export OMPI_MCA_mpi_yield_when_idle=1
+		export GPUCKPT_FAULT=$dir/faults RING_UNTIL=$dir/enough
+		srun --mpi=pmix --gpu-ckpt${2:+=$2} bash -c '
+			[[ \${1:-\$SLURM_PROCID} = \$SLURM_PROCID ]] || unset GPUCKPT_FAULT
+			exec $ring $4 2000 ${*:5}' bash $only >answers
 	END
 	)
 	left=''
-	wait_ready "$job" 40 || report 1 "$name: the step comes under gpuckpt's care"
+	wait_ready "$job" 40 || report 1 "$name: the step runs under gpuckpt"
 }
 
-# begin NAME OPTION-VALUE [POINT]: a ring that runs until it is told; the one of the case before goes
-# on where it has these options and is well, and where PMIx was given up, as ranks do that left a fence
-# unfinished, the point is no fence.
+# begin NAME OPTION-VALUE [POINT]: a ring that runs until the test ends it. The ring of the case
+# before is taken if it has the same options, is unharmed, and the same ranks meet faults there.
+# After a fence that some ranks left unfinished they use PMIx no more: then it is not taken if POINT
+# is FENCE.
 begin()
 {
-	if [[ -n $job && ! -e $dir/enough && $options = "$2" && ${3-}$left != FENCEleft ]] &&
+	if [[ -n $job && ! -e $dir/enough && $options = "$2" && $met_by = "$only" ]] &&
+		[[ ${3-}$left != FENCEleft ]] &&
 		wait_for 10 ready "$job"; then
 		name=$1
 	else
@@ -69,7 +73,7 @@ goes_on() { check "$name: the ranks go on" wait_for 20 further "$(progress)"; }
 
 on() { root -n "${1#n}" "${@:2}"; }
 
-# The job is told that it is enough, ends, and is compared
+# answers: the test ends the job and compares its answers
 answers()
 {
 	touch "$dir/enough"
@@ -86,7 +90,7 @@ want()
 	"$ring" want "${ranks%:}" "$steps"
 }
 
-# ---- faults to order
+# ---- faults
 
 arm() { touch "$dir/faults/$1.MPI_$2"; }
 went_off() { ! test -e "$dir/faults/$1.MPI_$2"; }
@@ -104,7 +108,7 @@ start_create()
 	creating=$!
 }
 
-# passes KIND POINT: the fault went off; a create may be over without that, and another is made
+# passes KIND POINT: the fault went off. If the create ends without that, another one is started.
 passes()
 {
 	$1 "$2" && return
@@ -113,7 +117,8 @@ passes()
 }
 is_killed() { went_off kill "$1"; }
 
-# create_in POINT: a create of which one rank is held there. create_killing POINT: is killed there.
+# create_in POINT: start a create, in which a rank is held there. create_killing POINT: is killed
+# there.
 create_in()
 {
 	arm hold "$1"
@@ -129,20 +134,21 @@ create_killing()
 	wait_for 20 passes is_killed "$1" || report 1 "$name: no rank came to $1: $(query "$job" .)"
 }
 
-# not_created REGEX TEXT: the create that was begun, or one now, fails, in time, and says why
+# not_created REGEX TEXT: the create that was started, or a new one, fails in time (else timeout
+# gives 124), and its message matches
 not_created()
 {
 	local status=0
 	[[ -n $creating ]] || start_create
 	wait "$creating" || status=$?
 	creating=''
-	[[ $status -ne 0 && $status -ne 124 && $(cat "$dir/create") =~ $1 ]]
-	report $? "$name: $2" || diag "status $status: $(cat "$dir/create")"
+	is "$status" 1 "$name: $2" || diag "$(cat "$dir/create")"
+	like "$(cat "$dir/create")" "$1" "$name: $2: the message"
 }
 
 # ---- restarts
 
-# requeue [TIMES]: and it is started again, so many times in all
+# requeue [TIMES]: the job is requeued, and started again that often in all
 requeue()
 {
 	local before
@@ -164,73 +170,79 @@ back()
 	goes_on
 }
 
-# ---- quiesce, taking in of messages
+# ---- quiesce
 
+# Rank 3 is killed: it is alone on its node, and the step runs on. When a rank with others beside it
+# dies, Slurm's PMIx plugin ends the step about a second later, and the next create may find no
+# step.
 rank_killed()
 {
 	local point
 	for point; do
-		begin "rank killed, $point" hold=12s,timeout=20s "$point"
+		only=3 begin "rank killed, $point" hold=12s,timeout=20s "$point"
 		create
 		create_killing "$point"
-		not_created . "a create tells that it failed"
-		not_created "without MPI_Finalize|past MPI_Finalize, or has ended|no step of job" "the next one says why"
+		not_created . "create fails"
+		not_created "without MPI_Finalize|past MPI_Finalize, or has ended" \
+			"the next create fails"
 		requeue
 		back
 	done
 }
 
+ended() { ! on "$node" test -e "/proc/$1"; }
+
 agent_killed()
 {
-	local point
+	local point agent
 	for point; do
 		begin "agent killed, $point" hold=12s,timeout=20s "$point"
 		create_in "$point"
-		on "$node" pkill -KILL --newest -x gpuckpt-agent
-		sleep 0.3
+		agent=$(on "$node" pgrep --newest -x gpuckpt-agent)
+		on "$node" kill -KILL "$agent"
+		check "$name: the agent is gone" wait_for 20 ended "$agent"
 		let_go
-		not_created . "create tells that it failed"
+		not_created . "create fails"
 		check "$name: it comes back" wait_ready "$job" 20
 		goes_on
 		create "the next create succeeds"
 	done
 }
 
-# Nobody starts it again; or it is there and does nothing.
+# The agent is dead with its supervisor, or stopped.
 agent_lost()
 {
 	begin "whole agent killed" hold=4s,timeout=5s FENCE
 	create_in FENCE
 	on "$other" pkill -KILL -x gpuckpt-agent
 	let_go
-	not_created . "create tells that it failed"
+	not_created . "create fails"
 	goes_on
-	not_created agent "so does the next, by name"
+	not_created agent "the next create fails"
 	answers
 
 	begin "agent stopped" hold=12s,timeout=20s FENCE
 	create_in FENCE
 	on "$other" pkill -STOP -x gpuckpt-agent
 	let_go
-	not_created . "create tells that it failed"
+	not_created . "create fails"
 	goes_on
 	on "$other" pkill -CONT -x gpuckpt-agent
-	check "$name: it is there again" wait_ready "$job" 30
+	check "$name: it is ready again" wait_ready "$job" 30
 	create "the next create succeeds"
 }
 
-# The word to enter PMIx's fence reaches one node alone: MPI_Finalize, which has a fence too, must not
-# wait for the others.
+# Only one node is told to enter PMIx's fence: MPI_Finalize, which has a fence too, must not wait
+# for the ranks of the other node.
 fence_left()
 {
 	only=0 begin "a node is not in the fence" hold=5s,timeout=20s FENCE
 	create_in ROUND
-	sleep 1 # the others are ready
+	sleep 1 # until rank 3 has said READY, which nothing shows outside
 	on "$other" pkill -STOP -x gpuckpt-agent
 	let_go
-	sleep 7 # and have given up
+	not_created . "create fails"
 	on "$other" pkill -CONT -x gpuckpt-agent
-	not_created . "create tells that it failed"
 	goes_on
 	create "the next create succeeds"
 	answers
@@ -244,19 +256,20 @@ coordinator_killed()
 		create_in "$point"
 		"$cluster" kill gpuckptd
 		let_go
-		not_created . "create tells that it failed"
+		not_created . "create fails"
 		goes_on
 		"$cluster" start gpuckptd
-		check "$name: the step is known again" wait_ready "$job" 30
+		check "$name: the step is ready again" wait_ready "$job" 30
 		create "the next create succeeds"
 	done
 }
 
-# It must not be taken before tasks can be started there.
+# node_again NODE: start it, and wait until Slurm can start tasks there
 node_again()
 {
 	"$cluster" node-start "${1#n}"
-	check "$name: the node can be used again" wait_for 60 root srun -Q --immediate=5 -w "$1" -N1 true
+	check "$name: the node can be used again" \
+		wait_for 60 root srun -Q --immediate=5 -w "$1" -N1 true
 }
 
 node_killed()
@@ -269,15 +282,15 @@ node_killed()
 		create_in "$point"
 		node_dies "${killed#n}"
 		let_go
-		not_created . "a create tells that it failed"
+		not_created . "create fails"
 		started_again $((before + 1))
 		back
 		node_again "$killed"
 	done
 }
 
-# PMIx's server dies with it. What it leaves behind has to be removed: with it Slurm 22.05 cannot start
-# the step on this node again, and srun says 0.
+# PMIx's server dies with slurmstepd. The files that it leaves must be removed: otherwise Slurm
+# 22.05 cannot start the step on this node again, and srun returns 0.
 slurmstepd_killed()
 {
 	begin "slurmstepd killed" hold=12s,timeout=20s FENCE
@@ -285,17 +298,18 @@ slurmstepd_killed()
 	create_in FENCE
 	on "$other" pkill -KILL -f "slurmstepd: \[$job\.0\]"
 	let_go
-	not_created . "a create tells that it failed"
+	not_created . "create fails"
 	gone() { ! on "$other" pgrep -x ring; }
 	check "$name: its ranks do not run on as orphans" wait_for 30 gone
-	on "$other" sh -c "rm -rf $GPUCKPT_LAB/spool/$other/*pmix.$job.0 $GPUCKPT_LAB/tmp/spmix_appdir_*_$job.0"
+	on "$other" sh -c "cd $GPUCKPT_LAB &&
+		rm -rf spool/$other/*pmix.$job.0 tmp/spmix_appdir_*_$job.0"
 	requeue
 	back
 }
 
-# ---- MPI on its way back
+# ---- MPI is rebuilt
 
-# A rank is held there in the restart.
+# restart_in POINT: a checkpoint and a requeue; in the restart a rank is held there
 restart_in()
 {
 	create
@@ -304,9 +318,9 @@ restart_in()
 	check "$name: a rank is held there" wait_for 40 holds "$1"
 }
 
-# Not at RESTORED and LOADED unless asked for: PMIx 4.2.2's server, in slurmstepd, may wait for ever at
-# its end for a lock when ranks die while they connect to it, and the step's next start on the node
-# then fails in Slurm ("Cannot bind() UNIX socket stepd.slurm.pmix.*").
+# RESTORED and LOADED are no part of the long form: when ranks die while they connect to PMIx
+# 4.2.2's server, in slurmstepd, that may wait for a lock for ever at its end. The next start of the
+# step on this node then fails in Slurm ("Cannot bind() UNIX socket stepd.slurm.pmix.*").
 rebuild_rank_killed()
 {
 	local point
@@ -335,7 +349,7 @@ rebuild_agent_killed()
 	done
 }
 
-# Without one the ranks are as any others without one: they run.
+# Ranks whose agent is dead run on.
 rebuild_agent_lost()
 {
 	begin "whole agent killed while MPI comes back" hold=12s,timeout=20s
@@ -343,19 +357,21 @@ rebuild_agent_lost()
 	on "$node" pkill -KILL -x gpuckpt-agent
 	let_go
 	goes_on
-	not_created "agent|being restarted" "a create says what is the matter"
+	not_created "agent|being restarted" "create fails"
 	answers
 }
 
 rebuild_coordinator_killed()
 {
-	local point
+	local point before
 	for point; do
 		begin "coordinator killed while MPI comes back, $point" hold=12s,timeout=20s
 		restart_in "$point"
+		before=$(losses "$job")
 		"$cluster" kill gpuckptd
+		# shellcheck disable=SC2086 # words
+		check "$name: the agents have lost it" wait_for 20 lost_since "$job" $before
 		let_go
-		sleep 1
 		"$cluster" start gpuckptd
 		back
 		create "create after it"
@@ -365,7 +381,8 @@ rebuild_coordinator_killed()
 rebuild_node_killed()
 {
 	local before killed
-	# Slurm finds the node dead before MPI is given up: two requeues at once keep it busy for minutes.
+	# timeout=: the node is down in Slurm before the restart fails. Two requeues at once would
+	# keep Slurm busy for minutes.
 	begin "node killed while MPI comes back" hold=4s,timeout=30s
 	restart_in INITIALIZED
 	before=$(job_restarts "$job") killed=$other
@@ -387,12 +404,12 @@ rebuild_hangs()
 	back
 }
 
-# ---- ranks that are not where others want them
+# ---- ranks that are not in MPI when the others wait for them
 
 computes()
 {
-	# Rank 1 waits in a receive: nothing is owed.
-	submit_ring "a rank computes, nothing is owed" hold=4s 2 400 200 20
+	# Rank 1 waits in a receive: no message is under way.
+	submit_ring "a rank computes, no message is under way" hold=4s 2 400 200 20
 	check "$name: it computes" wait_for 20 grep -q '^computes' "$dir/out"
 	create
 	create "again"
@@ -402,7 +419,7 @@ computes()
 	# Of four, rank 3 waits in a collective operation.
 	submit_ring "a rank computes, others wait in a collective" hold=3s 4 1000000 200 10
 	check "$name: it computes" wait_for 20 grep -q '^computes' "$dir/out"
-	not_created "rank 0.*computes" "a create is given up, and names it"
+	not_created "rank 0.*computes" "create fails"
 	check "$name: it goes on" wait_for 20 further 200
 	create "the next create succeeds"
 	answers
@@ -411,18 +428,18 @@ computes()
 comes_late()
 {
 	submit_ring "a rank comes late to MPI_Init" hold=3s 4 1000000 init 9
-	not_created "rank [0-9].*MPI_Init" "a create is given up, and says so"
+	not_created "rank [0-9].*MPI_Init" "create fails"
 	check "$name: it goes on" wait_for 30 further 100
 	create "the next create succeeds"
 	answers
 
 	submit_ring "a rank comes late to MPI_Finalize" hold=3s 4 200 finalize 9
 	check "$name: the others wait there" wait_for 20 grep -q '^computes' "$dir/out"
-	not_created "rank [0-9].*MPI_Finalize" "a create is given up, and says so"
+	not_created "rank [0-9].*MPI_Finalize" "create fails"
 	answers
 }
 
-# ---- what users do
+# ---- two creates
 
 at_once()
 {
