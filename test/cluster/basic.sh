@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every verb on a running step: its answer, its exit status, and the job's answer at the end.
+# Every verb on a running step: what it prints, its exit status, and the job's answer at the end.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -15,26 +15,30 @@ job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	echo "after srun"
 	END
 )
-check "the step comes under gpuckpt's care" wait_ready "$job"
+check "the step runs under gpuckpt" wait_ready "$job"
 check "its ranks have their memory" wait_for 30 have_said "$dir"/rank{0,1}
 
 node=$(job_nodes "$job" | head -n 1)
 # shellcheck disable=SC2016 # expanded there
-like "$("$cluster" exec -n "${node#n}" bash -c 'tr "\0" "\n" </proc/$(pgrep -o -x gpuckpt-agent)/environ')" \
-	"PATH=$(dirname "$(command -v scontrol)"):" "its agents look for Slurm's commands where slurmstepd is from"
+environment=$("$cluster" exec -n "${node#n}" \
+	bash -c 'tr "\0" "\n" </proc/$(pgrep -o -x gpuckpt-agent)/environ')
+like "$environment" "PATH=$(dirname "$(command -v scontrol)"):" \
+	"its agents look for Slurm's commands in slurmstepd's directory"
 
-is "$(alice gpuckpt able "$job" --json | jq '.steps[0].able')" true "able: nothing stands in the way"
+is "$(alice gpuckpt able "$job" --json | jq '.steps[0].able')" true \
+	"able: the step can be checkpointed"
 
 alice gpuckpt create "$job" --json >"$dir/create1" 2>"$dir/err"
 report $? "create" || diag "$(cat "$dir/err")"
-is "$(jq -r '.steps[0].seq' "$dir/create1")" 1 "create: the first commit is 1"
-like "$(jq -r '.steps[0].stall_ms' "$dir/create1")" '^[0-9.]+$' "create: tells the stall"
+is "$(jq -r '.steps[0].seq' "$dir/create1")" 1 "create: the first commit has number 1"
+like "$(jq -r '.steps[0].stall_ms' "$dir/create1")" '^[0-9.]+$' "create: reports the stall"
 check "create: two ranks of 64 MiB are in the image" \
 	test "$(jq '.steps[0].put' "$dir/create1")" -gt $((2 * 64 * 1048576))
 alice gpuckpt create "$job" --json >"$dir/create2"
+first=$(jq '.steps[0].stored' "$dir/create1")
 check "create: a second checkpoint stores less than half of the first" \
-	test "$(jq '.steps[0].stored' "$dir/create2")" -lt $(($(jq '.steps[0].stored' "$dir/create1") / 2))
-check "create: without --json it says a line" grep -q '3' <(alice gpuckpt create "$job")
+	test "$(jq '.steps[0].stored' "$dir/create2")" -lt $((first / 2))
+check "create: without --json it prints a line" grep -q '3' <(alice gpuckpt create "$job")
 
 is "$(commits "$job" | xargs)" "2 3" "list: keep=2 leaves the two newest"
 check "list: a table without --json" grep -q "$job" <(alice gpuckpt list)
@@ -45,7 +49,7 @@ check "verify" alice gpuckpt verify "$job"
 check "remove: the older commit" alice gpuckpt remove "$job.0" 2
 is "$(commits "$job" | xargs)" 3 "remove: it is gone from the list"
 check_not "show: a commit that is gone" alice gpuckpt show "$job.0" 2
-check_not "remove: the commit that a restart would need" alice gpuckpt remove "$job.0" 3
+check_not "remove: the newest commit, which a restart needs" alice gpuckpt remove "$job.0" 3
 
 check "disable" alice gpuckpt disable "$job"
 check_not "create is refused while disabled" alice gpuckpt create "$job"
@@ -65,7 +69,7 @@ check "the answer of rank 1 is that of an uninterrupted run" cmp "$dir/want" "$d
 wait "$watching"
 report $? "watch ends when the step has" || diag "$(cat "$dir/watched")"
 check "watch has seen it run" grep -q "running" "$dir/watched"
-is "$(grep -c "after srun" "$dir/out")" 1 "requeue: no line after srun ran in the first incarnation"
+is "$(grep -c "after srun" "$dir/out")" 1 "requeue: no line after srun ran before the restart"
 
 job=$(submit "$dir" -N1 -n1 <<-END
 	#!/bin/bash
@@ -73,10 +77,10 @@ job=$(submit "$dir" -N1 -n1 <<-END
 	echo "srun gave \$?"
 	END
 )
-check "vacate: a step to end" wait_ready "$job"
+check "vacate: the step runs under gpuckpt" wait_ready "$job"
 check "vacate" alice gpuckpt vacate "$job"
 check "vacate: the script goes on, the job ends" wait_job "$job" COMPLETED 20
-check "vacate: srun's status tells" grep -q 'srun gave [1-9]' "$dir/out"
+check "vacate: srun's status is not 0" grep -q 'srun gave [1-9]' "$dir/out"
 check "vacate: the commit stays" test -n "$(commits "$job")"
 
 finish

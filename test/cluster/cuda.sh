@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs that use GPUs, all at once: checkpoints, the node killed on which all of them run, a requeue, and
-# the answer that each gives alone. On the GPUs that the machine has; without one MPI ranks alone, on the
-# fake driver. GPUCKPT_CUDA_PROGRAMS is where mpi_cuda is, and libcuda-fake.so or, built by nvcc
-# (test/gpu/slurm), work.
+# Several programs use GPUs at once. They are checkpointed, the node on which all of them run is
+# killed, they are requeued, and each gives the answer that it gives alone. Without a GPU there are
+# only MPI ranks, on the fake driver. The directory GPUCKPT_CUDA_PROGRAMS has mpi_cuda, and
+# libcuda-fake.so or, built by nvcc (test/gpu/slurm), work.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 built=${GPUCKPT_CUDA_PROGRAMS-}
@@ -12,7 +12,7 @@ bin=$GPUCKPT_LAB/work/cuda
 mkdir -p "$bin"
 cp "$built/mpi_cuda" "$bin"
 
-# What the jobs are to find: the driver of this machine as we do, or the fake one.
+# The jobs use this machine's driver, or the fake one.
 if [[ -e /dev/nvidiactl ]]; then
 	option='' libraries=${LD_LIBRARY_PATH-} rounds=2000 mib=256
 else
@@ -23,20 +23,22 @@ fi
 names=()
 declare -A dir nodes tasks command job
 
-# program_is NAME NODES TASKS COMMAND...: its answer is what it prints; when its work has begun there is
-# a file "started" in GPUCKPT_SELF, or a line "step N" on stderr; it does not end while there is "hold"
+# program_is NAME NODES TASKS COMMAND...: its answer is what it prints. When its work has begun it
+# makes the file "started" in GPUCKPT_SELF, or prints "step N" on stderr. It does not end while
+# "hold" exists.
 program_is()
 {
 	names+=("$1")
 	dir[$1]=$(work_dir) nodes[$1]=$2 tasks[$1]=$3 command[$1]=${*:4}
 }
 
-# run_alone NAME: into its "want"
+# run_alone NAME: the answer goes into its file "want"
 run_alone()
 {
 	# shellcheck disable=SC2086 # a command
 	alice env LD_LIBRARY_PATH="$libraries" OMPI_MCA_mpi_yield_when_idle=1 srun -Q --mpi=pmix \
-		-N"${nodes[$1]}" -n"${tasks[$1]}" ${command[$1]} 2>"${dir[$1]}/alone" | sort >"${dir[$1]}/want"
+		-N"${nodes[$1]}" -n"${tasks[$1]}" ${command[$1]} 2>"${dir[$1]}/alone" |
+		sort >"${dir[$1]}/want"
 	[[ ${PIPESTATUS[0]} -eq 0 ]]
 }
 
@@ -46,7 +48,8 @@ start()
 	job[$1]=$(submit "${dir[$1]}" -N"${nodes[$1]}" -n"${tasks[$1]}" \
 		--ntasks-per-node=$((tasks[$1] / nodes[$1])) <<-END
 		#!/bin/bash
-		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=$libraries GPUCKPT_SELF=${dir[$1]}
+		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=$libraries
+		export GPUCKPT_SELF=${dir[$1]}
 		srun --mpi=pmix --gpu-ckpt${option:+=$option} ${command[$1]} >>${dir[$1]}/answers
 	END
 	)
@@ -54,7 +57,7 @@ start()
 
 begun() { [[ -e ${dir[$1]}/started ]] || grep -q '^step [1-9]' "${dir[$1]}/out"; }
 
-# for_all NAME-OF-CHECK SECONDS FUNCTION...: FUNCTION PROGRAM succeeds within the time, for each
+# for_all NAME-OF-CHECK SECONDS FUNCTION...: FUNCTION PROGRAM succeeds in time for each program
 for_all()
 {
 	local what=$1 limit=$2 name
@@ -64,7 +67,7 @@ for_all()
 	done
 }
 
-in_care() { ready "${job[$1]}"; }
+is_ready() { ready "${job[$1]}"; }
 create() { alice gpuckpt create "${job[$1]}"; }
 requeue() { alice gpuckpt requeue "${job[$1]}"; }
 restarted() { job_restarted "${job[$2]}" "$1"; }
@@ -84,7 +87,8 @@ if [[ ! $option ]] && "$python" -c 'import torch' 2>/dev/null; then
 	program_is PyTorch 1 1 "$python" "$bin/train.py" 300
 fi
 
-program_is "MPI and CUDA" 2 4 "$bin/mpi_cuda" $rounds $mib 1000 # last: node 1 has room for the others
+# Last: node 1 has processors for all of them.
+program_is "MPI and CUDA" 2 4 "$bin/mpi_cuda" $rounds $mib 1000
 
 declare -A alone
 for name in "${names[@]}"; do
@@ -93,30 +97,31 @@ for name in "${names[@]}"; do
 done
 for pid in "${!alone[@]}"; do
 	wait "$pid"
-	report $? "${alone[$pid]}: alone" || diag "$(tail -n 5 "${dir[${alone[$pid]}]}/alone")"
+	report $? "${alone[$pid]} runs alone" || diag "$(tail -n 5 "${dir[${alone[$pid]}]}/alone")"
 done
 
 check "the nodes are idle again" wait_for 30 all_idle
 for name in "${names[@]}"; do
 	start "$name"
 done
-for_all "under gpuckpt's care" 60 in_care
-for_all "its work has begun" 60 begun
+for_all "the step runs under gpuckpt" 60 is_ready
+for_all "it computes" 60 begun
 for_all "create" 0 create
 for_all "create again" 0 create
 for_all "it runs on node 1" 0 on_n1
 node_dies 1
 for_all "the node dies: the job starts again" 90 restarted 1
-for_all "its ranks come back, their GPUs with them" 90 in_care
+for_all "its ranks come back with their GPUs" 90 is_ready
 for_all "create, after the restart" 0 create
-if [[ -n $option || -n ${GPUCKPT_LONG-} ]]; then # GPUs are dear
+if [[ -n $option || -n ${GPUCKPT_LONG-} ]]; then # time on a GPU is expensive
 	for_all "requeue" 0 requeue
 	for_all "Slurm starts the job again" 90 restarted 2
 fi
-for_all "it may go on" 0 release
+for_all "it is released" 0 release
 for_all "the job ends" 120 ended
 for name in "${names[@]}"; do
-	is "$(sort "${dir[$name]}/answers")" "$(cat "${dir[$name]}/want")" "$name: with the answer that it gives alone"
+	is "$(sort "${dir[$name]}/answers")" "$(cat "${dir[$name]}/want")" \
+		"$name: with the answer that it gives alone"
 done
 ((failures == 0)) || for name in "${names[@]}"; do
 	diag "$name"$'\n'"$(tail -n 30 "${dir[$name]}/out")"

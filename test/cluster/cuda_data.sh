@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a rank's devices have, in the background: kept on the device at a checkpoint and read while the rank runs;
-# what becomes of that when the agent is killed or the program wants the room; a node's death, and a commit whose
-# device data are damaged, which shows only when the ranks run; the way through a node's disk (stage=). On the
-# fake driver (GPUCKPT_CUDA_PROGRAMS has it and cuda_bulk), whose copies take their time where the test says so:
-# more than a minute, if nothing ended them.
+# Device data in the background: a checkpoint copies them on the device and reads the copy while the
+# rank runs. The agent is killed meanwhile, or the program needs the memory; a node dies; a commit
+# has damaged device data, which is found only when the ranks run; device data go through a node's
+# disk (stage=). On the fake driver, which GPUCKPT_CUDA_PROGRAMS has beside cuda_bulk. While the
+# file "slowly" exists its copies are so slow that they would take more than a minute.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 built=${GPUCKPT_CUDA_PROGRAMS-}
@@ -24,11 +24,16 @@ grow()
 	wait_for 60 test -s "$dir/grown"
 }
 
-# create [NAME]: a checkpoint; its answer is in NAME
-create() { alice gpuckpt create "$job" --json >"$dir/${1-created}" 2>"$dir/err" || { diag "$(cat "$dir/err")"; return 1; }; }
+# create [NAME]: a checkpoint; what create printed is in the file NAME
+create()
+{
+	alice gpuckpt create "$job" --json >"$dir/${1-created}" 2>"$dir/err" && return
+	diag "$(cat "$dir/err")"
+	return 1
+}
 of() { jq ".steps[0].$2" "$dir/$1"; }
-here() { job_nodes "$job" | tr -d n; } # the number of the node that the job is on
-# Its ranks are built, and run as far as they come without a GPU.
+here() { job_nodes "$job" | tr -d n; } # the number of the job's node
+# Its ranks are built and run, until they need the GPU.
 comes_back() { [[ $(query "$job" .state) = starting ]]; }
 restored() { query "$job" .restored; }
 
@@ -39,8 +44,8 @@ make_dirty()
 	wait_for 60 test -s "$dir/dirtied"
 }
 
-# All windows are changed, and a create has begun to read what the device keeps, which is slow from then on
-# until it is over.
+# All page groups change; then a create begins to read the copy on the device, which is slow until
+# the create is over.
 create_slowly()
 {
 	make_dirty
@@ -50,10 +55,10 @@ create_slowly()
 	wait_for 60 reads
 }
 
-# More is done than what is in its host memory, which is written first.
+# More is written than the rank's host memory, which comes first.
 reads() { [[ $(query "$job" ".checkpoint | .phase == \"write\" and .done > $host") = true ]]; }
 
-# It fails; its answer is in slow.
+# fails_slowly NAME: the slow create fails; its message is in the file "slow"
 fails_slowly()
 {
 	wait "$slow"
@@ -61,8 +66,8 @@ fails_slowly()
 	rm "$dir/slowly"
 }
 
-# of_device SEQ [damage]: how many windows rank 0's device has in it; or its last byte that only this
-# commit has is changed
+# of_device SEQ [damage]: the number of page groups of rank 0's device in that commit; with "damage"
+# a byte of the first object that only this commit has is changed
 of_device()
 {
 	python3 - "$GPUCKPT_LAB/store/lab/$job/0" "$@" <<-END
@@ -94,77 +99,84 @@ alone=$!
 wait_for 60 test -e "$dir/started"
 rm "$dir/hold"
 wait "$alone"
-report $? "the program alone" || diag "$(cat "$dir/want")"
+report $? "the program runs alone" || diag "$(cat "$dir/want")"
 rm "$dir/started"
 
 alice touch "$dir/hold"
 job=$(submit "$dir" -N1 -n1 <<-END
 	#!/bin/bash
-	export $environment FAKE_CUDA_SLOW=cuMemcpyDtoHAsync_v2=5000@$dir/slowly,cuMemcpyHtoDAsync_v2=5000@$dir/slowly
+	export $environment
+	FAKE_CUDA_SLOW=cuMemcpyDtoHAsync_v2=5000@$dir/slowly
+	export FAKE_CUDA_SLOW+=,cuMemcpyHtoDAsync_v2=5000@$dir/slowly
 	srun --gpu-ckpt=cuda=nvidia,compress=none,keep=3 $bin/cuda_bulk $mib 400 $dir >>$dir/answer
 END
 )
-check "the step comes under gpuckpt's care" wait_ready "$job"
+check "the step runs under gpuckpt" wait_ready "$job"
 wait_for 60 test -e "$dir/started"
 grow
 most=$(cat "$dir/grown")
 check "create" create first
 host=$(($(of first put) - (mib << 20)))
-is "$(of_device 1)" $((mib * 4)) "what the device has is in a list of its own"
+is "$(of_device 1)" $((mib * 4)) "the manifest lists all page groups of the device"
 check "create again" create second
-check "it stores what has changed, and no more" \
+check "it stores only what has changed" \
 	test "$(of second stored)" -lt $(($(of first stored) / 4))
 
 create_slowly
-check "the program wants more memory while what the device keeps is read" grow
-check "it can have as much as without a checkpoint" test "$(cat "$dir/grown")" -ge "$most"
-fails_slowly "which ends the checkpoint"
-like "$(cat "$dir/slow")" "needed" "with the reason"
-check "the next is made" create
+check "the program allocates device memory while the copy is read" grow
+check "it gets as much as without a checkpoint" test "$(cat "$dir/grown")" -ge "$most"
+fails_slowly "that makes the checkpoint fail"
+like "$(cat "$dir/slow")" "needed" "the message says that the program needed memory"
+check "the next create succeeds" create
 
 create_slowly
 root -n "$(here)" pkill -KILL --newest -x gpuckpt-agent
-fails_slowly "the agent is killed while it is read: the checkpoint is aborted"
-check "the rank runs on, its agent comes back" wait_ready "$job"
-check "and the next checkpoint is made" create third
+fails_slowly "the agent is killed while the copy is read: the create fails"
+check "the rank runs on, and an agent comes back" wait_ready "$job"
+check "create with the next agent" create third
 grow
-check "nothing is kept on the device by then" test "$(cat "$dir/grown")" -ge "$most"
+check "no copy is left on the device" test "$(cat "$dir/grown")" -ge "$most"
 
 good=$(newest_commit "$job")
 make_dirty
-check "one more" create
-is "$(of_device "$(newest_commit "$job")" damage)" damaged "it is damaged where only ranks that run look"
+check "create a commit to damage" create
+is "$(of_device "$(newest_commit "$job")" damage)" damaged \
+	"device data of the commit are damaged, which are read when the ranks run"
 node_dies "$(here)"
-check "the node dies: the job is started, and again, from the commit before" \
+check "the node dies: the job is started twice, the second time from the commit before" \
 	wait_for 150 job_restarted "$job" 2
-check "its rank comes back, and what its device had" wait_ready "$job" 60
+check "its rank comes back with its device data" wait_ready "$job" 60
 is "$(restored)" "$good" "from the commit before the damaged one"
 check "create, after the restart" create
 
 touch "$dir/slowly"
 root scontrol requeue "$job"
-check "a rank is brought what its device had" wait_for 60 comes_back
+check "requeue: device data come back to the rank" wait_for 60 comes_back
 root -n "$(here)" pkill -KILL --newest -x gpuckpt-agent
 check "the agent is killed meanwhile: the job is started again" wait_for 60 job_restarted "$job" 4
 rm "$dir/slowly"
 check "its rank comes back this time" wait_ready "$job" 60
-check "requeue: all goes through host memory" alice gpuckpt requeue "$job"
-is "$(of_device "$(newest_commit "$job")")" 0 "nothing is kept on the device of a rank that is held"
+check "gpuckpt requeue: device data go through host memory" alice gpuckpt requeue "$job"
+is "$(of_device "$(newest_commit "$job")")" 0 "the held rank has no copy on its device"
 check "Slurm starts the job again" wait_for 90 job_restarted "$job" 5
 check "its rank comes back" wait_ready "$job" 60
 rm "$dir/hold"
 check "the job ends" wait_job "$job" COMPLETED 60
-is "$(cat "$dir/answer")" "$(cat "$dir/want")" "with the answer that the program gives alone"
+is "$(cat "$dir/answer")" "$(cat "$dir/want")" "its answer is that of the program alone"
 ((failures == 0)) || diag "$(tail -n 30 "$dir/out")"
 nodes_back
 
 # ---- through the node's disk
 
-# Each object of a job's commits in the store is another one of the same length.
+# spoil JOB: in the store the last byte of each object of its commits changes
 spoil()
 {
-	find "$GPUCKPT_LAB/store/lab/$1" -name '????????????????????????????????' \
-		-exec sh -c 'printf X | dd of="$0" bs=1 seek=$(($(stat -c %s "$0") - 1)) conv=notrunc status=none' {} \;
+	local object
+	find "$GPUCKPT_LAB/store/lab/$1" -name '????????????????????????????????' |
+		while read -r object; do
+			printf X | dd of="$object" bs=1 seek=$(($(stat -c %s "$object") - 1)) \
+				conv=notrunc status=none
+		done
 }
 
 rm -f "$dir"/{answer,started,dirtied,dirty,grow,grown}
@@ -172,25 +184,27 @@ alice touch "$dir/hold"
 job=$(submit "$dir" -w n1 -n1 <<-END
 	#!/bin/bash
 	export $environment
-	srun --gpu-ckpt=cuda=nvidia,compress=none,stage=/dev/shm $bin/cuda_bulk $mib 400 $dir >>$dir/answer
+	srun --gpu-ckpt=cuda=nvidia,compress=none,stage=/dev/shm \
+		$bin/cuda_bulk $mib 400 $dir >>$dir/answer
 END
 )
-check "a step with stage=" wait_ready "$job"
+check "a step with stage= runs under gpuckpt" wait_ready "$job"
 wait_for 20 test -e "$dir/started"
 check "create" create
 alice touch "$dir/dirty"
 wait_for 20 test -s "$dir/dirtied"
-check "create, after what the device has was changed" create
-is "$(query "$job" .last.unstaged)" null "all of it goes through the disk"
-check "what the device has, too" test "$(query "$job" .last.staged)" -gt $((mib << 20))
-check "it is whole in the store" alice gpuckpt verify "$job"
+check "create, after the device data have changed" create
+is "$(query "$job" .last.unstaged)" null "no node wrote to the store directly"
+check "device data went through the disk, too" \
+	test "$(query "$job" .last.staged)" -gt $((mib << 20))
+check "verify: the store has it whole" alice gpuckpt verify "$job"
 spoil "$job"
-check_not "till it is damaged there" alice gpuckpt verify "$job"
+check_not "verify: after damage in the store it is not whole" alice gpuckpt verify "$job"
 root scontrol requeue "$job"
 check "Slurm starts the job again" wait_for 90 job_restarted "$job" 1
-check "its rank comes back, by what is on the disk" wait_ready "$job" 60
+check "its rank comes back from the disk" wait_ready "$job" 60
 is "$(restored)" 2 "from the newest commit"
 rm "$dir/hold"
 check "the job ends" wait_job "$job" COMPLETED 60
-is "$(cat "$dir/answer")" "$(cat "$dir/want")" "with the answer that the program gives alone"
+is "$(cat "$dir/answer")" "$(cat "$dir/want")" "its answer is that of the program alone"
 finish

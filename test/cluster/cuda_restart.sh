@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Restarts that cannot be: GPUs of another type, too few of them, another driver, GPUs whose memory somebody else
-# has. The job says which rank lacks what and what helps, keeps no process (whose GPU memory goes with it), and waits held, or
-# tries again; it goes on where it was when it has what it needs. On the fake driver (GPUCKPT_CUDA_PROGRAMS has it
-# and cuda_bulk).
+# Restarts that fail: GPUs of another type, too few GPUs, another driver, GPUs whose memory somebody
+# else uses. The message names the rank, what it lacks and the remedy. No process is left (which
+# would keep GPU memory). The job waits held, or is tried again; once it has what it needs it goes
+# on from its commit. On the fake driver, which GPUCKPT_CUDA_PROGRAMS has beside cuda_bulk.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 built=${GPUCKPT_CUDA_PROGRAMS-}
@@ -21,22 +21,25 @@ driver_is() { echo "$1" >"$dir/version"; }
 others_have() { echo "$1" >"$dir/taken"; } # MiB of each GPU
 mend() { node_has "a gpuckpt's device" "b gpuckpt's device"; driver_is 13000; others_have 0; }
 mend
-environment="LD_LIBRARY_PATH=$bin/fake FAKE_CUDA_MEMORY=512 FAKE_CUDA_NODE=$dir/node FAKE_CUDA_TAKEN=$dir/taken"
+environment="LD_LIBRARY_PATH=$bin/fake FAKE_CUDA_MEMORY=512"
+environment+=" FAKE_CUDA_NODE=$dir/node FAKE_CUDA_TAKEN=$dir/taken"
 
 is_held() { [[ $(root squeue -h -j "$job" -o '%T %r') =~ (held|Held|HOLD) ]]; }
 printed() { grep -qF -- "$1" "$dir/out"; }
 in_comment() { root scontrol show job "$job" | grep -F Comment= | grep -qF -- "$1"; }
 gone() { ! pgrep -f "^$bin/cuda_bulk $mib 400 $dir\$"; }
 
-# fails TEXT REMEDY: the restart that is under way does, and says this
+# fails TEXT REMEDY: the restart that is under way fails with this message
 fails()
 {
-	check "$name: the job's output says so" wait_for 60 printed "$1"
-	printed "$1" || diag "$(tail -n 30 "$dir/out")"$'\n'"$(job_story "$job")"
-	like "$(grep -F -- "$1" "$dir/out" | tail -n 1)" "rank 0 on n[123].*$2" "$name: of which rank, where, and what helps"
+	check "$name: the job's output has the message" wait_for 60 printed "$1" ||
+		diag "$(tail -n 30 "$dir/out")"$'\n'"$(job_story "$job")"
+	like "$(grep -F -- "$1" "$dir/out" | tail -n 1)" "rank 0 on n[123].*$2" \
+		"$name: it names rank, node and remedy"
 }
 
-# refused NAME TEXT REMEDY: the job is requeued
+# refused NAME TEXT REMEDY: the job is requeued, fails, and comes back once the nodes have what it
+# needs
 refused()
 {
 	name=$1
@@ -44,11 +47,11 @@ refused()
 	root scontrol requeue "$job"
 	fails "$2" "$3"
 	check "$name: the job waits, held" wait_for 60 is_held
-	check "$name: Slurm's comment says why" in_comment "$2"
+	check "$name: the job's comment has the reason" in_comment "$2"
 	check "$name: no process is left" wait_for 20 gone
 	mend
 	root scontrol release "$job"
-	check "$name: released, where it has what it needs, it comes back" wait_ready "$job" 90
+	check "$name: released, with what it needs, it comes back" wait_ready "$job" 90
 	is "$(query "$job" .restored)" 2 "$name: from its last commit"
 }
 
@@ -59,8 +62,8 @@ job=$(submit "$dir" -N1 -n1 --open-mode=append <<-END
 	srun --gpu-ckpt=cuda=nvidia $bin/cuda_bulk $mib 400 $dir >>$dir/answer
 END
 )
-check "the step comes under gpuckpt's care" wait_ready "$job"
-check "it has begun" wait_for 60 test -e "$dir/started"
+check "the step runs under gpuckpt" wait_ready "$job"
+check "it computes" wait_for 60 test -e "$dir/started"
 check "create" alice gpuckpt create "$job"
 check "create again" alice gpuckpt create "$job"
 
@@ -71,15 +74,18 @@ refused "another type of GPU" \
 node_has "a gpuckpt's device"
 refused "too few GPUs" "the image has 2 GPUs (gpuckpt's device), the task here 1" "as many GPUs"
 driver_is 13010
-refused "another driver" "the image is of the NVIDIA driver of CUDA 13.0, the one here is of CUDA 13.1" "nodes with that driver"
+refused "another driver" \
+	"the image is of the NVIDIA driver of CUDA 13.0, the one here is of CUDA 13.1" \
+	"nodes with that driver"
 
 check "create" alice gpuckpt create "$job"
-name="memory that somebody else has"
+name="memory that somebody else uses"
 : >"$dir/out"
 others_have 500
 root scontrol requeue "$job"
-fails "its GPU was not brought back: device memory for what is in the image: too little memory is free on GPU-61616161-6161-6161-6161-616161616161" \
-	"where GPUs are free"
+gpu=GPU-61616161-6161-6161-6161-616161616161
+why="its GPU was not brought back: device memory for what is in the image:"
+fails "$why too little memory is free on $gpu" "where GPUs are free"
 restarts=$(job_restarts "$job")
 check "$name: the job is started again" wait_for 60 job_restarted "$job" $((restarts + 1))
 others_have 0
@@ -88,5 +94,5 @@ rm "$dir/hold"
 check "the job ends" wait_job "$job" COMPLETED 60
 # shellcheck disable=SC2086 # words
 alice env $environment "$bin/cuda_bulk" $mib 400 "$dir" >"$dir/want"
-is "$(cat "$dir/answer")" "$(cat "$dir/want")" "with the answer that the program gives alone"
+is "$(cat "$dir/answer")" "$(cat "$dir/want")" "its answer is that of the program alone"
 finish

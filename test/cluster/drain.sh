@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# scontrol update nodename=… state=drain under running jobs: one under gpuckpt's care is checkpointed, requeued
-# and comes to the same answer; one that is not runs on; then the node is empty.
+# scontrol update nodename=… state=drain under running jobs: a job under gpuckpt is checkpointed and
+# requeued, and gives the same answer; another job runs on to its end; then the node is empty.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -13,21 +13,27 @@ job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	srun --gpu-ckpt bash -c 'exec $burn 16 400 50 >rank\$SLURM_PROCID'
 END
 )
-check "the step comes under gpuckpt's care" wait_ready "$job"
+check "the step runs under gpuckpt" wait_ready "$job"
 node=$(job_nodes "$job" | tail -n 1)
-plain=$(submit "$dir" -N1 -n1 -w "$node" -o plain <<<$'#!/bin/bash\nsrun bash -c "until [[ -e more ]]; do sleep 0.1; done"')
-check "a job without the option runs there, too" wait_job "$plain" RUNNING 30
+plain=$(submit "$dir" -N1 -n1 -w "$node" -o plain <<-END
+	#!/bin/bash
+	srun bash -c 'until [[ -e more ]]; do sleep 0.1; done'
+END
+)
+check "a job without --gpu-ckpt runs there, too" wait_job "$plain" RUNNING 30
 root scontrol update nodename="$node" state=drain reason=test
-check "the job is requeued and started again without a word to its user" \
+check "the job is requeued and started again; its user does nothing" \
 	wait_for 60 job_restarted "$job" 1
 unlike "$(job_nodes "$job" | xargs)" "$node" "it runs on other nodes"
 check "a commit was made" test -n "$(newest_commit "$job")"
-is "$(job_state "$plain")" RUNNING "the job without the option runs on"
+is "$(job_state "$plain")" RUNNING "the job without --gpu-ckpt runs on"
 alice touch "$dir/more"
-check "to its end" wait_job "$plain" COMPLETED 40
-is "$(job_restarts "$plain")" 0 "and is not requeued"
-drained() { [[ $(root sinfo -h -n "$node" -o %T) = drained ]] && ! root -n "${node#n}" pgrep -u alice; }
-check "the node is drained and empty" wait_for 30 drained
+check "it runs to its end" wait_job "$plain" COMPLETED 40
+is "$(job_restarts "$plain")" 0 "it was not requeued"
+drained() { [[ $(root sinfo -h -n "$node" -o %T) = drained ]]; }
+empty() { ! root -n "${node#n}" pgrep -u alice; }
+check "the node is drained" wait_for 30 drained
+check "no process of alice's is left there" wait_for 30 empty
 alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 90
 is "$(job_restarts "$job")" 1 "it was requeued once"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Checkpoints at random times and restarts in one lineage: GROMACS, python3 and a C program with 64
-# threads, side by side; the answers are those of uninterrupted runs. Two of each; ten with --long.
+# threads run side by side, and give the answers of uninterrupted runs. Two rounds; ten in the long
+# form.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 # shellcheck source=gromacs.sh
@@ -37,10 +38,11 @@ jobs=("$mdrun_job" "$walk_job" "$crowd_job")
 RANDOM=$$
 diag "seed $$"
 
+# Random, so that checkpoints and restarts come at any point of the programs.
 nap() { sleep "$((RANDOM % 2)).$((RANDOM % 10))"; }
 
-# One round: a checkpoint at a random time, then every second time plain `scontrol requeue` a bit
-# later, which loses what came after the commit, else `gpuckpt requeue`.
+# lineage_round N: a checkpoint at a random time, and a requeue some time later: every second time
+# `scontrol requeue`, which loses the work since the commit, else `gpuckpt requeue`.
 lineage_round()
 {
 	local j
@@ -73,6 +75,6 @@ for j in "${jobs[@]}"; do
 	is "$(job_restarts "$j")" "$rounds" "job $j was restarted $rounds times"
 done
 gromacs_compare "$dir" 1
-check "python3 comes to the same answer" cmp "$dir/walk.want" "$dir/walk.out"
-check "64 threads come to the same answer" cmp "$dir/crowd.want" "$dir/crowd.out"
+check "python3 gives the same answer" cmp "$dir/walk.want" "$dir/walk.out"
+check "64 threads give the same answer" cmp "$dir/crowd.want" "$dir/crowd.out"
 finish

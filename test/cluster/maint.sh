@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A MAINT reservation put over a node: its steps are checkpointed and their jobs requeued before.
+# A MAINT reservation of a node: its steps are checkpointed and their jobs requeued before it
+# begins.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -12,7 +13,7 @@ job=$(submit "$dir" -N1 -n1 -t 30 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	srun --gpu-ckpt bash -c 'exec $burn 16 400 50 >rank0'
 END
 )
-check "the step comes under gpuckpt's care" wait_ready "$job"
+check "the step runs under gpuckpt" wait_ready "$job"
 node=$(job_nodes "$job")
 check "the administrator reserves the node for maintenance" root scontrol create reservation \
 	ReservationName=service StartTime=now+20seconds Duration=10 Nodes="$node" Users=root \

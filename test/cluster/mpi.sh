@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# MPI ranks on two nodes: checkpoints while they talk, a node killed, a restart elsewhere and with
-# the ranks spread otherwise; the answers are those of an uninterrupted run. And what is in the way.
+# MPI ranks on two nodes: checkpoints while they talk, a node killed, a restart on other nodes with
+# the ranks spread differently; the answers are those of an uninterrupted run. And checkpoints that
+# fail.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 # shellcheck source=mpi_lib.sh
@@ -9,7 +10,7 @@
 
 ring=$(CC=mpicc program ring)
 
-# ways JOB: that the ranks' words went in its quiesces
+# ways JOB: by which ways its ranks exchanged their words when MPI was quiesced
 ways() { alice gpuckpt list "$1" --json | jq -r '[.steps[].commits[].quiesce_via] | unique | .[]'; }
 
 # ---- a rank that computes while the others wait for it
@@ -17,49 +18,50 @@ ways() { alice gpuckpt list "$1" --json | jq -r '[.steps[].commits[].quiesce_via
 dir=$(work_dir)
 alice touch "$dir/computing"
 job=$(mpi_job "$dir" 4 hold=8s --mpi=pmix "$ring" 400 2000 200 "$dir/computing")
-check "a step with a rank that computes" wait_ready "$job"
+check "a step with a rank that computes runs under gpuckpt" wait_ready "$job"
 check "the others wait for it" wait_for 20 computes "$dir"
-# A machine that stands still for a second or more is what is named then.
+# If the machine stands still for a second or more, create names that: try again.
 for _ in 1 2 3; do
 	alice gpuckpt create "$job" >"$dir/create" 2>&1 && break
 	! grep -Eq "rank 0 computes|rank [123] is inside MPI_" "$dir/create" || break
 done
-is "$(commits "$job")" "" "a checkpoint that cannot be had is aborted"
+is "$(commits "$job")" "" "the checkpoint is aborted"
 like "$(cat "$dir/create")" "rank 0 computes|rank [123] is inside MPI_" \
-	"and names the rank, or what another waits in" || diag "$(cat "$dir/create")"
+	"create names the rank, or the function in which another waits"
 rm "$dir/computing"
 check "the job goes on to its end" wait_job "$job" COMPLETED 60
 
-# ---- before MPI_Init, and after MPI_Finalize, where the library's copy is left out all the same
+# ---- before MPI_Init, and after MPI_Finalize, where the library is left out of the image too
 
 dir=$(work_dir)
 alice touch "$dir"/{before,after}
 job=$(mpi_job "$dir" 2 "" --mpi=pmix "$ring" 300 100 around "$dir"/{before,after})
-check "before MPI_Init: under gpuckpt's care" wait_ready "$job"
+check "before MPI_Init: the step runs under gpuckpt" wait_ready "$job"
 check "before MPI_Init: they compute" wait_for 20 computes "$dir"
 check "before MPI_Init: create" alice gpuckpt create "$job"
 check "before MPI_Init: requeue" alice gpuckpt requeue "$job"
 check "before MPI_Init: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
 rm "$dir/before"
 both() { [[ $(answers "$dir" | wc -l) -eq 2 ]]; }
-check "they come into MPI" wait_for 40 both
-is "$(answers "$dir")" "$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe \
-	-np 2 "$ring" 300 2>/dev/null | sort)" "with the answers of an uninterrupted run"
+check "they go through MPI" wait_for 40 both
+want=$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe \
+	-np 2 "$ring" 300 2>/dev/null | sort)
+is "$(answers "$dir")" "$want" "with the answers of an uninterrupted run"
 through() { [[ $(grep -c '^finalized$' "$dir/out") -eq 2 ]]; }
-check "and out of it" wait_for 20 through
+check "they have called MPI_Finalize" wait_for 20 through
 check "after MPI_Finalize: create" alice gpuckpt create "$job"
 check "after MPI_Finalize: create again" alice gpuckpt create "$job"
 check "after MPI_Finalize: requeue" alice gpuckpt requeue "$job"
 rm "$dir/after"
 check "the job ends" wait_job "$job" COMPLETED 90
-is "$(job_restarts "$job")" 2 "after two restarts, each of which went well"
+is "$(job_restarts "$job")" 2 "after two restarts, each in one attempt"
 
-# ---- without PMIx, of ranks that do not know themselves any more; without the stand-in
+# ---- without PMIx, for ranks that have cleared their environment; without the stand-in
 
 dir=$(work_dir)
 job=$(mpi_job "$dir" 4 "" --mpi=pmix \
 	--export=ALL,RING_FORGETS=1,GPUCKPT_MPI_EXCHANGE=coordinator "$ring" 1000000 2000)
-check "words through the coordinator: under gpuckpt's care" wait_ready "$job"
+check "words through the coordinator: the step runs under gpuckpt" wait_ready "$job"
 check "the ranks talk" wait_for 20 reached "$dir" 100
 check "create" alice gpuckpt create "$job"
 is "$(ways "$job")" coordinator "the words went through the coordinator"
@@ -71,17 +73,17 @@ is "$(answers "$dir" | wc -l)" 4 "with four answers"
 dir=$(work_dir)
 job=$(mpi_job "$dir" 4 mpi=none --mpi=pmix "$ring" 1000000 2000)
 check "mpi=none: the ranks talk" wait_for 30 reached "$dir" 100
-check_not "and are refused" alice gpuckpt create "$job"
+check_not "mpi=none: create is refused" alice gpuckpt create "$job"
 alice touch "$dir/enough"
-check "the job ends all the same" wait_job "$job" COMPLETED 60
+check "mpi=none: the job ends" wait_job "$job" COMPLETED 60
 
-# ---- checkpoint, death of a node, restart (last: a node that was gone is slow to be reached again)
+# ---- checkpoint, death of a node, restart (last: the node can be reached again only after a while)
 
 dir=$(work_dir)
 job=$(mpi_job "$dir" 4 "" --mpi=pmix "$ring" 1000000 2000)
-check "the step comes under gpuckpt's care" wait_ready "$job"
+check "the step runs under gpuckpt" wait_ready "$job"
 check "it talks" wait_for 20 reached "$dir" 100
-check "able: nothing stands in the way" wait_for 20 alice gpuckpt able "$job"
+check "able: the step can be checkpointed" wait_for 20 alice gpuckpt able "$job"
 for i in 1 2 3; do
 	check "create $i, while messages are under way" alice gpuckpt create "$job"
 done

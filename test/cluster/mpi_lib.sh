@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# For the tests of MPI programs on two nodes: jobs that come again elsewhere, with their ranks spread
-# otherwise.
+# For the tests of MPI programs on two nodes: jobs whose ranks are spread differently after a
+# restart.
 : "${test_dir:?}"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
 
-# mpi_job DIR RANKS OPTIONS SRUN-ARGS...: answers in DIR/answers, progress in DIR/out; a ring ends when
-# there is DIR/enough. OPTIONS: of --gpu-ckpt
+# mpi_job DIR RANKS OPTIONS SRUN-ARGS...: prints the job. Its answers go to DIR/answers, its
+# progress to DIR/out; a ring ends once DIR/enough exists. OPTIONS are those of --gpu-ckpt.
 mpi_job()
 {
 	local dir=$1 ranks=$2 options=$3
@@ -26,5 +26,5 @@ progress() { sed -n 's/^step //p' "$1/out" | tail -n 1; }
 reached() { [[ $(progress "$1") -ge $2 ]]; }
 computes() { grep -q '^computes$' "$1/out"; }
 
-# wanted DIR RANKS: the answers of an uninterrupted ring of as many steps as that in DIR went
+# wanted DIR RANKS: the answers of an uninterrupted ring of as many steps as the one in DIR made
 wanted() { "${ring:?}" want "$2" "$(awk 'NR == 1 { print $NF }' "$1/answers")"; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs that come to MPI in other ways: Python's mpi4py, which loads it at run time; those of another
-# MPI, or of a later Open MPI; one that spawns processes.
+# Other programs with MPI: Python's mpi4py, which loads the library at run time; programs of another
+# MPI or of a later Open MPI; a program that spawns processes.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 # shellcheck source=mpi_lib.sh
@@ -9,17 +9,18 @@
 
 agents_there()
 {
-	alice gpuckpt status "$1" --json | jq -e '.steps[] | .state == "running" and (.nodes | length > 0 and all(.connected))'
+	alice gpuckpt status "$1" --json |
+		jq -e '.steps[] | .state == "running" and (.nodes | length > 0 and all(.connected))'
 }
 is_named() { [[ $(alice gpuckpt able "$1" 2>&1) = *"$2"* ]]; }
 
 # ---- mpi4py
 
-# Where users can read it.
+# A copy that users can read.
 walk=$GPUCKPT_LAB/work/bin/mpi4py_walk.py
 install -D -m 755 "$top/test/programs/mpi4py_walk.py" "$walk"
 
-# python_walk LEVEL: of threads
+# python_walk LEVEL: mpi4py with this level of thread support
 python_walk()
 {
 	local dir want job i
@@ -31,11 +32,12 @@ python_walk()
 		/usr/bin/python3 "$walk" 800 0 "$dir/want" 2>/dev/null)
 	job=$(mpi_job "$dir" 4 "" "--mpi=pmix --export=ALL,MPI4PY_RC_THREAD_LEVEL=$1" \
 		/usr/bin/python3 "$walk" 800 30 "$dir")
-	check "mpi4py, $1: under gpuckpt's care" wait_ready "$job" || return
-	check "mpi4py, $1: it is on its way" wait_for 20 reached "$dir" 40 || return
+	check "mpi4py, $1: the step runs under gpuckpt" wait_ready "$job" || return
+	check "mpi4py, $1: it computes" wait_for 20 reached "$dir" 40 || return
 	for i in 1 2 3; do
 		check "mpi4py, $1: create $i" alice gpuckpt create "$job"
-		sleep 0.3
+		check "mpi4py, $1: it goes on" \
+			wait_for 20 reached "$dir" $(($(progress "$dir") + 1))
 	done
 	check "mpi4py, $1: requeue" alice gpuckpt requeue "$job" || return
 	check "mpi4py, $1: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
@@ -51,22 +53,23 @@ if /usr/bin/python3 -c 'import mpi4py, numpy' 2>/dev/null; then
 	[[ -z ${GPUCKPT_LONG-} ]] || python_walk serialized
 fi
 
-# ---- not Open MPI 4: libraries of other names or versions, whose program prints which one answered it
+# ---- not Open MPI 4: a library of another name or version. The program prints the library's name.
 
-# aside NAME LIBRARY REASON [FLAG...]
+# aside NAME LIBRARY REASON [FLAG...]: the step runs with LIBRARY, and create is refused for REASON
 aside()
 {
 	local name=$1 library=$2 reason=$3 bin=$GPUCKPT_LAB/work/bin/$2 dir job
+	local source=$top/shim/mpi/test/reexec.c
 	shift 3
 	mkdir -p "$bin"
-	cc -shared -fPIC -DOTHER "$@" "-Wl,-soname,$library" -o "$bin/$library" "$top/shim/mpi/test/reexec.c"
-	cc -o "$bin/program" "$top/shim/mpi/test/reexec.c" "$bin/$library" "-Wl,-rpath,$bin"
+	cc -shared -fPIC -DOTHER "$@" "-Wl,-soname,$library" -o "$bin/$library" "$source"
+	cc -o "$bin/program" "$source" "$bin/$library" "-Wl,-rpath,$bin"
 	dir=$(work_dir)
 	job=$(mpi_job "$dir" 2 "" env ASIDE_SECONDS=300 "$bin/program")
-	check "$name: under gpuckpt's care" wait_for 30 agents_there "$job"
-	check "$name: able says why it cannot be checkpointed" wait_for 20 is_named "$job" "$reason" ||
-		diag "$(alice gpuckpt able "$job" 2>&1)"
-	check_not "$name: and it is not" alice gpuckpt create "$job"
+	check "$name: the step runs under gpuckpt" wait_for 30 agents_there "$job"
+	check "$name: able gives the reason why it cannot be checkpointed" \
+		wait_for 20 is_named "$job" "$reason" || diag "$(alice gpuckpt able "$job" 2>&1)"
+	check_not "$name: create is refused" alice gpuckpt create "$job"
 	end_job "$job"
 	dir=$(work_dir)
 	job=$(mpi_job "$dir" 2 "" "$bin/program")
@@ -77,7 +80,7 @@ aside()
 aside "another MPI" libmpich.so.12 "libmpich.so.12 is not Open MPI"
 aside "a later Open MPI" libmpi.so.40 "Open MPI 5.0.3" -DLATER
 
-# ---- processes of other worlds: Slurm's PMIx starts none
+# ---- spawned processes: Slurm's PMIx starts none, but a port can be open
 
 spawn=$(CC=mpicc program spawn)
 dir=$(work_dir)
@@ -85,15 +88,15 @@ touch "$dir/close" "$dir/end"
 alice srun -N2 -n2 --chdir="$dir" --mpi=pmix "$spawn" 2>/dev/null >"$dir/want"
 rm "$dir/close" "$dir/end"
 job=$(mpi_job "$dir" 2 "" --mpi=pmix "$spawn")
-check "spawn: a port is open, and named" wait_for 30 is_named "$job" "an MPI port"
-check_not "spawn: and refused" alice gpuckpt create "$job"
+check "spawn: able names the open port" wait_for 30 is_named "$job" "an MPI port"
+check_not "spawn: create is refused" alice gpuckpt create "$job"
 touch "$dir/close"
-check "spawn: once it is closed nothing stands in the way" wait_ready "$job"
+check "spawn: once it is closed the step can be checkpointed" wait_ready "$job"
 check "spawn: create" alice gpuckpt create "$job"
 check "spawn: requeue" alice gpuckpt requeue "$job"
 check "spawn: the ranks run again" wait_for 60 job_restarted "$job" 1
 touch "$dir/end"
 check "spawn: the job ends" wait_job "$job" COMPLETED 60
-is "$(cat "$dir/answers")" "$(cat "$dir/want")" "spawn: MPI answers what it does without gpuckpt"
+is "$(cat "$dir/answers")" "$(cat "$dir/want")" "spawn: MPI returns what it returns without gpuckpt"
 
 finish

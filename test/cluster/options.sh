@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Wrong options, configuration and arguments: refused before anything happens, by name.
+# Wrong options, configuration and arguments are refused by name, before anything happens.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 dir=$(work_dir)
@@ -41,10 +41,11 @@ refuse_option keep=2,,bogus=3 bogus
 check_not "nothing was launched by a refused srun" test -e "$dir/launched"
 check_not "sbatch refuses a wrong key" alice sbatch --gpu-ckpt=bogus=1 --wrap true
 check_not "salloc refuses a wrong key" alice salloc -n1 --gpu-ckpt=bogus=1 true
-good=interval=1h30m,keep=3,stage=/tmp,compress=zstd:3,timeout=90s,hold=2s,restart-wait=1m,mpi=none,cuda=none,files=64M
+good=interval=1h30m,keep=3,stage=/tmp,compress=zstd:3,timeout=90s,hold=2s,restart-wait=1m
+good+=,mpi=none,cuda=none,files=64M
 check "srun takes every key with a good value" timeout 60 "$cluster" exec -u alice \
 	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2 true
-check "srun tells of the option in --help" grep -q gpu-ckpt <(alice srun --help)
+check "srun --help has the option" grep -q gpu-ckpt <(alice srun --help)
 
 # ---- the CLI's arguments
 
@@ -71,12 +72,12 @@ gives 0 --help
 gives 0 --version
 like "$(alice gpuckpt create 4000000 2>&1)" 4000000 "the message names the job"
 
-# ---- what is not carried, said by the plugin
+# ---- heterogeneous jobs are not supported
 
 het=$(alice srun -N1 -n1 --gpu-ckpt true : -N1 -n1 --gpu-ckpt true 2>&1)
 like "$? $het" "^0 .*heterogeneous jobs are not carried.*without checkpoints" \
-	"a heterogeneous job runs without checkpoints and is told so"
-check_not "and not at all with require=yes" \
+	"a heterogeneous job runs without checkpoints, with a message"
+check_not "with require=yes it does not run" \
 	alice srun -N1 -n1 --gpu-ckpt=require=yes true : -N1 -n1 true
 
 # ---- gpuckptd's arguments and configuration

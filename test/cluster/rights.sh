@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Another user's attempts at every verb; what is not a frame; what root may.
+# Another user tries every verb; connections that send no valid frame; root's rights.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -12,7 +12,7 @@ job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	srun --gpu-ckpt bash -c 'exec $burn 8 400 50 >rank0'
 END
 )
-check "alice's step comes under gpuckpt's care" wait_ready "$job"
+check "alice's step runs under gpuckpt" wait_ready "$job"
 check "alice takes a checkpoint" alice gpuckpt create "$job"
 
 stranger=$(bob gpuckpt able 4000000 2>&1)
@@ -20,27 +20,28 @@ for verb in able create vacate requeue disable enable show status verify remove;
 	[[ $verb =~ show|remove ]] && seq=(1) || seq=()
 	out=$(bob gpuckpt $verb "$job.0" "${seq[@]}" 2>&1)
 	is "$?" 1 "bob: $verb is refused"
-	[[ $verb != able ]] || is "${out//$job.0/4000000}" "${stranger}" "bob: as if there were no such job"
+	[[ $verb != able ]] || is "${out//$job.0/4000000}" "$stranger" \
+		"bob: able gives the answer of a job that does not exist"
 done
 unlike "$(bob gpuckpt list --json)" "\"job\": ?$job" "bob: list does not show it"
 unlike "$(bob gpuckpt status --json)" "\"job\": ?$job" "bob: status does not show it"
 store=$(alice gpuckpt list "$job" --json | jq -r '.steps[0].store')
 check_not "bob cannot read the store" bob ls "${store#file:}/lab/$job"
-check "the job's directory in the store is alice's alone" \
-	test "$(stat -c '%a %U' "$GPUCKPT_LAB/store/lab/$job")" = "700 UNKNOWN"
+is "$(stat -c '%a %u' "$GPUCKPT_LAB/store/lab/$job")" "700 $(alice id -u)" \
+	"only alice may use the job's directory in the store"
 out=$(bob timeout 60 srun -n1 --gpu-ckpt=restart="$job":1 id 2>&1)
 report $((! $?)) "bob cannot restart from alice's commit" || diag "$out"
 
-check "root may see" grep -q "$job" <(root gpuckpt list)
-check "root may checkpoint" root gpuckpt create "$job"
+check "root: list shows it" grep -q "$job" <(root gpuckpt list)
+check "root: create" root gpuckpt create "$job"
 
-# Frames from nobody: too long, not a credential, nothing at all.
+# Frames that are too long, or have no credential, and a connection without a frame.
 for bytes in '\xff\xff\xff\xff' '\x00\x00\x00\x05hello' 'GET / HTTP/1.0\r\n\r\n' ''; do
 	# shellcheck disable=SC2016 # expanded inside the lab
-	bob timeout 5 bash -c 'exec 3<>/dev/tcp/ctl/6821 && printf "$1" >&3 && head -c 1000 <&3 >/dev/null' \
-		_ "$bytes" 2>/dev/null
+	bob timeout 5 bash -c 'exec 3<>/dev/tcp/ctl/6821 && printf "$1" >&3 &&
+		head -c 1000 <&3 >/dev/null' _ "$bytes" 2>/dev/null
 done
-check "the coordinator answers after frames that were none" alice gpuckpt status "$job"
+check "the coordinator answers after invalid frames" alice gpuckpt status "$job"
 
 alice touch "$dir/enough"
 check "alice's job ends" wait_job "$job" COMPLETED 60

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Several steps of a job at once; a step that had finished; steps that are not ours.
+# Several steps of a job at once; a step that had finished; steps without --gpu-ckpt.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -18,16 +18,18 @@ job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	srun -n1 -N1 grep -c gpuckpt /proc/self/maps
 	srun -n1 -N1 bash -c 'echo "plain preload: \${LD_PRELOAD-none}"'
 	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 8 400 50 >one' &
-	# A step is known by its number: the order has to be the same both times.
-	until squeue -hs -j \$SLURM_JOB_ID -o %i | grep -q '\.4$' || ! kill -0 \$!; do sleep 0.2; done
+	# gpuckpt knows a step by its number: the steps must start in the same order both times.
+	until squeue -hs -j \$SLURM_JOB_ID -o %i | grep -q '\.4$' || ! kill -0 \$!; do
+		sleep 0.2
+	done
 	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 12 350 50 >two' &
 	wait
 END
 )
 both() { ready "$job" 4 && ready "$job" 5; }
 check "two steps run at once" wait_for 40 both
-check "create takes both" alice gpuckpt create "$job"
-check "create takes one" alice gpuckpt create "$job.4"
+check "create of the job checkpoints both" alice gpuckpt create "$job"
+check "create of a step" alice gpuckpt create "$job.4"
 check "requeue" alice gpuckpt requeue "$job"
 check "the job is started again" wait_for 40 job_restarted "$job" 1
 alice touch "$dir/enough"
@@ -36,12 +38,13 @@ check "the answer of the one step is right" cmp "$dir/want1" "$dir/one"
 check "the answer of the other is right" cmp "$dir/want2" "$dir/two"
 is "$(wc -l <"$dir/first")" 1 "the finished step was not run again"
 is "$(grep -c '^first gave 0$' "$dir/out")" 2 "its exit status was returned both times"
-is "$(grep -c 'finished.* is not run again' "$dir/out")" 1 "and its user was told"
+is "$(grep -c 'finished.* is not run again' "$dir/out")" 1 \
+	"the job's output says that it was not run again"
 is "$(wc -l <"$dir/failed")" 2 "the step that failed was run again"
-is "$(grep -c '^failed gave 3$' "$dir/out")" 2 "and gave its own exit status"
-is "$(grep -c '^batch preload: none$' "$dir/out")" 2 "the batch step is left alone"
-is "$(grep -c '^plain preload: none$' "$dir/out")" 2 "a step without the option has no preload"
-is "$(grep -cx 0 "$dir/out")" 2 "a step without the option has nothing of ours mapped"
+is "$(grep -c '^failed gave 3$' "$dir/out")" 2 "it gave its own exit status both times"
+is "$(grep -c '^batch preload: none$' "$dir/out")" 2 "the batch step has no preload"
+is "$(grep -c '^plain preload: none$' "$dir/out")" 2 "a step without --gpu-ckpt has no preload"
+is "$(grep -cx 0 "$dir/out")" 2 "a step without --gpu-ckpt has no library of gpuckpt mapped"
 
 rm "$dir/enough"
 job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
@@ -51,29 +54,30 @@ job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 END
 )
 step_1() { ready "$job" 1; }
-check "a second step after one that had finished" wait_for 40 step_1
-check "requeue it" alice gpuckpt requeue "$job"
+check "a second step runs after one that had finished" wait_for 40 step_1
+check "requeue of that job" alice gpuckpt requeue "$job"
 alice touch "$dir/enough"
 check "it ends" wait_job "$job" COMPLETED 90
 is "$(wc -l <"$dir/again")" 2 "skip-done=no: the finished step ran again"
-check "its answer is right" cmp "$dir/want1" "$dir/three"
+check "the answer is right" cmp "$dir/want1" "$dir/three"
 
-# A script that was changed between the two runs of a job: the step is another one. What it submits then is a job
-# that has not been restarted.
+# The script starts another program after the restart: the step has another fingerprint. And a job
+# that it submits then has not been restarted itself.
 echo 8 >"$dir/size"
 job=$(submit "$dir" -N1 -n1 <<-END
 	#!/bin/bash
-	[[ -z \${SLURM_RESTART_COUNT-} ]] || sbatch -N1 -o other --wrap='echo "count \${SLURM_RESTART_COUNT-none}"'
+	[[ -z \${SLURM_RESTART_COUNT-} ]] ||
+		sbatch -N1 -o other --wrap='echo "count \${SLURM_RESTART_COUNT-none}"'
 	srun --gpu-ckpt $burn \$(cat size) 4000 50
 END
 )
-check "a step whose arguments will change" wait_ready "$job"
+check "a step whose arguments will change runs under gpuckpt" wait_ready "$job"
 check "create" alice gpuckpt create "$job"
 echo 9 >"$dir/size"
 root scontrol requeue "$job"
 told() { grep -q 'not the step that was checkpointed' "$dir/out"; }
-check "another program in its place is refused by its fingerprint" wait_for 40 told
+check "after the restart the step with other arguments is refused" wait_for 40 told
 counted() { grep -qx 'count none' "$dir/other"; }
-check "a job that a restarted one submits has no count of restarts" wait_for 40 counted
+check "a job that the restarted one submits has no count of restarts" wait_for 40 counted
 end_job "$job"
 finish
