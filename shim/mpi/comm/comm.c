@@ -50,7 +50,7 @@ int gck_mpi_comm_init(struct gck_error *err)
 	if (init(&world, MPI_COMM_WORLD, 1) ||
 	    init(&self, MPI_COMM_SELF, gck_mpi_mix(2, (unsigned)world.rank)))
 		return gck_fail(err, ENOMEM,
-				"MPI_COMM_WORLD: its ranks cannot be listed (no memory?)");
+				"the ranks of MPI_COMM_WORLD cannot be listed (no memory?)");
 	return 0;
 }
 

@@ -78,7 +78,7 @@ static int save(struct gck_error *err)
 		rc = save_one(&saved[nsaved++], h);
 		if (rc == MPI_ERR_GROUP)
 			return gck_fail(err, ENOTSUP,
-					"a group of %d processes has some of another world "
+					"a group of %d processes has processes of another world "
 					"(MPI_Comm_spawn, MPI_Comm_connect): free it before the "
 					"checkpoint",
 					saved[nsaved - 1].n);
@@ -100,7 +100,8 @@ static int rebuild(struct gck_error *err)
 			gck_mpi_handle_set_real(saved[i].group, real);
 	}
 	if (rc)
-		return gck_fail(err, EIO, "a group cannot be made again: code %d of the fresh MPI",
+		return gck_fail(err, EIO, "a group cannot be made again after a restart: MPI error "
+					  "%d",
 				rc);
 	gck_mpi_real.Group_free(&world);
 	free_saved();

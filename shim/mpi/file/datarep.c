@@ -100,8 +100,8 @@ int gck_mpi_datarep_rebuild(struct gck_error *err)
 	for (struct datarep *d = datareps.first; d; d = d->next)
 		if (register_real(d))
 			return gck_fail(err, EIO,
-					"data representation %s cannot be registered again "
-					"(MPI_Register_datarep)",
+					"data representation %s cannot be registered again after a "
+					"restart (MPI_Register_datarep)",
 					d->name);
 	return 0;
 }

@@ -55,8 +55,8 @@ static int save_one(struct gck_mpi_file *f, struct gck_error *err)
 	f->position = f->shared_position = -1;
 	if (!f->driver && is_nameless(f->path))
 		return gck_fail(err, EBUSY,
-				"%s, open by MPI_File_open, has no name any more: close it before "
-				"the checkpoint",
+				"%s is open by MPI_File_open but was removed: close it before the "
+				"checkpoint",
 				f->path);
 	if (!(f->amode & MPI_MODE_SEQUENTIAL) &&
 	    gck_mpi_real.File_get_position(real, &f->position))
@@ -105,7 +105,7 @@ static void report_obstacles(gck_mpi_obstacle_fn *tell, void *arg)
 	gck_mpi_first_that(GCK_MPI_FILE, copy_path, &p);
 	for (size_t i = 0; i < p.n; i++) {
 		if (is_nameless(p.v[i]))
-			tell(arg, p.v[i], "it is open by MPI_File_open and has no name any more",
+			tell(arg, p.v[i], "it is open by MPI_File_open but was removed",
 			     "close it before the checkpoint");
 		free(p.v[i]);
 	}
@@ -128,7 +128,8 @@ static int cut_back(struct gck_mpi_file *f, long long size, struct gck_error *er
 	if (f->amode & WRITABLE && gck_mpi_comm_of(f->comm)->rank == 0)
 		bad = gck_mpi_file_cut(f->path, size, err) != 0;
 	if (agree(f, &bad, 1))
-		return gck_fail(err, EIO, "%s: MPI failed while it was opened again", f->name);
+		return gck_fail(err, EIO, "%s: a collective of MPI failed while the file was "
+					  "opened again", f->name);
 	if (bad && gck_mpi_comm_of(f->comm)->rank != 0)
 		return gck_fail(err, ESTALE,
 				"%s: restoring its length failed: the first rank that has it open "
@@ -161,19 +162,21 @@ static int rebuild_one(void *file, struct gck_error *err)
 	MPI_File real;
 
 	if (agree(f, v, 2))
-		return gck_fail(err, EIO, "%s: MPI failed while it was opened again", f->name);
+		return gck_fail(err, EIO, "%s: a collective of MPI failed while the file was "
+					  "opened again", f->name);
 	if (cut_back(f, v[0], err))
 		return -1;
 	if (gck_mpi_real.File_open(GCK_MPI_REAL_COMM(f->comm), f->name, f->amode & ~ONCE,
 				   gck_mpi_real_handle(f->info, GCK_MPI_INFO), &real))
 		return gck_fail(err, ENOENT,
 				"%s, open at the checkpoint, cannot be opened again by "
-				"MPI_File_open: is it on a file system that every node sees, with "
-				"the same rights?",
+				"MPI_File_open: it must be on a file system that all nodes share, "
+				"with the same permissions",
 				f->path);
 	gck_mpi_handle_set_real(f, real);
 	if (set_view_and_pointers(f, real, v[1]))
-		return gck_fail(err, EIO, "%s: its view or file pointers cannot be set again",
+		return gck_fail(err, EIO, "%s: its view or file pointers cannot be set again after "
+					  "a restart",
 				f->name);
 	return 0;
 }

@@ -27,8 +27,8 @@ static int make_rest_file(const char *path, mode_t mode, char *rest_path, size_t
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd
 				       : gck_fail(err, errno,
-						  "%s, for the bytes written since the "
-						  "checkpoint, cannot be made: %s",
+						  "%s, for the bytes written since the checkpoint, "
+						  "cannot be created: %s",
 						  rest_path, strerror(errno));
 	}
 }
@@ -82,15 +82,16 @@ int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err)
 
 	if (fd < 0 || fstat(fd, &st)) {
 		gck_fail(err, errno,
-			 "%s was open by MPI_File_open at the checkpoint: %s: it must be on a "
-			 "file system that every node sees",
+			 "%s was open by MPI_File_open at the checkpoint: %s: it must be on a file "
+			 "system that all nodes share",
 			 path, strerror(errno));
 		rc = -1;
 	} else if (!S_ISREG(st.st_mode)) {
 		rc = 0;
 	} else if (st.st_size < size) {
 		rc = gck_fail(err, ESTALE,
-			      "%s has %lld bytes, and %lld at the checkpoint: put that file back",
+			      "%s has %lld bytes, but had %lld at the checkpoint: put that version "
+			      "of it back",
 			      path, (long long)st.st_size, size);
 	} else if (st.st_size > size) {
 		rc = move_rest(path, fd, size, st.st_mode, err);

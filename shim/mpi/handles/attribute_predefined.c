@@ -94,8 +94,9 @@ int gck_mpi_attributes_of_win(void *win, void *base, MPI_Aint size, int disp_uni
 static int rebuild(struct gck_error *err)
 {
 	if (atomic_load(&loaded) && gck_mpi_tag_ub < seen_tag_ub)
-		return gck_fail(err, ENOTSUP, "MPI_TAG_UB is %d here and was %d where the program "
-				"asked for it: restart where Open MPI uses the same transport",
+		return gck_fail(err, ENOTSUP, "MPI_TAG_UB is %d here, but the program read %d "
+					      "before the restart: restart where Open MPI uses the "
+					      "same transport",
 				gck_mpi_tag_ub, seen_tag_ub);
 	return 0;
 }

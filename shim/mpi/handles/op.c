@@ -193,8 +193,8 @@ static int rebuild(struct gck_error *err)
 		int rc = gck_mpi_real.Op_create(stub_code(op->stub), op->commute, &real);
 
 		if (rc != MPI_SUCCESS)
-			return gck_fail(err, EIO, "an MPI operation that the program made cannot "
-					"be made again: MPI error %d", rc);
+			return gck_fail(err, EIO, "an operation of MPI_Op_create cannot be made "
+						  "again after a restart: MPI error %d", rc);
 		gck_mpi_handle_set_real(h, real);
 	}
 	return 0;

@@ -58,7 +58,7 @@ GCK_MPI_FUNCTION(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status)
 /* Makes a message that the real library has matched (real) or that was flushed (from); the other
  * one is NULL. Returns NULL if there is no memory. */
 static MPI_Message message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_flushed *from,
-				const MPI_Status *status)
+			       const MPI_Status *status)
 {
 	struct message *m = gck_mpi_handle_new(GCK_MPI_MESSAGE, sizeof(*m), real);
 

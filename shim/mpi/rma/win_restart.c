@@ -110,8 +110,9 @@ static int rebuild_one(void *win, struct gck_error *err)
 		return -1;
 	if (gck_mpi_win_make_real(w))
 		return gck_fail(err, EIO,
-				"a window of %d ranks and %lld bytes cannot be made again: the "
-				"real library refused it (is its network the same kind as before?)",
+				"a window of %d ranks and %lld bytes cannot be made again after a "
+				"restart: the real library refused it (is the network of the same "
+				"kind as before?)",
 				w->nranks, (long long)w->size);
 	return 0;
 }

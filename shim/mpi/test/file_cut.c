@@ -65,7 +65,7 @@ int main(void)
 	is_str(get(second), "2345", "beside the first");
 	is_str(get(first), "6789", "which stays");
 	is_int(gck_mpi_file_cut(path, 3, &err), -1, "a file that has shrunk");
-	ok(strstr(err.text, "has 2 bytes, and 3 at the checkpoint") != NULL, "is named: %s",
+	ok(strstr(err.text, "has 2 bytes, but had 3 at the checkpoint") != NULL, "is named: %s",
 	   err.text);
 	unlink(path);
 	unlink(first);
