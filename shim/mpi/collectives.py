@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the `collective` functions, for shim/mpi/generate: blocking ones tick and call;
-non-blocking and persistent ones (those that write a request) keep their arguments
-(nonblocking.h)."""
+"""Bodies of the `collective` functions, for shim/mpi/generate. Blocking ones tick the collective
+clock and call the real function. Non-blocking and persistent ones, which write a request, retain
+their arguments (nonblocking.h)."""
 import re
 
-# What a non-blocking collective overwrites when its send buffer is MPI_IN_PLACE. Those not listed
-# leave their own input as it is.
+# Code that retains the input that a non-blocking collective overwrites when its send buffer is
+# MPI_IN_PLACE. Collectives not listed do not overwrite their input.
 ONE = ["gck_mpi_retain_input(&a->n, recvbuf, count, datatype);"]
 IN_PLACE = {
     "allreduce": ONE, "reduce": ONE, "scan": ONE, "exscan": ONE,
@@ -26,22 +26,23 @@ IN_PLACE = {
         "recvtype);"],
     "alltoallw": [
         "for (long i = 0; i < gck_mpi_size(comm); i++)",
-        "\tgck_mpi_retain_input(&a->n, (char *)recvbuf + rdispls[i], recvcounts[i], recvtypes[i]);"],
+        "\tgck_mpi_retain_input(&a->n, (char *)recvbuf + rdispls[i], recvcounts[i], "
+        "recvtypes[i]);"],
 }
 
 
 def operation(f):
-    """The collective that it is a blocking, non-blocking or persistent form of."""
+    """The collective of which f is a blocking, non-blocking or persistent form."""
     return re.sub("^(X_|I(?=[a-z]))|_init$", "", f.short).lower()
 
 
 def is_persistent(f):
-    """MPIX_Something_init: an info comes before the request."""
+    """True for MPIX_Something_init, which has an info before the request."""
     return f.short.endswith("_init")
 
 
 def significant(f, p):
-    """A C expression: does the collective look at this parameter in this rank? None: always."""
+    """A C expression: is this parameter significant in this rank? None: always."""
     name = operation(f)
     rooted = any(q.name == "root" for q in f.parameters)
     sends = p.name.startswith("s") or (p.name == "displs" and name == "scatterv")
@@ -57,7 +58,7 @@ def significant(f, p):
 
 
 def handle(f, p):
-    """The handle parameter, or a harmless one where it is not looked at."""
+    """The handle parameter, or a harmless one where it is not significant."""
     when = significant(f, p)
     if when is None or p.kind not in ("type", "op"):
         return p.name
@@ -65,7 +66,7 @@ def handle(f, p):
 
 
 def length(f, p):
-    """How many elements of an array are looked at; -1: it need not be one."""
+    """The number of significant elements of an array; -1: the array is not significant."""
     when = significant(f, p)
     return p.count() if when is None else f"{when} ? {p.count()} : -1"
 
@@ -74,7 +75,7 @@ REAL = {"comm": "GCK_MPI_REAL_COMM", "type": "GCK_MPI_REAL_TYPE", "op": "GCK_MPI
 
 
 def blocking(f):
-    """Tick, call, done."""
+    """The body of a blocking collective."""
     before, arguments, after = [], [], []
     for p in f.parameters:
         if not p.handle:
@@ -97,22 +98,22 @@ def blocking(f):
 
 
 def member(p):
-    """The declaration of a kept argument."""
+    """The declaration of a retained argument."""
     if p.length is None:
         return p.declare()
     return p.declare()[:-len(p.name + "[]")] + "*" + p.name
 
 
-def issue(f, kept):
-    """The struct of arguments, and the call with it."""
+def issue(f, retained):
+    """The struct of arguments, and the function that makes the real call with it."""
     yield f"struct {f.short} {{\n\tstruct gck_mpi_nonblocking n;"
-    yield from (f"\t{member(p)};" for p in kept)
+    yield from (f"\t{member(p)};" for p in retained)
     yield "};\n"
     yield f"static int issue_{f.short}(struct gck_mpi_nonblocking *n, MPI_Request *request)\n{{"
-    if kept:
+    if retained:
         yield f"\tconst struct {f.short} *a = (const struct {f.short} *)n;"
     arguments = []
-    for p in kept:
+    for p in retained:
         if p.handle and p.length is None:
             arguments.append(f"{REAL[p.kind]}(a->{p.name})")
         elif p.handle:
@@ -127,8 +128,8 @@ def issue(f, kept):
     yield f"\treturn gck_mpi_real.{f.short}({', '.join(arguments)});\n}}\n"
 
 
-def keep(f, p):
-    """How an argument is kept."""
+def retain(f, p):
+    """The expression that retains an argument."""
     if p.handle and p.length is None:
         return f"gck_mpi_retain_{p.kind}(&a->n, {handle(f, p)})"
     if p.handle:
@@ -139,16 +140,17 @@ def keep(f, p):
 
 
 def nonblocking(f):
-    """Keep the arguments, start; or make, if it is persistent."""
-    kept = f.parameters[:-3 if is_persistent(f) else -2]
-    yield from issue(f, kept)
-    define = f"GCK_MPIX_FUNCTION({f.short[2:]}" if is_persistent(f) else f"GCK_MPI_FUNCTION({f.short}"
+    """The body of a non-blocking collective, which starts it, or of a persistent one."""
+    retained = f.parameters[:-3 if is_persistent(f) else -2]
+    yield from issue(f, retained)
+    define = f"GCK_MPIX_FUNCTION({f.short[2:]}" if is_persistent(f) \
+        else f"GCK_MPI_FUNCTION({f.short}"
     yield f"{define}, ({f.declare()}))\n{{\n\tstruct {f.short} *a;\n\tint rc;\n"
     yield "\tgck_mpi_enter();"
     yield f"\ta = gck_mpi_nonblocking_new(sizeof *a, comm, issue_{f.short});\n"
-    if kept:
+    if retained:
         yield "\tif (a) {"
-        yield from (f"\t\ta->{p.name} = {keep(f, p)};" for p in kept)
+        yield from (f"\t\ta->{p.name} = {retain(f, p)};" for p in retained)
         yield "\t}"
     if operation(f) in IN_PLACE:
         yield "\tif (a && sendbuf == MPI_IN_PLACE) {"
@@ -161,8 +163,9 @@ def nonblocking(f):
 
 
 def collectives_c(functions, _):
-    """All of them."""
-    yield '#include "shim/mpi/collective/collective.h"\n#include "shim/mpi/base/function.h"\n#include "shim/mpi/types/info.h"'
+    """The bodies of all collectives."""
+    yield '#include "shim/mpi/collective/collective.h"\n#include "shim/mpi/base/function.h"'
+    yield '#include "shim/mpi/types/info.h"'
     yield '#include "shim/mpi/collective/nonblocking.h"\n#include "shim/mpi/handles/wrap.h"\n'
     for f in functions:
         if f.how == "collective":

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""doc/mpi.md, for shim/mpi/generate: every function, what becomes of it, and what shows it. The tests
-are found in their sources, so that the page cannot claim one that is not there."""
+"""doc/mpi.md, for shim/mpi/generate: every function, its support, and the tests that call it. The
+tests are found in their sources, so that the page names none that does not exist."""
 import glob
 import os
 import re
 import sys
 
 HEAD = """\
-# MPI: every function, and what becomes of it
+# MPI: every function and its support
 
-*passed on*: the stand-in translates handles and calls Open MPI; there is nothing to carry over a
-restart but the objects named. *counted*: the same, and the collective clock counts it. *here*: the
-stand-in has a body of its own, in the section's file. The last column names the tests whose
-programs call the function, with Open MPI alone and under the stand-in, and most of them over
-checkpoints and restarts (handles and deprecated are one rank that goes through its life once).
-Traffic is `test/mpi`, whose programs are random; fortran and cluster are programs of `test/mpi/fortran`
-and `test/programs`. A function that no test calls fails the build.
+*passed on*: the stand-in translates handles and calls Open MPI; a restart carries only the objects
+named. *counted*: the same, and the collective clock counts it. *here*: the stand-in implements it.
+The last column names the tests whose programs call the function, with Open MPI alone and under the
+stand-in, and most of them over checkpoints and restarts (handles and deprecated run one rank once).
+Traffic is `test/mpi`, random programs; fortran and cluster are programs of `test/mpi/fortran` and
+`test/programs`. A function that no test calls fails the build.
 """
 HOW = {"local": "passed on", "collective": "counted", "hand": "here"}
 
 
-# Folders of tests' programs, and what they are called; None: as the file, up to the first "_".
+# Folders of tests' programs, and their names on the page; None: the file's, up to the first "_".
 PROGRAMS = (("test/*.c*", None), ("../../test/mpi/*.c", "traffic"),
             ("../../test/mpi/fortran/*.[cF]*", "fortran"), ("../../test/programs/*.c", "cluster"))
 CALL = re.compile(r"\b(?:P?(mpix?_\w+)|(ompi_affinity_str))\b", re.IGNORECASE)
@@ -28,7 +27,7 @@ NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", re.DOTALL)
 
 
 def callers(folder):
-    """What calls each function: {lower-case name: {test, ...}}."""
+    """The tests that call each function: {lower-case name: {test, ...}}."""
     found = {}
     for pattern, name in PROGRAMS:
         for path in glob.glob(os.path.join(folder, pattern)):

@@ -151,8 +151,8 @@ REQUEST(ALONE, File_iwrite_at_all, File_iwrite_at, AT_WRITE, offset, buf, count,
 
 /* ---- split collectives ---------------------------------------------------------------------- */
 
-/* The begin does all the work (MPI allows it, and ROMIO does so too);
- * the end returns the status. So nothing is in progress at a checkpoint between the two. */
+/* The begin does all the work (MPI allows it, and ROMIO does so too); the end returns the status.
+ * So nothing is in progress at a checkpoint between the two. */
 
 /* Enters the gate and counts the collective; stays outside and returns an error class if the call
  * is wrong. */
