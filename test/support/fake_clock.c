@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Makes a process follow the test's clock (clock.h). libev and our own code read the time by
  * clock_gettime() and wait by epoll_wait(), which this file defines. */
+#include "config.h"
+
 #include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -18,6 +22,7 @@
 
 EXPORT int clock_gettime(clockid_t which, struct timespec *t);
 EXPORT int epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
+EXPORT int poll(struct pollfd *fds, nfds_t many, int timeout);
 
 static const volatile struct test_clock *map_clock(void)
 {
@@ -63,14 +68,43 @@ int clock_gettime(clockid_t which, struct timespec *t)
 	return 0;
 }
 
+/* When a wait of so many milliseconds ends, by the test's clock. */
+static int64_t deadline(int timeout)
+{
+	return timeout < 0 ? INT64_MAX :
+			     read_clock(CLOCK_MONOTONIC) + ahead_ns() + (int64_t)timeout * 1000000;
+}
+
+static bool is_over(int64_t until)
+{
+	return until != INT64_MAX && read_clock(CLOCK_MONOTONIC) + ahead_ns() >= until;
+}
+
+static int slice(int timeout)
+{
+	return timeout >= 0 && timeout < SLICE_MS ? timeout : SLICE_MS;
+}
+
 int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 {
-	int64_t until = read_clock(CLOCK_MONOTONIC) + ahead_ns() + (int64_t)timeout * 1000000;
-	int slice = timeout >= 0 && timeout < SLICE_MS ? timeout : SLICE_MS, n;
+	int64_t until = deadline(timeout);
+	int n;
 
 	do {
-		n = epoll_pwait(fd, events, most, slice, NULL);
-	} while (n == 0 && (timeout < 0 ||
-			    read_clock(CLOCK_MONOTONIC) + ahead_ns() < until));
+		n = epoll_pwait(fd, events, most, slice(timeout), NULL);
+	} while (n == 0 && !is_over(until));
+	return n;
+}
+
+int poll(struct pollfd *fds, nfds_t many, int timeout)
+{
+	int64_t until = deadline(timeout);
+	int n;
+
+	do {
+		const struct timespec t = {.tv_nsec = slice(timeout) * 1000000L};
+
+		n = ppoll(fds, many, &t, NULL);
+	} while (n == 0 && !is_over(until));
 	return n;
 }

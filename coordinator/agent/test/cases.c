@@ -12,7 +12,10 @@
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/test/plugin.h"
+#include "test/support/clock.h"
 #include "test/support/tap.h"
+
+#define HURRY 5 /* times as fast as the machine's: the agent's clock */
 
 /* ---- without a coordinator ----------------------------------------------------------------- */
 
@@ -170,7 +173,7 @@ static void held_and_ended(struct plugin *p)
 	ok(coord_ask("prepare", 1, coord_bounds(true, 1000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL) && coord_ask("write", 1, NULL, NULL),
 	   "written while held");
-	usleep(1000000);
+	test_clock_advance(1);
 	ok(plugin_stands(p, 0), "the ranks stand, longer than hold");
 	coord_tell("terminate", 0, json_pack("{s:s}", "why", "vacated"));
 	is_int(plugin_reap(p, 0, true), SIGKILL, "terminate ends rank 0 at once");
@@ -323,7 +326,9 @@ int main(void)
 	results_in_place(&p);
 	first_start_no_store(&p);
 	terminated(&p);
+	test_clock_rate(HURRY);
 	no_agent(&p);
+	test_clock_rate(1);
 	word_does_not_come(&p);
 	agent_hangs(&p);
 	held_and_ended(&p);

@@ -21,9 +21,10 @@
 #include <unistd.h>
 
 #include "common/base/control.h"
+#include "test/support/clock.h"
 
 #define PATIENCE_MS 120000 /* for what must happen: only a failure takes so long */
-#define STAND_MS 1000
+#define STAND_MS 300 /* counters write every few milliseconds */
 #define ORDINARY_UID 64321 /* the job's owner when the test runs as root */
 
 static int listener = -1;
@@ -64,7 +65,7 @@ static void write_conf(const struct plugin *p, const char *munge)
 int plugin_open(struct plugin *p, const char **why)
 {
 	const char *munge = coord_open(why);
-	char store[96];
+	char store[96], clock[96];
 
 	memset(p, 0, sizeof *p);
 	p->control = -1;
@@ -72,12 +73,14 @@ int plugin_open(struct plugin *p, const char **why)
 		return -1;
 	strcpy(p->dir, "/tmp/gck-agent-XXXXXX");
 	must(mkdtemp(p->dir) && chmod(p->dir, 0755) == 0, p->dir);
-	copy(p, "gpuckpt-agent", "agent");
+	copy(p, "coordinator/agent/test/agent", "agent");
 	if (access("gpuckpt-gpus", X_OK) == 0) /* built with CUDA */
 		copy(p, "gpuckpt-gpus", "gpuckpt-gpus");
 	copy(p, ".libs/libgpuckpt-preload.so", "preload.so");
 	copy(p, "coordinator/agent/test/counter", "counter");
 	write_conf(p, munge);
+	snprintf(clock, sizeof clock, "%s/clock", p->dir);
+	must(test_clock_open(clock) == 0, clock);
 	snprintf(store, sizeof store, "%s/store", p->dir);
 	must(mkdir(store, 0755) == 0 && chmod(store, 0755) == 0, store);
 	snprintf(store, sizeof store, "%s/store/test", p->dir);
@@ -188,6 +191,7 @@ static void agent_environment(const struct plugin *p)
 {
 	clearenv();
 	set("GPUCKPT_CONF", "%s/gpuckpt.conf", p->dir);
+	set(TEST_CLOCK_ENV, "%s/clock", p->dir);
 	set("GPUCKPT_JOB", "7");
 	set("GPUCKPT_STEP", "0");
 	set("GPUCKPT_RESTARTS", "%u", p->restarts);
