@@ -60,7 +60,7 @@ static size_t best(struct gck_cuda_arena *a, uint64_t size)
 	uint64_t most = 0;
 
 	for (size_t i = 0; i < a->n; i++) {
-		if (a->v[i].asked)
+		if (a->v[i].requested)
 			continue;
 		if (a->v[i].size == size)
 			return i;
@@ -90,7 +90,7 @@ struct gck_cuda_suballocation *gck_cuda_arena_take(struct gck_cuda_arena *a, uin
 		p[1].base += size;
 		p[1].size -= size;
 	}
-	*p = (struct gck_cuda_suballocation){.base = p->base, .size = size, .asked = bytes};
+	*p = (struct gck_cuda_suballocation){.base = p->base, .size = size, .requested = bytes};
 	a->free -= size;
 	return p;
 }
@@ -109,9 +109,9 @@ void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base)
 
 	a->free += a->v[i].size;
 	a->v[i] = (struct gck_cuda_suballocation){.base = a->v[i].base, .size = a->v[i].size};
-	if (i + 1 < a->n && !a->v[i + 1].asked)
+	if (i + 1 < a->n && !a->v[i + 1].requested)
 		join(a, i);
-	if (i > 0 && !a->v[i - 1].asked)
+	if (i > 0 && !a->v[i - 1].requested)
 		join(a, --i);
 	a->most = a->v[i].size > a->most ? a->v[i].size : a->most;
 }
@@ -123,5 +123,5 @@ struct gck_cuda_suballocation *gck_cuda_arena_find(const struct gck_cuda_arena *
 	if (address < a->base || address >= a->base + a->size)
 		return NULL;
 	p = &a->v[place(a, address)];
-	return p->asked && address - p->base < p->asked ? p : NULL;
+	return p->requested && address - p->base < p->requested ? p : NULL;
 }

@@ -13,7 +13,7 @@
 struct gck_cuda_suballocation {
 	uint64_t base;
 	uint64_t size;                /* up to the next piece */
-	uint64_t asked;               /* bytes that the program asked for; 0: it is free */
+	uint64_t requested;               /* bytes that the program asked for; 0: it is free */
 	uint64_t id;                  /* of the allocation */
 	void *owner;                  /* the context that it was allocated in */
 	struct gck_cuda_arena *inner; /* not NULL: it is divided further */

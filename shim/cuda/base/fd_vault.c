@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A descriptor's name holds the holder's index, its number in that holder, and the count of socket
+ * A descriptor's name holds the vault's index, its number in that vault, and the count of socket
  * pairs so far. */
 #define _GNU_SOURCE
 #include "shim/cuda/base/fd_vault.h"
@@ -31,7 +31,7 @@
  * restored process its descriptor table is the program's again, and it must touch none of it. */
 enum order { NOTHING, BEGIN, PUT, GET, DROP, END };
 
-struct holder {
+struct vault {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	enum order order; /* NOTHING: done */
@@ -93,7 +93,7 @@ static int leave_table(int socket)
 	return left ? (int)syscall(SYS_close_range, SOCKET + 1, ~0u, 0) : close_all_but_socket();
 }
 
-static int obey(struct holder *h)
+static int obey(struct vault *h)
 {
 	switch (h->order) {
 	case BEGIN:
@@ -111,7 +111,7 @@ static int obey(struct holder *h)
 /* END closes nothing: the table ends with the thread, or is the program's in a restored process. */
 static void *run(void *arg)
 {
-	struct holder *h = arg;
+	struct vault *h = arg;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-hold");
 	pthread_mutex_lock(&h->lock);
@@ -129,7 +129,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int start(struct holder *h)
+static int start(struct vault *h)
 {
 	sigset_t all, before;
 	pthread_t thread;
@@ -146,7 +146,7 @@ static int start(struct holder *h)
 
 /* ---- orders, one at a time ------------------------------------------------------------------ */
 
-static int order(struct holder *h, enum order what, int number)
+static int order(struct vault *h, enum order what, int number)
 {
 	pthread_mutex_lock(&h->lock);
 	h->number = number;
@@ -159,16 +159,16 @@ static int order(struct holder *h, enum order what, int number)
 	return h->error ? -1 : 0;
 }
 
-static void holder_end(struct holder *h);
+static void vault_end(struct vault *h);
 
-static struct holder *holder_begin(const int pair[2])
+static struct vault *vault_begin(const int pair[2])
 {
-	struct holder *h = malloc(sizeof *h);
+	struct vault *h = malloc(sizeof *h);
 	int rc;
 
 	if (!h)
 		return NULL;
-	*h = (struct holder){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER,
+	*h = (struct vault){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER,
 				      .pair = {pair[0], pair[1]}};
 	rc = start(h);
 	if (rc) {
@@ -179,12 +179,12 @@ static struct holder *holder_begin(const int pair[2])
 	if (order(h, BEGIN, 0) == 0)
 		return h;
 	rc = errno;
-	holder_end(h);
+	vault_end(h);
 	errno = rc;
 	return NULL;
 }
 
-static void holder_end(struct holder *h)
+static void vault_end(struct vault *h)
 {
 	pthread_mutex_lock(&h->lock);
 	h->order = END;
@@ -192,32 +192,32 @@ static void holder_end(struct holder *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-static int holder_put(struct holder *h, int fd)
+static int vault_put(struct vault *h, int fd)
 {
 	return send_one(h->pair[0], fd) || order(h, PUT, -1) ? -1 : h->number;
 }
 
-static int holder_get(struct holder *h, int number)
+static int vault_get(struct vault *h, int number)
 {
 	return order(h, GET, number) ? -1 : receive_one(h->pair[0]);
 }
 
-static void holder_drop(struct holder *h, int number)
+static void vault_drop(struct vault *h, int number)
 {
 	order(h, DROP, number);
 }
 
 /* ---- the vault ------------------------------------------------------------------------------ */
 
-#define HOLDERS 256 /* each holds RLIMIT_NOFILE - 1 descriptors, mostly 1023 */
+#define VAULTS 256 /* each holds RLIMIT_NOFILE - 1 descriptors, mostly 1023 */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	int fd;
 	uint64_t cookie;
 } ends[2] = {{-1, 0}, {-1, 0}};
-static struct holder *holders[HOLDERS];
-static size_t nholders, first; /* all holders before `first` may be full */
+static struct vault *vaults[VAULTS];
+static size_t nvaults, first; /* all vaults before `first` may be full */
 static uint16_t pairs;         /* socket pairs made so far */
 static bool hooked;
 
@@ -228,14 +228,14 @@ static bool is_ours(int i)
 
 static void leave_all(void)
 {
-	nholders = first = 0;
+	nvaults = first = 0;
 	pairs++;
 }
 
 static void end_all(void)
 {
-	for (size_t i = 0; i < nholders; i++)
-		holder_end(holders[i]);
+	for (size_t i = 0; i < nvaults; i++)
+		vault_end(vaults[i]);
 	leave_all();
 }
 
@@ -273,21 +273,21 @@ static int begin(void)
 	return 0;
 }
 
-static struct holder *one_more(void)
+static struct vault *one_more(void)
 {
 	const int pair[2] = {ends[0].fd, ends[1].fd};
 
-	if (nholders == HOLDERS) {
+	if (nvaults == VAULTS) {
 		errno = EMFILE;
 		return NULL;
 	}
-	holders[nholders] = holder_begin(pair);
-	return holders[nholders] ? holders[nholders++] : NULL;
+	vaults[nvaults] = vault_begin(pair);
+	return vaults[nvaults] ? vaults[nvaults++] : NULL;
 }
 
-static uint64_t name(size_t holder, int number)
+static uint64_t name(size_t vault, int number)
 {
-	return (uint64_t)pairs << 48 | (uint64_t)(holder + 1) << 32 | (uint32_t)number;
+	return (uint64_t)pairs << 48 | (uint64_t)(vault + 1) << 32 | (uint32_t)number;
 }
 
 static uint64_t put(int fd)
@@ -295,9 +295,9 @@ static uint64_t put(int fd)
 	for (;; first++) {
 		int number;
 
-		if (first == nholders && !one_more())
+		if (first == nvaults && !one_more())
 			return 0;
-		number = holder_put(holders[first], fd);
+		number = vault_put(vaults[first], fd);
 		if (number >= 0)
 			return name(first, number);
 		if (errno != EMFILE)
@@ -311,11 +311,11 @@ static size_t place(uint64_t of)
 }
 
 /* NULL: that descriptor is no longer kept. Call with the lock held. */
-static struct holder *holder_of(uint64_t of)
+static struct vault *vault_of(uint64_t of)
 {
 	size_t i = place(of);
 
-	return of >> 48 == pairs && i < nholders && is_ours(0) && is_ours(1) ? holders[i] : NULL;
+	return of >> 48 == pairs && i < nvaults && is_ours(0) && is_ours(1) ? vaults[i] : NULL;
 }
 
 uint64_t gck_cuda_vault_put(int fd)
@@ -334,13 +334,13 @@ uint64_t gck_cuda_vault_put(int fd)
 
 int gck_cuda_vault_get(uint64_t of)
 {
-	struct holder *h;
+	struct vault *h;
 	int fd;
 
 	pthread_mutex_lock(&lock);
-	h = holder_of(of);
+	h = vault_of(of);
 	errno = EBADF;
-	fd = h ? holder_get(h, (int)(uint32_t)of) : -1;
+	fd = h ? vault_get(h, (int)(uint32_t)of) : -1;
 	pthread_mutex_unlock(&lock);
 	return fd;
 }
@@ -350,19 +350,19 @@ bool gck_cuda_vault_has(uint64_t of)
 	bool has;
 
 	pthread_mutex_lock(&lock);
-	has = holder_of(of) != NULL;
+	has = vault_of(of) != NULL;
 	pthread_mutex_unlock(&lock);
 	return has;
 }
 
 void gck_cuda_vault_drop(uint64_t of)
 {
-	struct holder *h;
+	struct vault *h;
 
 	pthread_mutex_lock(&lock);
-	h = holder_of(of);
+	h = vault_of(of);
 	if (h) {
-		holder_drop(h, (int)(uint32_t)of);
+		vault_drop(h, (int)(uint32_t)of);
 		first = place(of) < first ? place(of) : first;
 	}
 	pthread_mutex_unlock(&lock);

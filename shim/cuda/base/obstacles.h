@@ -32,7 +32,7 @@
 	  "free it before a checkpoint; NCCL: NCCL_P2P_DISABLE=1") \
 	X(HOST_ACCESS, "access of the host to memory made by cuMemCreate (cuMemSetAccess)", \
 	  "it is not brought back", "unmap it before a checkpoint") \
-	X(STUCK, \
+	X(UNFREED_COPY, \
 	  "a copy of device memory that a checkpoint left, and the driver did not take back", \
 	  "the driver would lose the process", \
 	  "requeue the job: it restarts from its last commit") \

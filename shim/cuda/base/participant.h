@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The participants of a checkpoint. Each function may be NULL. All but `able` and `expect` run in
+ * The participants of a checkpoint. Each function may be NULL. All but `able` and `prepare` run in
  * the CUDA thread, with the gate closed, no thread inside and the GPU idle. */
 #ifndef GCK_CUDA_PARTICIPANT_H
 #define GCK_CUDA_PARTICIPANT_H
@@ -40,7 +40,7 @@ struct gck_cuda_participant {
 	void (*able)(gck_cuda_obstacle_fn *tell, void *arg);
 	/* Prepare what takes long: a drain with such an order follows soon. The program runs.
 	 * May work until order->end_ns. If the drain does not come, `release` is called. */
-	void (*expect)(const struct gck_cuda_order *order);
+	void (*prepare)(const struct gck_cuda_order *order);
 	/* Take from the driver, which is up, what it should not or cannot save. On failure this
 	 * participant and those before it are resumed, so it need not undo its work. */
 	int (*drain)(const struct gck_cuda_order *order, struct gck_error *err);

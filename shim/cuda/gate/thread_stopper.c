@@ -276,9 +276,9 @@ static void hold(struct gck_cuda_stop_world *s)
 	}
 }
 
-int gck_cuda_thread_stopper(void *still)
+int gck_cuda_thread_stopper(void *stop_world)
 {
-	struct gck_cuda_stop_world *s = still;
+	struct gck_cuda_stop_world *s = stop_world;
 
 	if (stop_all(s) == 0) {
 		s->error = 0;

@@ -38,7 +38,7 @@ struct gck_cuda_stop_world {
 };
 
 /* The other process' main function. Uses memory and system calls only. */
-int gck_cuda_thread_stopper(void *still);
+int gck_cuda_thread_stopper(void *stop_world);
 
 int gck_cuda_turn(const struct gck_cuda_stop_world *s);
 void gck_cuda_turn_set(struct gck_cuda_stop_world *s, int turn);

@@ -13,9 +13,9 @@
 
 static struct {
 	pthread_mutex_t lock;
-	struct gck_cuda_advice *v;        /* in the order in which it was given */
+	struct gck_cuda_advice *v;        /* in the order of the calls */
 	size_t n, capacity;
-} given = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Advice of one kind replaces each other. */
 static int kind(int advice)
@@ -60,26 +60,26 @@ static bool ends(const struct gck_cuda_advice *later, const struct gck_cuda_advi
 
 static void drop(size_t i)
 {
-	given.n--;
-	memmove(&given.v[i], &given.v[i + 1], (given.n - i) * sizeof *given.v);
+	recorded.n--;
+	memmove(&recorded.v[i], &recorded.v[i + 1], (recorded.n - i) * sizeof *recorded.v);
 }
 
 static int grow(void)
 {
-	size_t capacity = given.capacity ? 2 * given.capacity : 16;
+	size_t capacity = recorded.capacity ? 2 * recorded.capacity : 16;
 	struct gck_cuda_advice *v;
 
-	if (given.n < given.capacity)
+	if (recorded.n < recorded.capacity)
 		return 0;
-	if (given.n == MOST) {
+	if (recorded.n == MOST) {
 		drop(0);
 		return 0;
 	}
-	v = realloc(given.v, capacity * sizeof *v);
+	v = realloc(recorded.v, capacity * sizeof *v);
 	if (!v)
 		return -1;
-	given.v = v;
-	given.capacity = capacity;
+	recorded.v = v;
+	recorded.capacity = capacity;
 	return 0;
 }
 
@@ -89,14 +89,14 @@ void gck_cuda_advice_note(struct gck_cuda_advice w)
 
 	if (!gck_cuda_managed_find(w.base, &a))
 		return;
-	pthread_mutex_lock(&given.lock);
-	for (size_t i = given.n; i-- > 0;) {
-		if (ends(&w, &given.v[i]))
+	pthread_mutex_lock(&recorded.lock);
+	for (size_t i = recorded.n; i-- > 0;) {
+		if (ends(&w, &recorded.v[i]))
 			drop(i);
 	}
 	if (grow() == 0)
-		given.v[given.n++] = w;
-	pthread_mutex_unlock(&given.lock);
+		recorded.v[recorded.n++] = w;
+	pthread_mutex_unlock(&recorded.lock);
 }
 
 static bool is_within(const struct gck_cuda_advice *w, uint64_t base, uint64_t size)
@@ -106,19 +106,19 @@ static bool is_within(const struct gck_cuda_advice *w, uint64_t base, uint64_t s
 
 void gck_cuda_advice_forget(uint64_t base, uint64_t size)
 {
-	pthread_mutex_lock(&given.lock);
-	for (size_t i = given.n; i-- > 0;) {
-		if (is_within(&given.v[i], base, size))
+	pthread_mutex_lock(&recorded.lock);
+	for (size_t i = recorded.n; i-- > 0;) {
+		if (is_within(&recorded.v[i], base, size))
 			drop(i);
 	}
-	pthread_mutex_unlock(&given.lock);
+	pthread_mutex_unlock(&recorded.lock);
 }
 
 void gck_cuda_advice_undo(uint64_t base, uint64_t size)
 {
-	pthread_mutex_lock(&given.lock);
-	for (size_t i = given.n; i-- > 0;) {
-		const struct gck_cuda_advice *w = &given.v[i];
+	pthread_mutex_lock(&recorded.lock);
+	for (size_t i = recorded.n; i-- > 0;) {
+		const struct gck_cuda_advice *w = &recorded.v[i];
 
 		if (!is_within(w, base, size))
 			continue;
@@ -127,14 +127,14 @@ void gck_cuda_advice_undo(uint64_t base, uint64_t size)
 				w->base, w->size, (CUmem_advise)opposite(w->advice), w->location);
 		drop(i);
 	}
-	pthread_mutex_unlock(&given.lock);
+	pthread_mutex_unlock(&recorded.lock);
 }
 
 void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
 {
-	pthread_mutex_lock(&given.lock);
-	for (size_t i = 0; i < given.n; i++) {
-		const struct gck_cuda_advice *w = &given.v[i];
+	pthread_mutex_lock(&recorded.lock);
+	for (size_t i = 0; i < recorded.n; i++) {
+		const struct gck_cuda_advice *w = &recorded.v[i];
 
 		if (!is_within(w, base, size))
 			continue;
@@ -145,20 +145,20 @@ void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
 			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)w->advice,
 						     w->location);
 	}
-	pthread_mutex_unlock(&given.lock);
+	pthread_mutex_unlock(&recorded.lock);
 }
 
 bool gck_cuda_advice_was_prefetched(uint64_t base, uint64_t size)
 {
 	bool sent = false;
 
-	pthread_mutex_lock(&given.lock);
-	for (size_t i = 0; !sent && i < given.n; i++) {
-		const struct gck_cuda_advice *w = &given.v[i];
+	pthread_mutex_lock(&recorded.lock);
+	for (size_t i = 0; !sent && i < recorded.n; i++) {
+		const struct gck_cuda_advice *w = &recorded.v[i];
 
 		sent = w->advice == GCK_CUDA_PREFETCHED && w->base < base + size &&
 		       base < w->base + w->size;
 	}
-	pthread_mutex_unlock(&given.lock);
+	pthread_mutex_unlock(&recorded.lock);
 	return sent;
 }

@@ -124,7 +124,7 @@ static bool look(uint64_t address, struct gck_cuda_allocation *a, bool *found)
 	m = arena_of(address);
 	p = m ? gck_cuda_arena_find(&m->suballocations, address) : NULL;
 	if (p)
-		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->asked,
+		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->requested,
 						  .context = p->owner, .id = p->id};
 	pthread_mutex_unlock(&lock);
 	*found = p != NULL;

@@ -70,7 +70,7 @@ static long copy_arena(const struct gck_cuda_managed_swap *x)
 	long error = 0;
 
 	for (size_t i = 0; error == 0 && i < a->n; i++) {
-		if (a->v[i].asked)
+		if (a->v[i].requested)
 			error = copy_suballocation(x, &a->v[i]);
 	}
 	return error;
@@ -93,13 +93,13 @@ static long go_away(struct gck_cuda_managed_swap *v, size_t n)
 
 int gck_cuda_managed_swap_out(struct gck_cuda_managed_swap *v, size_t n, struct gck_error *err)
 {
-	struct gck_cuda_stop_world *still = gck_cuda_stop_world_begin(AWAY_MS, 0, err);
+	struct gck_cuda_stop_world *stopped = gck_cuda_stop_world_begin(AWAY_MS, 0, err);
 	long error;
 
-	if (!still)
+	if (!stopped)
 		return -1;
 	error = go_away(v, n);
-	gck_cuda_stop_world_end(still);
+	gck_cuda_stop_world_end(stopped);
 	return error ? gck_fail(err, (int)-error,
 				"managed memory cannot be taken from its address: %s",
 				strerror((int)-error))
@@ -144,7 +144,7 @@ static long come_back(const struct gck_cuda_managed_swap *x)
 		return at;
 	}
 	for (size_t i = 0; i < a->n; i++) {
-		if (a->v[i].asked)
+		if (a->v[i].requested)
 			fill(x, &a->v[i]);
 	}
 	return 0;
@@ -154,15 +154,15 @@ static int stop(struct gck_cuda_swap_stop *m, struct gck_error *err)
 {
 	int naps = GCK_CUDA_RETRIES;
 
-	if (m->still && gck_cuda_stop_world_again(m->still))
+	if (m->stopped && gck_cuda_stop_world_again(m->stopped))
 		return 0;
-	m->cut = m->cut || m->still;
+	m->cut = m->cut || m->stopped;
 	gck_cuda_swap_stop_end(m);
 	do {
 		*err = (struct gck_error){.code = 0};
-		m->still = gck_cuda_stop_world_begin(BACK_MS, BACK_MS, err);
-	} while (!m->still && gck_cuda_retry(err->code, &naps));
-	return m->still ? 0 : -1;
+		m->stopped = gck_cuda_stop_world_begin(BACK_MS, BACK_MS, err);
+	} while (!m->stopped && gck_cuda_retry(err->code, &naps));
+	return m->stopped ? 0 : -1;
 }
 
 int gck_cuda_managed_swap_in(struct gck_cuda_managed_swap *x)
@@ -176,13 +176,13 @@ int gck_cuda_managed_swap_in(struct gck_cuda_managed_swap *x)
 	if (m->cut)
 		gck_cuda_swap_stop_end(m);
 	else
-		gck_cuda_stop_world_pause(m->still);
+		gck_cuda_stop_world_pause(m->stopped);
 	return (int)-error;
 }
 
 void gck_cuda_swap_stop_end(struct gck_cuda_swap_stop *m)
 {
-	if (m->still)
-		gck_cuda_stop_world_end(m->still);
-	m->still = NULL;
+	if (m->stopped)
+		gck_cuda_stop_world_end(m->stopped);
+	m->stopped = NULL;
 }

@@ -18,7 +18,7 @@
  * the driver is called in between. If a call of the driver's waits for a stopped thread, the
  * stop is cut: the threads are then stopped for each arena separately. */
 struct gck_cuda_swap_stop {
-	struct gck_cuda_stop_world *still; /* NULL: the threads run */
+	struct gck_cuda_stop_world *stopped; /* NULL: the threads run */
 	bool cut;
 };
 

@@ -88,7 +88,7 @@ static void *mmap_unsteered(void *at, size_t size, int prot, int flags, int fd, 
 
 /* ---- calls of the driver's library ---------------------------------------------------------- */
 
-static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+static void *hooked_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
 	struct gck_cuda_mmap_target *s = target;
 
@@ -103,7 +103,7 @@ static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, of
 	return at;
 }
 
-static int steered_munmap(void *at, size_t size)
+static int hooked_munmap(void *at, size_t size)
 {
 	struct gck_cuda_mmap_target *s = target;
 
@@ -120,10 +120,10 @@ void gck_cuda_mmap_hook_begin(void)
 {
 	void *driver = gck_cuda_handle();
 
-	hooked = driver && gck_cuda_got_hook(driver, "mmap", (void *)steered_mmap) &&
-		 gck_cuda_got_hook(driver, "munmap", (void *)steered_munmap);
+	hooked = driver && gck_cuda_got_hook(driver, "mmap", (void *)hooked_mmap) &&
+		 gck_cuda_got_hook(driver, "munmap", (void *)hooked_munmap);
 	if (hooked)
-		gck_cuda_got_hook(driver, "mmap64", (void *)steered_mmap);
+		gck_cuda_got_hook(driver, "mmap64", (void *)hooked_mmap);
 }
 
 bool gck_cuda_mmap_hook_works(void)

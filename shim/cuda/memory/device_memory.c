@@ -87,7 +87,7 @@ CUresult gck_cuda_memory_take_on(CUdevice device, CUcontext owner, uint64_t byte
 		p->owner = owner;
 		p->id = ++last_id;
 		*a = (struct gck_cuda_allocation){
-			.base = p->base, .size = p->asked, .context = owner, .id = p->id};
+			.base = p->base, .size = p->requested, .context = owner, .id = p->id};
 	} else if (rc != CUDA_ERROR_OUT_OF_MEMORY) {
 		rc = rc ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -195,7 +195,7 @@ bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a)
 	gck_cuda_slabs_lock();
 	p = find(address, &s, &block);
 	if (p)
-		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->asked,
+		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->requested,
 						  .context = p->owner, .id = p->id};
 	gck_cuda_slabs_unlock();
 	return p;
@@ -226,7 +226,7 @@ static void forget_in(struct gck_cuda_arena *a, CUcontext context, uint64_t newe
 	for (size_t i = 0; i < a->n;) {
 		const struct gck_cuda_suballocation *p = &a->v[i];
 
-		if (p->asked && !p->inner && p->owner == context && p->id <= newest) {
+		if (p->requested && !p->inner && p->owner == context && p->id <= newest) {
 			gck_cuda_arena_give(a, p->base);
 			i -= i > 0; /* it may have been joined to the one before it */
 		} else {

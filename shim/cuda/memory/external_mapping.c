@@ -128,7 +128,7 @@ static CUresult try_with(const struct gck_cuda_slab *s)
 	rc = compare(s->base, w.at, s->size);
 	closed = hide(&w);
 	if (closed)
-		gck_cuda_obstacle_add_once(GCK_CUDA_STUCK, w.at);
+		gck_cuda_obstacle_add_once(GCK_CUDA_UNFREED_COPY, w.at);
 	return rc ? rc : closed;
 }
 

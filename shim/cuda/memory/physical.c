@@ -60,8 +60,8 @@ CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
 	if (rc)
 		return rc;
 	look(device, fd);
-	p->kept = gck_cuda_vault_put(fd);
-	return p->kept ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+	p->vault_name = gck_cuda_vault_put(fd);
+	return p->vault_name ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p)
@@ -79,7 +79,7 @@ int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps)
 	int fd;
 
 	do
-		fd = gck_cuda_vault_get(p->kept);
+		fd = gck_cuda_vault_get(p->vault_name);
 	while (fd < 0 && gck_cuda_retry(errno, &naps));
 	return fd;
 }
@@ -114,8 +114,8 @@ bool gck_cuda_physical_recalls(void)
 void gck_cuda_physical_drop(struct gck_cuda_physical *p)
 {
 	gck_cuda_physical_forget(p);
-	if (p->kept) {
-		gck_cuda_vault_drop(p->kept);
+	if (p->vault_name) {
+		gck_cuda_vault_drop(p->vault_name);
 		dropped_ns = gck_cuda_now_ns();
 	}
 	*p = (struct gck_cuda_physical){.handle = 0};

@@ -13,7 +13,7 @@
 
 struct gck_cuda_physical {
 	CUmemGenericAllocationHandle handle; /* 0: the driver does not know it */
-	uint64_t kept;                       /* the descriptor's name in the vault; 0: none, the
+	uint64_t vault_name;                       /* the descriptor's name in the vault; 0: none, the
 					      * driver must not forget it */
 };
 

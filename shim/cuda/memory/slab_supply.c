@@ -8,11 +8,11 @@
 #define GROWTH 64  /* a new slab has this part of all slabs' bytes */
 #define RESERVE 32 /* and this part may be empty: the documentation promises a twentieth for both */
 
-static uint64_t (*kept_by_pools)(CUdevice device);
+static uint64_t (*retained_by_pools)(CUdevice device);
 
-void gck_cuda_slabs_reserve_by(uint64_t (*kept)(CUdevice device))
+void gck_cuda_slabs_reserve_by(uint64_t (*retained)(CUdevice device))
 {
-	kept_by_pools = kept;
+	retained_by_pools = retained;
 }
 
 static uint64_t up(uint64_t n)
@@ -48,9 +48,9 @@ static void trim(CUdevice device, uint64_t most)
 static uint64_t reserve(CUdevice device)
 {
 	uint64_t part = held(device, false) / RESERVE,
-		 kept = kept_by_pools ? kept_by_pools(device) : 0;
+		 retained = retained_by_pools ? retained_by_pools(device) : 0;
 
-	part = part > kept ? part : kept;
+	part = part > retained ? part : retained;
 	return part > LEAST_SLAB ? part : LEAST_SLAB;
 }
 

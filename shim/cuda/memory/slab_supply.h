@@ -13,7 +13,7 @@
 
 /* Register what pools keep of a device for later: the reserve is at least that. Called once,
  * before the program's first call. */
-void gck_cuda_slabs_reserve_by(uint64_t (*kept)(CUdevice device));
+void gck_cuda_slabs_reserve_by(uint64_t (*retained)(CUdevice device));
 
 /* Make a slab with space for so many bytes. */
 CUresult gck_cuda_slabs_grow(CUdevice device, uint64_t bytes) GCK_MUST_CHECK;

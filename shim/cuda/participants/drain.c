@@ -103,19 +103,19 @@ void gck_cuda_release(void)
 	}
 }
 
-static void take_order(const struct gck_link_cuda_drain *asked)
+static void take_order(const struct gck_link_cuda_drain *request)
 {
-	order.end_ns = gck_cuda_now_ns() + asked->limit_ms * MS;
-	memcpy(order.device_copy_max, asked->device_copy_max, sizeof order.device_copy_max);
-	order.host_copy_max = asked->host_copy_max;
+	order.end_ns = gck_cuda_now_ns() + request->limit_ms * MS;
+	memcpy(order.device_copy_max, request->device_copy_max, sizeof order.device_copy_max);
+	order.host_copy_max = request->host_copy_max;
 }
 
-void gck_cuda_expect(const struct gck_link_cuda_drain *asked)
+void gck_cuda_prepare(const struct gck_link_cuda_drain *request)
 {
-	take_order(asked);
+	take_order(request);
 	for (size_t i = 0; parts[i]; i++) {
-		if (parts[i]->expect)
-			parts[i]->expect(&order);
+		if (parts[i]->prepare)
+			parts[i]->prepare(&order);
 	}
 }
 
@@ -129,7 +129,7 @@ static void drain_fails(const struct gck_error *why)
 	asker.fails(asker.arg, &err);
 }
 
-int gck_cuda_drain(const struct gck_link_cuda_drain *asked, gck_cuda_fails_fn *fails, void *arg,
+int gck_cuda_drain(const struct gck_link_cuda_drain *request, gck_cuda_fails_fn *fails, void *arg,
 		   bool *lost, struct gck_error *err)
 {
 	struct gck_error why = {0}, back = {0};
@@ -139,7 +139,7 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *asked, gck_cuda_fails_fn *f
 	asker.arg = arg;
 	atomic_flag_clear(&asker.told);
 	gck_cuda_stream_wait_tells(drain_fails);
-	take_order(asked);
+	take_order(request);
 	if (gck_cuda_quiesce(order.end_ns, &order.contexts, err))
 		return -1;
 	gck_cuda_able(refuse, &why);

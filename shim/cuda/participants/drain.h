@@ -31,6 +31,6 @@ void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg);
 void gck_cuda_release(void);
 
 /* Prepare for such a drain, which follows soon, while the program runs. */
-void gck_cuda_expect(const struct gck_link_cuda_drain *asked);
+void gck_cuda_prepare(const struct gck_link_cuda_drain *request);
 
 #endif

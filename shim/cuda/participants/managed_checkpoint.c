@@ -116,7 +116,7 @@ static int copy_from_gpu(struct gck_cuda_managed_swap *x, const struct gck_cuda_
 	if (rc)
 		return gck_cuda_fail(err, "cuStreamCreate", rc);
 	for (size_t i = 0; failed == 0 && i < x->arena->suballocations.n; i++) {
-		if (x->arena->suballocations.v[i].asked)
+		if (x->arena->suballocations.v[i].requested)
 			failed = copy_suballocation(x, &x->arena->suballocations.v[i], stream,
 						    order, err);
 	}
@@ -340,7 +340,7 @@ static void repeat_advice(const struct gck_cuda_managed *m)
 static int resume(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
 {
 	const struct gck_cuda_managed_list *all = &gck_cuda_managed;
-	struct gck_cuda_swap_stop moment = {.still = NULL};
+	struct gck_cuda_swap_stop moment = {.stopped = NULL};
 	int failed = 0;
 
 	(void)order;

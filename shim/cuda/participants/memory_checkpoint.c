@@ -47,15 +47,15 @@ static int map_all(struct gck_error *err)
 }
 
 /* The name of one descriptor in the vault; 0: there is none. */
-static uint64_t one_kept(void)
+static uint64_t one_vault_name(void)
 {
 	const struct gck_cuda_handle *h;
 
 	if (gck_cuda_slabs.n)
-		return gck_cuda_slabs.v[0]->memory.kept;
+		return gck_cuda_slabs.v[0]->memory.vault_name;
 	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
-		if (h->memory.kept)
-			return h->memory.kept;
+		if (h->memory.vault_name)
+			return h->memory.vault_name;
 	}
 	return 0;
 }
@@ -63,10 +63,10 @@ static uint64_t one_kept(void)
 /* The way back needs one descriptor at a time. */
 static int try_one(struct gck_error *err)
 {
-	uint64_t kept = one_kept();
-	int fd = kept ? gck_cuda_vault_get(kept) : -1;
+	uint64_t name = one_vault_name();
+	int fd = name ? gck_cuda_vault_get(name) : -1;
 
-	if (kept && fd < 0)
+	if (name && fd < 0)
 		return gck_fail(err, errno,
 				"device memory could not be recalled for lack of a descriptor: %s: "
 				"raise the program's limit (ulimit -n)",
@@ -77,13 +77,13 @@ static int try_one(struct gck_error *err)
 }
 
 /* Only the vault keeps the memory once it is unmapped. */
-static int check_kept(struct gck_error *err)
+static int check_vault(struct gck_error *err)
 {
-	bool kept = gck_cuda_vmm_is_kept();
+	bool found = gck_cuda_vmm_is_in_vault();
 
-	for (size_t i = 0; kept && i < gck_cuda_slabs.n; i++)
-		kept = gck_cuda_vault_has(gck_cuda_slabs.v[i]->memory.kept);
-	return kept ? try_one(err)
+	for (size_t i = 0; found && i < gck_cuda_slabs.n; i++)
+		found = gck_cuda_vault_has(gck_cuda_slabs.v[i]->memory.vault_name);
+	return found ? try_one(err)
 		    : gck_fail(err, EBADF,
 			       "the program has closed a socket of gpuckpt's that keeps device "
 			       "memory: it should close only what it has opened");
@@ -131,7 +131,7 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 	gck_cuda_device_copy_tidy(&order->contexts);
 	if (!gck_cuda_physical_recalls())
 		look(&order->contexts); /* also on devices that are new to it */
-	if (check_kept(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) ||
+	if (check_vault(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) ||
 	    gck_cuda_copy_out(order, err))
 		return -1;
 	gck_cuda_stage_end(); /* before an image is taken */
@@ -224,7 +224,7 @@ static void release(void)
 
 const struct gck_cuda_participant gck_cuda_memory_participant = {
 	.name = "memory",
-	.expect = gck_cuda_snapshot_expect,
+	.prepare = gck_cuda_snapshot_prepare,
 	.drain = drain,
 	.resume = resume,
 	.release = release,

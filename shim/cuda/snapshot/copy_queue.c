@@ -66,14 +66,14 @@ static CUresult ring_use(struct gck_cuda_ring *r, uint64_t offset, uint64_t *siz
 /* Addresses that stay registered are not used again. */
 void gck_cuda_ring_end(struct gck_cuda_ring *r)
 {
-	bool stuck = false;
+	bool failed = false;
 
 	for (uint64_t part = 0; part < GCK_CUDA_RING_PARTS; part++) {
 		if (r->registered >> part & 1)
-			stuck |= gck_cuda_real.cuMemHostUnregister(r->at +
+			failed |= gck_cuda_real.cuMemHostUnregister(r->at +
 								   part * GCK_CUDA_RING_PART) != 0;
 	}
-	if (r->at && stuck)
+	if (r->at && failed)
 		mmap(r->at, r->size, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	else if (r->at)

@@ -28,7 +28,7 @@
 #define COMING_NS 3000000000ll /* how long memory may take to come */
 #define STOP_NS 600000000ll   /* limit of an attempt to close external mappings with the gate
 			       * closed */
-#define GIVE_AGAIN_NS 1000000000ll  /* between attempts while another rank asks */
+#define RECLAIM_AGAIN_NS 1000000000ll  /* between attempts while another rank asks */
 #define STOP_AGAIN_NS 10000000000ll /* between attempts otherwise, doubled up to */
 #define STOP_AGAIN_MOST_NS 640000000000ll
 #define PATIENCE_MS 1000  /* for memory that the program itself freed in a stream's order */
@@ -46,7 +46,7 @@ static struct {
 	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* held by copies; with the slabs' lock */
 	_Atomic bool there;           /* something of the copy is left */
 	_Atomic uint64_t ends;        /* how often memory was given back */
-	_Atomic int64_t given_ns;     /* when it was last given back */
+	_Atomic int64_t freed_ns;     /* when it was last given back */
 	const char *_Atomic wanted;   /* the reason to end it, for the next one who takes the
 				       * lock */
 	_Atomic bool external;         /* it is seen through external mappings */
@@ -71,15 +71,15 @@ static void count(void)
 	for (size_t i = 0; i < s->nblocks; i++) {
 		const struct gck_cuda_slab *b = &s->blocks[i].slab;
 
-		if (b->device < GCK_CUDA_DEVICES_MAX && b->memory.kept)
+		if (b->device < GCK_CUDA_DEVICES_MAX && b->memory.vault_name)
 			copy.bytes[b->device] += b->size;
 	}
 }
 
-static void given(void)
+static void note_freed(void)
 {
 	copy.ends++;
-	copy.given_ns = gck_cuda_now_ns();
+	copy.freed_ns = gck_cuda_now_ns();
 }
 
 static void drop_all(void)
@@ -94,7 +94,7 @@ static void drop_all(void)
 	gck_cuda_slabs_unlock();
 	copy.there = false;
 	copy.external = false;
-	given();
+	note_freed();
 }
 
 static void drop_unused(void)
@@ -105,9 +105,9 @@ static void drop_unused(void)
 	for (size_t i = 0; i < s->nblocks; i++) {
 		const struct gck_cuda_slab *b = &s->blocks[i].slab;
 
-		if (b->memory.kept && !gck_cuda_copy_queue_uses(&copy.queue, b->base, b->size)) {
+		if (b->memory.vault_name && !gck_cuda_copy_queue_uses(&copy.queue, b->base, b->size)) {
 			gck_cuda_snapshot_drop_block(&s->blocks[i]);
-			given();
+			note_freed();
 		}
 	}
 	count();
@@ -166,7 +166,7 @@ static bool try_end(const char *why)
 
 /* Wait until any thread gave memory back. A checkpoint, and a restart of its image, may happen
  * meanwhile. */
-static void look_until_given(const char *why)
+static void look_until_freed(const char *why)
 {
 	const struct timespec nap = {0, NAP_NS};
 	int64_t end_ns = gck_cuda_now_ns() + BUSY_NS;
@@ -182,22 +182,22 @@ static void look_until_given(const char *why)
 	}
 }
 
-static void wait_given(const char *why)
+static void wait_until_freed(const char *why)
 {
 	const unsigned parks = gck_gate_may_park();
 
 	copy.wanted = why;
 	copy.waiting += parks;
-	look_until_given(why);
+	look_until_freed(why);
 	copy.waiting -= parks;
 }
 
-static bool was_given(void)
+static bool was_freed(void)
 {
-	bool given = seen != copy.ends;
+	bool freed = seen != copy.ends;
 
 	seen = copy.ends;
-	return given;
+	return freed;
 }
 
 /* The driver may have memory free only a while after its last descriptor is closed (100 ms were
@@ -218,8 +218,8 @@ static bool comes_late(int64_t *late_ns)
 /* Another thread may have given memory back since the call failed. */
 static bool end_for_program(void)
 {
-	wait_given("the program needed the device memory that held the checkpoint");
-	return was_given();
+	wait_until_freed("the program needed the device memory that held the checkpoint");
+	return was_freed();
 }
 
 /* Unused memory first, then the copy, then memory that the GPU may release soon or that is on
@@ -230,7 +230,7 @@ bool gck_cuda_device_copy_yield(CUdevice device, int64_t *late_ns)
 	    gck_cuda_ordered_reclaim(PATIENCE_MS) || comes_late(late_ns))
 		return true;
 	if (!gck_cuda_reclaim_from_ranks(device))
-		return was_given();
+		return was_freed();
 	*late_ns = gck_cuda_now_ns() + LATEST_NS;
 	return true;
 }
@@ -402,10 +402,10 @@ bool gck_cuda_device_copy_give(CUdevice device)
 	bytes = gck_cuda_device_copy_bytes(device);
 	gck_cuda_slabs_unlock();
 	if (!bytes)
-		return gck_cuda_now_ns() < copy.given_ns + LATEST_NS;
+		return gck_cuda_now_ns() < copy.freed_ns + LATEST_NS;
 	copy.wanted = GCK_CUDA_RECLAIMED_BY_RANK;
 	gck_cuda_device_copy_end(ENOMEM, GCK_CUDA_RECLAIMED_BY_RANK);
-	tend(0, GIVE_AGAIN_NS);
+	tend(0, RECLAIM_AGAIN_NS);
 	return before != copy.ends || gck_cuda_now_ns() < copy.ended_ns + COMING_NS;
 }
 

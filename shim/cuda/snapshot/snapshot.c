@@ -78,7 +78,7 @@ static int list_taken(struct gck_cuda_snapshot *to)
 		for (size_t k = 0; k < s->arena.n; k++) {
 			const struct gck_cuda_suballocation *p = &s->arena.v[k];
 
-			if (p->asked && add(to, first, s->device, p->base, p->size))
+			if (p->requested && add(to, first, s->device, p->base, p->size))
 				return -1;
 		}
 	}
@@ -192,7 +192,7 @@ static int share_new(struct gck_cuda_snapshot *to, CUdevice device,
 /* ---- what goes where ------------------------------------------------------------------------ */
 
 /* The bytes that a copy at that offset can have in one part, which lies in one block. */
-static uint64_t kept_at(const struct gck_cuda_share *share, uint64_t at, uint64_t size)
+static uint64_t bytes_at(const struct gck_cuda_share *share, uint64_t at, uint64_t size)
 {
 	uint64_t left = at < share->size ? share->size - at : 0,
 		 piece = block_size() - at % block_size();
@@ -209,8 +209,8 @@ static int place(struct gck_cuda_snapshot *to, struct gck_cuda_extent e, uint64_
 	struct gck_cuda_extent *part;
 
 	while (e.size) {
-		uint64_t at = fit(*used, e.address), kept = kept_at(share, at, e.size),
-			 n = kept ? kept : e.size;
+		uint64_t at = fit(*used, e.address), on_device = bytes_at(share, at, e.size),
+			 n = on_device ? on_device : e.size;
 
 		part = more((void **)&to->v, &to->n, &to->capacity, sizeof *to->v);
 		if (!part)
@@ -218,9 +218,9 @@ static int place(struct gck_cuda_snapshot *to, struct gck_cuda_extent e, uint64_
 		*part = (struct gck_cuda_extent){.address = e.address,
 						 .size = n,
 						 .device = e.device,
-						 .kept = kept,
-						 .copy = kept ? share->base + at : to->host_size};
-		if (kept)
+						 .on_device = on_device,
+						 .copy = on_device ? share->base + at : to->host_size};
+		if (on_device)
 			*used = at + n;
 		else
 			to->host_size += n;
@@ -298,7 +298,7 @@ static int provide_host(struct gck_cuda_snapshot *to, uint64_t most, struct gck_
 	if (grow_host(to))
 		return gck_fail(err, ENOMEM, "no host memory for %llu MiB of the device's", mib);
 	for (size_t i = 0; i < to->n; i++)
-		to->v[i].copy += to->v[i].kept ? 0 : (uint64_t)(uintptr_t)to->host;
+		to->v[i].copy += to->v[i].on_device ? 0 : (uint64_t)(uintptr_t)to->host;
 	return 0;
 }
 

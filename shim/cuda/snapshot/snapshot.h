@@ -20,7 +20,7 @@ struct gck_cuda_extent {
 	uint64_t address, size;
 	uint64_t copy;       /* the copy's address, of the device or of the host */
 	CUdevice device;
-	bool kept;           /* the copy is on the device */
+	bool on_device;           /* the copy is on the device */
 };
 
 /* What is kept on one device. */
@@ -52,7 +52,7 @@ struct gck_cuda_snapshot {
 extern struct gck_cuda_snapshot gck_cuda_snapshot;
 
 /* Prepare the host memory that a drain will probably need, while the program runs. */
-void gck_cuda_snapshot_expect(const struct gck_cuda_order *order);
+void gck_cuda_snapshot_prepare(const struct gck_cuda_order *order);
 
 /* Make the table, with mapped memory for all copies; nothing is copied yet. -1: there is no
  * memory; drop what was made. */
@@ -72,7 +72,7 @@ bool gck_cuda_snapshot_is_open(void);
 void gck_cuda_snapshot_close(void);
 
 /* Whether anything is kept on a device. */
-bool gck_cuda_snapshot_is_kept(void);
+bool gck_cuda_snapshot_is_on_device(void);
 
 /* In a drained process: free the memory of all blocks, for another rank, if any is on that
  * device. The program's own memory can be recalled. False: there is none. The table stays. */

@@ -12,7 +12,7 @@
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/snapshot/staging.h"
 
-bool gck_cuda_snapshot_is_kept(void)
+bool gck_cuda_snapshot_is_on_device(void)
 {
 	return gck_cuda_snapshot.nblocks > 0;
 }
@@ -22,7 +22,7 @@ static bool is_on(CUdevice device)
 	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
 		const struct gck_cuda_slab *s = &gck_cuda_snapshot.blocks[i].slab;
 
-		if (s->memory.kept && s->device == device)
+		if (s->memory.vault_name && s->device == device)
 			return true;
 	}
 	return false;
@@ -91,7 +91,7 @@ static void move(struct gck_cuda_slab *s, uint64_t to)
 	for (size_t i = 0; i < gck_cuda_snapshot.n; i++) {
 		struct gck_cuda_extent *e = &gck_cuda_snapshot.v[i];
 
-		if (e->kept && e->copy - s->base < s->size)
+		if (e->on_device && e->copy - s->base < s->size)
 			e->copy += to - s->base;
 	}
 	s->base = to;
@@ -178,13 +178,13 @@ bool gck_cuda_snapshot_give(CUdevice device)
 void gck_cuda_snapshot_drop(void)
 {
 	struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
-	bool stuck = false;
+	bool failed = false;
 
 	for (size_t i = 0; i < s->nblocks; i++)
-		stuck |= !gck_cuda_snapshot_drop_block(&s->blocks[i]);
-	for (size_t i = 0; stuck && i < s->nshares; i++) {
+		failed |= !gck_cuda_snapshot_drop_block(&s->blocks[i]);
+	for (size_t i = 0; failed && i < s->nshares; i++) {
 		/* nothing else can be mapped there, and the driver would lose the process */
-		gck_cuda_obstacle_add_once(GCK_CUDA_STUCK, s->shares[i].base);
+		gck_cuda_obstacle_add_once(GCK_CUDA_UNFREED_COPY, s->shares[i].base);
 		s->shares[i].base = 0;
 	}
 	clear(s);
@@ -211,7 +211,7 @@ static uint64_t homeless(const struct gck_cuda_order *order, CUdevice device)
 	return taken > left ? taken - left : 0;
 }
 
-void gck_cuda_snapshot_expect(const struct gck_cuda_order *order)
+void gck_cuda_snapshot_prepare(const struct gck_cuda_order *order)
 {
 	struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
 	uint64_t size = 0, one;

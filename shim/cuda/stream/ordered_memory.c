@@ -82,7 +82,7 @@ static void begin(struct gck_cuda_ordered *block, struct gck_cuda_pool *pool, ui
 		gck_cuda_pool_gets(pool, block->size);
 		block->pool = pool;
 	}
-	block->asked = bytes;
+	block->requested = bytes;
 	block->id = gck_cuda_memory_id();
 	gck_cuda_pool_allocates(pool, bytes);
 }
@@ -218,8 +218,8 @@ CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t by
 
 static void end(struct gck_cuda_ordered *block)
 {
-	gck_cuda_pool_frees(block->pool, block->asked);
-	block->asked = 0;
+	gck_cuda_pool_frees(block->pool, block->requested);
+	block->requested = 0;
 	block->id = gck_cuda_memory_id();
 }
 
@@ -231,10 +231,10 @@ CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream)
 
 	gck_cuda_ordered_lock();
 	block = block_at(address);
-	cache = block && block->asked ? gck_cuda_stream_cache_of(stream) : NULL;
-	if (!block || (block->asked && (!cache || cache->device != block->pool->device))) {
+	cache = block && block->requested ? gck_cuda_stream_cache_of(stream) : NULL;
+	if (!block || (block->requested && (!cache || cache->device != block->pool->device))) {
 		rc = CUDA_ERROR_NOT_FOUND;
-	} else if (!block->asked) {
+	} else if (!block->requested) {
 		rc = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		end(block);
@@ -252,7 +252,7 @@ CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a)
 
 	gck_cuda_ordered_lock();
 	block = block_at(a->base);
-	if (block && (!block->asked || block->id != a->id))
+	if (block && (!block->requested || block->id != a->id))
 		block = NULL;
 	if (block) {
 		end(block);
@@ -298,8 +298,8 @@ bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a)
 	gck_cuda_ordered_lock();
 	block = block_at(a->base);
 	if (block) {
-		there = address - block->base < block->asked;
-		a->size = block->asked;
+		there = address - block->base < block->requested;
+		a->size = block->requested;
 		a->id = block->id;
 		a->pool = block->pool->handle;
 	}

@@ -15,7 +15,7 @@ static struct {
 	bool known;
 	struct gck_cuda_pool *pool;
 } current[GCK_CUDA_DEVICES_MAX];
-static _Atomic uint64_t kept[GCK_CUDA_DEVICES_MAX];
+static _Atomic uint64_t retained[GCK_CUDA_DEVICES_MAX];
 
 /* ---- the pools ------------------------------------------------------------------------------ */
 
@@ -121,10 +121,10 @@ void gck_cuda_pool_unuse(struct gck_cuda_pool *pool)
 
 /* ---- their memory --------------------------------------------------------------------------- */
 
-static void set_kept(struct gck_cuda_pool *pool, uint64_t bytes)
+static void set_retained(struct gck_cuda_pool *pool, uint64_t bytes)
 {
-	kept[pool->device] += bytes - pool->kept;
-	pool->kept = bytes;
+	retained[pool->device] += bytes - pool->retained;
+	pool->retained = bytes;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -134,23 +134,23 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 void gck_cuda_pool_keep(struct gck_cuda_pool *pool, uint64_t reserved)
 {
-	set_kept(pool, least(pool->kept, reserved > pool->held ? reserved - pool->held : 0));
+	set_retained(pool, least(pool->retained, reserved > pool->held ? reserved - pool->held : 0));
 }
 
 void gck_cuda_pool_gets(struct gck_cuda_pool *pool, uint64_t size)
 {
-	set_kept(pool, pool->kept - least(pool->kept, size));
+	set_retained(pool, pool->retained - least(pool->retained, size));
 	pool->held += size;
 	pool->uses++;
-	if (pool->held + pool->kept > pool->reserved_high)
-		pool->reserved_high = pool->held + pool->kept;
+	if (pool->held + pool->retained > pool->reserved_high)
+		pool->reserved_high = pool->held + pool->retained;
 }
 
 void gck_cuda_pool_gives(struct gck_cuda_pool *pool, uint64_t size)
 {
 	pool->held -= size;
 	if (!pool->destroyed) {
-		set_kept(pool, pool->kept + size);
+		set_retained(pool, pool->retained + size);
 		gck_cuda_pool_keep(pool, pool->threshold);
 	}
 	gck_cuda_pool_unuse(pool);
@@ -185,7 +185,7 @@ bool gck_cuda_pool_is_large(const struct gck_cuda_pool *pool)
 	       (pool->held > pool->used + SLACK && pool->held - SLACK > pool->threshold);
 }
 
-uint64_t gck_cuda_pools_kept(CUdevice device)
+uint64_t gck_cuda_pools_retained(CUdevice device)
 {
-	return device >= 0 && device < GCK_CUDA_DEVICES_MAX ? kept[device] : 0;
+	return device >= 0 && device < GCK_CUDA_DEVICES_MAX ? retained[device] : 0;
 }

@@ -17,8 +17,8 @@ struct gck_cuda_pool {
 	uint64_t threshold;               /* for release */
 	uint64_t used, used_high;         /* bytes in allocations */
 	uint64_t held;                    /* bytes of blocks, allocated or cached */
-	uint64_t kept, reserved_high;     /* bytes returned to the slabs, which keep as much in
-					   * reserve; held and kept are what the program sees as
+	uint64_t retained, reserved_high;     /* bytes returned to the slabs, which keep as much in
+					   * reserve; held and retained are what the program sees as
 					   * reserved */
 	uint64_t uses;                    /* blocks, and calls under way */
 	bool destroyed;
@@ -47,7 +47,7 @@ void gck_cuda_pool_gives(struct gck_cuda_pool *pool, uint64_t size);
 void gck_cuda_pool_allocates(struct gck_cuda_pool *pool, uint64_t bytes);
 void gck_cuda_pool_frees(struct gck_cuda_pool *pool, uint64_t bytes);
 
-/* Reduce what is kept so that no more than `reserved` bytes are reserved. */
+/* Reduce what is retained so that no more than `reserved` bytes are reserved. */
 void gck_cuda_pool_keep(struct gck_cuda_pool *pool, uint64_t reserved);
 void gck_cuda_pools_keep_nothing(void);
 
@@ -55,6 +55,6 @@ void gck_cuda_pools_keep_nothing(void);
 bool gck_cuda_pool_is_large(const struct gck_cuda_pool *pool);
 
 /* What the pools of a device keep. Without the lock. */
-uint64_t gck_cuda_pools_kept(CUdevice device);
+uint64_t gck_cuda_pools_retained(CUdevice device);
 
 #endif

@@ -113,7 +113,7 @@ static void set(struct gck_cuda_pool *pool, CUmemPool_attribute which, const voi
 		pool->threshold = *(const cuuint64_t *)value;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		pool->reserved_high = pool->held + pool->kept;
+		pool->reserved_high = pool->held + pool->retained;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		pool->used_high = pool->used;
@@ -128,7 +128,7 @@ static uint64_t figure(const struct gck_cuda_pool *pool, CUmemPool_attribute whi
 {
 	switch (which) {
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		return pool->held + pool->kept;
+		return pool->held + pool->retained;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		return pool->reserved_high;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:

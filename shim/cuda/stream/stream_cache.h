@@ -15,7 +15,7 @@
 struct gck_cuda_ordered {
 	uint64_t base, size;
 	uint64_t taken;                 /* the id of its allocation on a slab (device_memory.h) */
-	uint64_t asked;                 /* 0: it is freed, and in a cache */
+	uint64_t requested;                 /* 0: it is freed, and in a cache */
 	uint64_t id;                    /* of the allocation; of the free */
 	struct gck_cuda_pool *pool;
 	struct gck_cuda_ordered *next;  /* next in its bin, or in a list */

@@ -92,14 +92,14 @@ static bool is_whole(const struct gck_cuda_arena *a)
 		const struct gck_cuda_suballocation *p = &a->v[i];
 
 		if (p->base != at || !p->size || p->size % UNIT ||
-		    (i && !p->asked && !a->v[i - 1].asked))
+		    (i && !p->requested && !a->v[i - 1].requested))
 			return false;
 		for (uint64_t u = (p->base - BASE) / UNIT; u < (p->base + p->size - BASE) / UNIT;
 		     u++) {
-			if ((taken[u] != 0) != (p->asked != 0))
+			if ((taken[u] != 0) != (p->requested != 0))
 				return false;
 		}
-		free_bytes += p->asked ? 0 : p->size;
+		free_bytes += p->requested ? 0 : p->size;
 		at += p->size;
 	}
 	return at == a->base + a->size && free_bytes == a->free;
@@ -122,7 +122,7 @@ static bool take_one(struct gck_cuda_arena *a, unsigned char id, uint64_t *base)
 		taken[u] = id;
 	}
 	p = gck_cuda_arena_find(a, *base + bytes - 1);
-	return p && p->base == *base && p->asked == bytes &&
+	return p && p->base == *base && p->requested == bytes &&
 	       (bytes % UNIT == 0 || !gck_cuda_arena_find(a, *base + bytes));
 }
 

@@ -129,7 +129,7 @@ static int away(void)
 
 static int back(void)
 {
-	struct gck_cuda_swap_stop moment = {.still = NULL};
+	struct gck_cuda_swap_stop moment = {.stopped = NULL};
 	int rc = 0;
 
 	stops.begun = stops.paused = stops.ended = 0;

@@ -53,7 +53,7 @@ static void assemble(void)
 	gck_cuda_load_then(gck_cuda_mmap_hook_begin);
 	gck_cuda_reclaim_begin(&reclaim);
 	gck_cuda_contexts_begin(&ends);
-	gck_cuda_slabs_reserve_by(gck_cuda_pools_kept);
+	gck_cuda_slabs_reserve_by(gck_cuda_pools_retained);
 }
 
 GCK_CUDA_ASSEMBLE(assemble);

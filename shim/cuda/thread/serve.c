@@ -26,7 +26,7 @@ static int say(const struct gck_cuda_thread *k, uint32_t type, uint64_t seq,
 {
 	struct gck_thread_msg m = {.type = type, .seq = seq, .value = err ? (uint32_t)err->code : 0,
 				 .round = type == GCK_LINK_CUDA_DRAINED && !err &&
-					  gck_cuda_snapshot_is_kept()};
+					  gck_cuda_snapshot_is_on_device()};
 
 	return gck_inside_link_send(&k->link, &m, err ? err->text : NULL,
 				    err ? strlen(err->text) + 1 : 0);
@@ -180,7 +180,7 @@ static void come_back(struct gck_cuda_thread *k)
 {
 	k->restarts = gck_inside_restarts();
 	k->away = true;
-	k->data_missing = gck_cuda_snapshot_is_kept();
+	k->data_missing = gck_cuda_snapshot_is_on_device();
 	connect_once_more(k);
 	resume(k, source, NULL);
 	k->data_missing = false;
@@ -204,7 +204,7 @@ static void wait_resume(struct gck_cuda_thread *k)
 		if (rc > 0 && m.head.type == GCK_LINK_CUDA_YIELD)
 			k->gave |= gck_cuda_node_reclaim_serve(&k->link, &m, true);
 		if (rc < 0 || (rc > 0 && m.head.type == GCK_LINK_CUDA_RESUME) ||
-		    gck_cuda_now_ns() - k->heard_ns > k->lease_ns)
+		    gck_cuda_now_ns() - k->heard_ns > k->watchdog_ns)
 			break;
 		gck_inside_link_drop(&m);
 	}
@@ -217,8 +217,8 @@ static void fails(void *arg, const struct gck_error *why)
 {
 	struct gck_cuda_thread *k = arg;
 
-	say(k, GCK_LINK_CUDA_DRAINED, k->asked, why);
-	k->asked = 0;
+	say(k, GCK_LINK_CUDA_DRAINED, k->drain_seq, why);
+	k->drain_seq = 0;
 }
 
 static int not_drained(struct gck_cuda_thread *k, uint64_t seq, bool lost,
@@ -231,7 +231,7 @@ static int not_drained(struct gck_cuda_thread *k, uint64_t seq, bool lost,
 		lose(k, err);
 		return say(k, GCK_LINK_CUDA_RESUMED, seq, err);
 	}
-	failed = k->asked ? say(k, GCK_LINK_CUDA_DRAINED, seq, err) : 0;
+	failed = k->drain_seq ? say(k, GCK_LINK_CUDA_DRAINED, seq, err) : 0;
 	gck_cuda_device_copy_end(ECANCELED, "the checkpoint was given up");
 	gck_cuda_release();
 	return failed;
@@ -249,11 +249,11 @@ static int drain(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 		return say(k, GCK_LINK_CUDA_RESUMED, m->head.seq, &k->lost);
 	memcpy(&d, m->data, sizeof d);
 	gck_cuda_data_end();
-	k->asked = m->head.seq;
+	k->drain_seq = m->head.seq;
 	if (gck_cuda_drain(&d, fails, k, &lost, &err))
 		return not_drained(k, m->head.seq, lost, &err);
 	k->seq = m->head.seq;
-	k->lease_ns = d.watchdog_ms * MS;
+	k->watchdog_ns = d.watchdog_ms * MS;
 	k->heard_ns = gck_cuda_now_ns();
 	__atomic_store_n(&gck_cuda_state.drained_for, k->seq, __ATOMIC_SEQ_CST);
 	if (say(k, GCK_LINK_CUDA_DRAINED, k->seq, NULL))
@@ -263,7 +263,7 @@ static int drain(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 	return 0;
 }
 
-static int expect(struct gck_cuda_thread *k, const struct gck_inside_message *m)
+static int prepare_drain(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 {
 	struct gck_link_cuda_drain d;
 
@@ -271,7 +271,7 @@ static int expect(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 		return -1;
 	memcpy(&d, m->data, sizeof d);
 	if (!k->lost.code)
-		gck_cuda_expect(&d);
+		gck_cuda_prepare(&d);
 	return say(k, GCK_LINK_CUDA_PREPARED, m->head.seq, NULL);
 }
 
@@ -288,7 +288,7 @@ static int obey(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 		gck_cuda_node_reclaim_serve(&k->link, m, false);
 		return 0;
 	case GCK_LINK_CUDA_PREPARE:
-		return expect(k, m);
+		return prepare_drain(k, m);
 	case GCK_LINK_CUDA_RESUME: /* the process runs already, and no drain comes */
 		gck_cuda_release();
 		return 0;

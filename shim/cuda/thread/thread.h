@@ -21,9 +21,9 @@ void gck_cuda_thread_start(void);
 struct gck_cuda_thread {
 	struct gck_inside_link link;
 	uint32_t restarts;       /* when last seen */
-	uint64_t asked;          /* the drain's number, until it is answered; 0: none */
+	uint64_t drain_seq;          /* the drain's number, until it is answered; 0: none */
 	uint64_t seq;            /* the number it is drained for; 0: running */
-	int64_t lease_ns, heard_ns;
+	int64_t watchdog_ns, heard_ns;
 	bool gave;               /* drained, and device copies were given up for another rank */
 	bool data_missing;            /* restored, and some data are in no page of the image */
 	bool away;               /* the GPU is not back yet after a restart, or is lost: */

@@ -49,9 +49,9 @@ static struct gck_link_data *list(size_t *n, struct gck_error *why)
 		struct gck_link_data *last = *n ? &v[*n - 1] : NULL;
 		const struct gck_cuda_extent *e = &s->v[i];
 
-		if (e->kept && last && last->address + last->size == e->address)
+		if (e->on_device && last && last->address + last->size == e->address)
 			last->size += e->size;
-		else if (e->kept)
+		else if (e->on_device)
 			v[(*n)++] = (struct gck_link_data){.type = GCK_LINK_DATA_PIECE,
 							   .address = e->address, .size = e->size};
 	}
@@ -117,7 +117,7 @@ static const struct gck_cuda_extent *extent_of(uint64_t address)
 		else
 			high = middle;
 	}
-	return low && s->v[low - 1].kept && address - s->v[low - 1].address < s->v[low - 1].size
+	return low && s->v[low - 1].on_device && address - s->v[low - 1].address < s->v[low - 1].size
 	       ? &s->v[low - 1] : NULL;
 }
 
@@ -128,7 +128,7 @@ static uint64_t in_a_row(const struct gck_cuda_extent *e, uint64_t address)
 	const bool apart = gck_cuda_snapshot_is_open(); /* no copy may cross the end of an
 							 * external mapping */
 
-	while (!apart && last + 1 < end && last[1].kept && last[1].device == e->device &&
+	while (!apart && last + 1 < end && last[1].on_device && last[1].device == e->device &&
 	       last[1].address == last->address + last->size &&
 	       last[1].copy == last->copy + last->size)
 		last++;

@@ -35,7 +35,7 @@ static bool is_all(struct filling *f)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
 
-	while (f->extent < s->n && (!s->v[f->extent].kept || f->at == s->v[f->extent].size)) {
+	while (f->extent < s->n && (!s->v[f->extent].on_device || f->at == s->v[f->extent].size)) {
 		f->extent++;
 		f->at = 0;
 	}
@@ -151,7 +151,7 @@ int gck_cuda_device_restore(const struct gck_cuda_order *order, struct gck_error
 	CUresult rc;
 	int failed = -1;
 
-	if (!gck_cuda_snapshot_is_kept())
+	if (!gck_cuda_snapshot_is_on_device())
 		return 0;
 	rc = gck_cuda_real.cuCtxPushCurrent_v2(order->contexts.v[0].context);
 	if (rc)

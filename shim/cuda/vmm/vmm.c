@@ -135,7 +135,7 @@ GCK_CUDA_FUNCTION(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp *
 /* The driver exports no descriptor of memory that it forgot once: take the vault's. */
 static CUresult descriptor(const struct gck_cuda_handle *h, int *fd)
 {
-	int copy = gck_cuda_vault_get(h->memory.kept);
+	int copy = gck_cuda_vault_get(h->memory.vault_name);
 
 	if (copy < 0)
 		return gck_cuda_real.cuMemExportToShareableHandle(fd, h->memory.handle, DESCRIPTOR,

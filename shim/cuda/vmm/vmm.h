@@ -97,7 +97,7 @@ void gck_cuda_mappings_forked(void);
 /* ---- at a checkpoint, with the gate closed (vmm_drain.c) ------------------------------------ */
 
 /* Whether the vault still has every descriptor, so that the driver can forget the memory. */
-bool gck_cuda_vmm_is_kept(void);
+bool gck_cuda_vmm_is_in_vault(void);
 
 /* Give all memory an address where it can be read and written. */
 int gck_cuda_vmm_show(struct gck_error *err) GCK_MUST_CHECK;

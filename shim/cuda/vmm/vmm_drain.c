@@ -11,12 +11,12 @@
 #include "shim/cuda/real.h"
 #include "shim/cuda/vmm/vmm.h"
 
-bool gck_cuda_vmm_is_kept(void)
+bool gck_cuda_vmm_is_in_vault(void)
 {
 	const struct gck_cuda_handle *h;
 
 	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
-		if (h->memory.kept && !gck_cuda_vault_has(h->memory.kept))
+		if (h->memory.vault_name && !gck_cuda_vault_has(h->memory.vault_name))
 			return false;
 	}
 	return true;
@@ -68,11 +68,11 @@ int gck_cuda_vmm_show(struct gck_error *err)
 	for (size_t i = 0; i < gck_cuda_mappings.n; i++) {
 		const struct gck_cuda_mapping *m = gck_cuda_mappings.v[i];
 
-		if (m->of->memory.kept && !m->of->view && is_view(m))
+		if (m->of->memory.vault_name && !m->of->view && is_view(m))
 			m->of->view = m->base;
 	}
 	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
-		if (h->memory.kept && !h->view && show_at_ours(h, err))
+		if (h->memory.vault_name && !h->view && show_at_ours(h, err))
 			return -1;
 	}
 	return 0;

@@ -72,7 +72,7 @@ void gck_cuda_handle_hold_too(struct gck_cuda_handle *h)
 void gck_cuda_handle_count(const struct gck_cuda_handle *h, int64_t bytes)
 {
 	gck_cuda_slabs_lock();
-	if (h->memory.kept)
+	if (h->memory.vault_name)
 		gck_cuda_free_bytes_changed(h->prop.location.id, bytes);
 	else if (h->memory.handle)
 		gck_cuda_free_bytes_carried(bytes);
