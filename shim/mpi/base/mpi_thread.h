@@ -2,7 +2,7 @@
  * The MPI thread, one per rank: an ordinary pthread with all signals blocked. It lives from the
  * load of the real library to the process's end, because that library has memory, descriptors and
  * threads that no image may hold, also before MPI_Init and after MPI_Finalize. It serves its own
- * link to the agent (shim/link.h, verbs 32 to 47: quiesce, resume, able), and rebuilds MPI after a
+ * link to the agent (shim/link.h, GCK_LINK_MPI_…: quiesce, obstacles), and rebuilds MPI after a
  * restart. */
 #ifndef GCK_MPI_BASE_THREAD_H
 #define GCK_MPI_BASE_THREAD_H
@@ -76,7 +76,7 @@ struct gck_mpi_thread_state {
 	int64_t progress_until_ns;   /* quiesce/progress.c */
 	uint32_t restarts;       /* count seen last */
 	bool restoring;          /* restored from an image, and MPI is not rebuilt yet */
-	struct gck_error lost;   /* why the rebuild failed for good; code 0: it did not */
+	struct gck_error rebuild_error; /* why the rebuild failed for good; code 0: it did not */
 };
 
 bool gck_mpi_thread_stopping(struct gck_mpi_thread_state *k);

@@ -22,7 +22,7 @@ struct gck_mpi_participant {
 	 * `real`. All ranks make the real library's collective calls in the same order. */
 	int (*rebuild)(struct gck_error *err);
 	/* Report what cannot be carried now. May run at any time, beside the program's threads. */
-	void (*able)(gck_mpi_obstacle_fn *tell, void *arg);
+	void (*report_obstacles)(gck_mpi_obstacle_fn *report, void *arg);
 	bool uninitialized; /* its objects also live before MPI_Init and after MPI_Finalize */
 };
 
@@ -34,11 +34,11 @@ extern const struct gck_mpi_participant gck_mpi_info_participant, gck_mpi_attrib
 /* In the order of rebuilding; NULL at the end. */
 extern const struct gck_mpi_participant *const gck_mpi_participants[];
 
-/* A part that takes part in the rounds of a quiesce. In each round put() writes this rank's words
+/* The functions of a part in the rounds of a quiesce. In each round put() writes this rank's words
  * and judge() reads those of all ranks. After it, behind() is true if this rank must run on, and
  * settled() if this part sees nothing under way in any rank. Between rounds step() calls the real
  * library to make progress and take messages in, gate closed and no thread inside. */
-struct gck_mpi_pending {
+struct gck_mpi_round_ops {
 	const char *name;
 	int (*put)(struct gck_mpi_blob *b, struct gck_error *err);
 	/* all[r]: this part's words of rank r (n may be 0). Invalid words are an error. */
@@ -52,8 +52,8 @@ struct gck_mpi_pending {
 	void (*over)(void);
 };
 
-extern const struct gck_mpi_pending gck_mpi_clock_pending, gck_mpi_win_pending,
-	gck_mpi_flush_pending;
-extern const struct gck_mpi_pending *const gck_mpi_pendings[];
+extern const struct gck_mpi_round_ops gck_mpi_clock_round_ops, gck_mpi_win_round_ops,
+	gck_mpi_flush_round_ops;
+extern const struct gck_mpi_round_ops *const gck_mpi_all_round_ops[];
 
 #endif

@@ -59,7 +59,7 @@ static void over(void)
 	gck_mpi_clocks_resume(&gck_mpi_clocks);
 }
 
-const struct gck_mpi_pending gck_mpi_clock_pending = {
+const struct gck_mpi_round_ops gck_mpi_clock_round_ops = {
 	.name = "collectives",
 	.put = put,
 	.judge = judge,

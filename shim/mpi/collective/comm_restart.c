@@ -236,19 +236,19 @@ static bool note_dynamic(struct gck_mpi_handle *h, void *to)
 
 /* Reporting may wait for the agent, so it is not done under the list's lock, which the program's
  * threads take. */
-static void able(gck_mpi_obstacle_fn *tell, void *arg)
+static void report_obstacles(gck_mpi_obstacle_fn *report, void *arg)
 {
 	struct dynamic d = { 0 };
 	char what[96];
 
-	gck_mpi_dynamic_able(tell, arg);
+	gck_mpi_dynamic_report_ports(report, arg);
 	gck_mpi_first_that(GCK_MPI_COMM, note_dynamic, &d);
 	for (size_t i = 0; i < d.n; i++) {
 		snprintf(what, sizeof what, "a communicator of %d and %d ranks", d.v[i].size,
 			 d.v[i].remote_size);
-		tell(arg, what,
-		     "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
-		     dynamic_remedy(d.v[i].alive));
+		report(arg, what,
+		       "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
+		       dynamic_remedy(d.v[i].alive));
 	}
 }
 
@@ -256,5 +256,5 @@ const struct gck_mpi_participant gck_mpi_comm_participant = {
 	.name = "communicators",
 	.save = save,
 	.rebuild = rebuild,
-	.able = able,
+	.report_obstacles = report_obstacles,
 };

@@ -145,10 +145,10 @@ GCK_MPI_FUNCTION(Close_port, (const char *port_name))
 	return gck_mpi_error(NULL, rc, "MPI_Close_port");
 }
 
-void gck_mpi_dynamic_able(gck_mpi_obstacle_fn *tell, void *arg)
+void gck_mpi_dynamic_report_ports(gck_mpi_obstacle_fn *report, void *arg)
 {
 	if (atomic_load(&ports) > 0)
-		tell(arg, "an MPI port", "its name (MPI_Open_port) refers to this process, which a "
-					 "restart replaces",
-		     "close it (MPI_Close_port) before the checkpoint");
+		report(arg, "an MPI port",
+		       "its name (MPI_Open_port) refers to this process, which a restart replaces",
+		       "close it (MPI_Close_port) before the checkpoint");
 }

@@ -10,6 +10,6 @@
 GCK_MUST_CHECK int gck_mpi_dynamic_init(struct gck_error *err);
 
 /* Reports open ports. May run at any time. */
-void gck_mpi_dynamic_able(gck_mpi_obstacle_fn *tell, void *arg);
+void gck_mpi_dynamic_report_ports(gck_mpi_obstacle_fn *report, void *arg);
 
 #endif

@@ -98,15 +98,15 @@ static bool copy_path(struct gck_mpi_handle *h, void *to)
 
 /* Copies the paths first: access to a file system may block, and the program's threads need the
  * lock of the list. */
-static void report_obstacles(gck_mpi_obstacle_fn *tell, void *arg)
+static void report_obstacles(gck_mpi_obstacle_fn *report, void *arg)
 {
 	struct paths p = {0};
 
 	gck_mpi_first_that(GCK_MPI_FILE, copy_path, &p);
 	for (size_t i = 0; i < p.n; i++) {
 		if (is_nameless(p.v[i]))
-			tell(arg, p.v[i], "it is open by MPI_File_open but was removed",
-			     "close it before the checkpoint");
+			report(arg, p.v[i], "it is open by MPI_File_open but was removed",
+			       "close it before the checkpoint");
 		free(p.v[i]);
 	}
 }
@@ -197,5 +197,5 @@ const struct gck_mpi_participant gck_mpi_file_participant = {
 	.name = "files",
 	.save = save,
 	.rebuild = rebuild,
-	.able = report_obstacles,
+	.report_obstacles = report_obstacles,
 };

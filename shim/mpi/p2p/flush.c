@@ -268,7 +268,7 @@ static int step(struct gck_error *err)
 	return 0;
 }
 
-const struct gck_mpi_pending gck_mpi_flush_pending = {
+const struct gck_mpi_round_ops gck_mpi_flush_round_ops = {
 	.name = "messages",
 	.put = put,
 	.judge = judge,

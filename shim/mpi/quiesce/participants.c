@@ -20,8 +20,8 @@ const struct gck_mpi_participant *const gck_mpi_participants[] = {
 	&gck_mpi_request_participant, &gck_mpi_tool_participant, NULL,
 };
 
-const struct gck_mpi_pending *const gck_mpi_pendings[] = {
-	&gck_mpi_clock_pending, &gck_mpi_win_pending, &gck_mpi_flush_pending, NULL,
+const struct gck_mpi_round_ops *const gck_mpi_all_round_ops[] = {
+	&gck_mpi_clock_round_ops, &gck_mpi_win_round_ops, &gck_mpi_flush_round_ops, NULL,
 };
 
 int gck_mpi_participants_save(bool uninitialized, struct gck_error *err)
@@ -32,9 +32,9 @@ int gck_mpi_participants_save(bool uninitialized, struct gck_error *err)
 	return 0;
 }
 
-void gck_mpi_pendings_over(void)
+void gck_mpi_rounds_end(void)
 {
-	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
+	for (const struct gck_mpi_round_ops *const *o = gck_mpi_all_round_ops; *o; o++)
 		if ((*o)->over)
 			(*o)->over();
 }
@@ -42,7 +42,7 @@ void gck_mpi_pendings_over(void)
 void gck_mpi_resume(void)
 {
 	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
-	gck_mpi_pendings_over();
+	gck_mpi_rounds_end();
 	gck_mpi_gate_open();
 }
 

@@ -50,7 +50,7 @@ static void pause_a_moment(void)
 
 static bool is_behind(void)
 {
-	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
+	for (const struct gck_mpi_round_ops *const *o = gck_mpi_all_round_ops; *o; o++)
 		if ((*o)->behind && (*o)->behind())
 			return true;
 	return false;
@@ -59,7 +59,7 @@ static bool is_behind(void)
 /* The name of a part that is not at rest in some rank; NULL: all are. */
 static const char *unsettled(void)
 {
-	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
+	for (const struct gck_mpi_round_ops *const *o = gck_mpi_all_round_ops; *o; o++)
 		if ((*o)->settled && !(*o)->settled())
 			return (*o)->name;
 	return NULL;
@@ -79,7 +79,8 @@ static int check_finalize(const struct quiesce *q, struct gck_error *err)
 
 /* ---- this rank's words ---------------------------------------------------------------------- */
 
-static int put_part(const struct gck_mpi_pending *o, struct gck_mpi_blob *b, struct gck_error *err)
+static int put_part(const struct gck_mpi_round_ops *o, struct gck_mpi_blob *b,
+		    struct gck_error *err)
 {
 	size_t at = b->n;
 
@@ -99,7 +100,7 @@ static int put_all(struct quiesce *q, struct gck_error *err)
 	q->mine.n = 0;
 	if (gck_mpi_blob_put(&q->mine, flags))
 		return gck_fail(err, ENOMEM, "no memory for this rank's words");
-	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
+	for (const struct gck_mpi_round_ops *const *o = gck_mpi_all_round_ops; *o; o++)
 		if (put_part(*o, &q->mine, err))
 			return -1;
 	return 0;
@@ -145,9 +146,9 @@ static int judge(struct quiesce *q, struct gck_error *err)
 		q->any_busy |= q->all[r].v[0] != 0;
 	}
 	for (size_t p = 0; p < q->nparts; p++)
-		if (gck_mpi_pendings[p]->judge &&
-		    gck_mpi_pendings[p]->judge(q->parts + p * n, n, err))
-			return gck_fail_in(err, "%s", gck_mpi_pendings[p]->name);
+		if (gck_mpi_all_round_ops[p]->judge &&
+		    gck_mpi_all_round_ops[p]->judge(q->parts + p * n, n, err))
+			return gck_fail_in(err, "%s", gck_mpi_all_round_ops[p]->name);
 	q->behind = is_behind();
 	return 0;
 }
@@ -164,7 +165,7 @@ static int step(const struct quiesce *q, struct gck_error *err)
 		return -1;
 	if (!empty)
 		return 0;
-	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
+	for (const struct gck_mpi_round_ops *const *o = gck_mpi_all_round_ops; *o; o++)
 		if ((*o)->step && (*o)->step(err))
 			return gck_fail_in(err, "%s", (*o)->name);
 	return 0;
@@ -172,7 +173,7 @@ static int step(const struct quiesce *q, struct gck_error *err)
 
 static bool is_done(void)
 {
-	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
+	for (const struct gck_mpi_round_ops *const *o = gck_mpi_all_round_ops; *o; o++)
 		if ((*o)->step && !((*o)->done && (*o)->done()))
 			return false;
 	return gck_mpi_gate_empty();
@@ -286,11 +287,11 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 
 /* ---- the quiesce ---------------------------------------------------------------------------- */
 
-void gck_mpi_able(gck_mpi_obstacle_fn *tell, void *arg)
+void gck_mpi_report_obstacles(gck_mpi_obstacle_fn *report, void *arg)
 {
 	for (const struct gck_mpi_participant *const *p = gck_mpi_participants; *p; p++)
-		if ((*p)->able)
-			(*p)->able(tell, arg);
+		if ((*p)->report_obstacles)
+			(*p)->report_obstacles(report, arg);
 }
 
 static void note_obstacle(void *arg, const char *object, const char *reason, const char *remedy)
@@ -307,12 +308,12 @@ int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t deadline_ns, struct gck
 	struct gck_error obstacle = {0};
 	int rc;
 
-	gck_mpi_able(note_obstacle, &obstacle);
+	gck_mpi_report_obstacles(note_obstacle, &obstacle);
 	if (obstacle.code)
 		return gck_fail(err, EBUSY, "%s", obstacle.text);
 	q.grace_ns = (deadline_ns - gck_mpi_now_ns()) / GRACE_PART;
 	q.grace_ns = q.grace_ns < GRACE_NS ? q.grace_ns : GRACE_NS;
-	while (gck_mpi_pendings[q.nparts])
+	while (gck_mpi_all_round_ops[q.nparts])
 		q.nparts++;
 	q.all = calloc(x->nranks, sizeof *q.all);
 	q.parts = calloc(x->nranks * (q.nparts + 1), sizeof *q.parts);

@@ -34,14 +34,13 @@ gck_mpi_quiesce_uninitialized(struct gck_mpi_thread_state *k, int64_t deadline_n
 GCK_MUST_CHECK int gck_mpi_rebuild(bool initialized, struct gck_error *err);
 
 /* Reports the obstacles of all participants. */
-void gck_mpi_able(void (*tell)(void *arg, const char *object, const char *reason,
-			       const char *remedy), void *arg);
+void gck_mpi_report_obstacles(gck_mpi_obstacle_fn *report, void *arg);
 
 /* Calls all participants' save. uninitialized: the rank is not inside MPI. */
 GCK_MUST_CHECK int gck_mpi_participants_save(bool uninitialized, struct gck_error *err);
 
 /* Tells all parts of the rounds that the quiesce is over. */
-void gck_mpi_pendings_over(void);
+void gck_mpi_rounds_end(void);
 
 /* Opens the gate: the program may call MPI again. */
 void gck_mpi_resume(void);

@@ -85,7 +85,7 @@ static void over(void)
 	all_quiescing = false;
 }
 
-const struct gck_mpi_pending gck_mpi_win_pending = {
+const struct gck_mpi_round_ops gck_mpi_win_round_ops = {
     .name = "windows",
     .put = put,
     .judge = judge,

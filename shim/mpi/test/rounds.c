@@ -106,10 +106,10 @@ static bool is_settled(void)
 }
 
 const struct gck_mpi_participant *const gck_mpi_participants[] = {NULL};
-static const struct gck_mpi_pending collectives = {
+static const struct gck_mpi_round_ops collectives = {
 	.name = "collectives", .behind = is_behind, .settled = is_settled,
 };
-const struct gck_mpi_pending *const gck_mpi_pendings[] = {&collectives, NULL};
+const struct gck_mpi_round_ops *const gck_mpi_all_round_ops[] = {&collectives, NULL};
 
 /* ---- rank 1's words ------------------------------------------------------------------------- */
 

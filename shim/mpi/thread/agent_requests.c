@@ -17,9 +17,9 @@
 
 static int send_failure(const struct gck_mpi_thread_state *k, struct gck_thread_msg m)
 {
-	m.value = (uint32_t)k->lost.code;
-	return gck_inside_link_send(&k->link, &m, k->lost.text,
-				    m.value ? strlen(k->lost.text) + 1 : 0);
+	m.value = (uint32_t)k->rebuild_error.code;
+	return gck_inside_link_send(&k->link, &m, k->rebuild_error.text,
+				    m.value ? strlen(k->rebuild_error.text) + 1 : 0);
 }
 
 static int send_rebuilt(const struct gck_mpi_thread_state *k)
@@ -46,7 +46,7 @@ static int send_hello(struct gck_mpi_thread_state *k)
 	if (gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_HELLO},
 				 &hello, sizeof hello))
 		return -1;
-	return k->lost.code ? send_rebuilt(k) : 0;
+	return k->rebuild_error.code ? send_rebuilt(k) : 0;
 }
 
 /* ---- obstacles to a checkpoint -------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static int send_obstacles(struct gck_mpi_thread_state *k)
 	if (!gck_mpi_thread_stage_reported(k) && send_hello(k))
 		return -1;
 	if (gck_mpi_thread_stage(k, 0) == GCK_MPI_INITIALIZED)
-		gck_mpi_able(send_obstacle, k);
+		gck_mpi_report_obstacles(send_obstacle, k);
 	return gck_inside_link_send(&k->link,
 				    &(struct gck_thread_msg){.type = GCK_LINK_MPI_OBSTACLES_END},
 				    NULL, 0);
@@ -101,10 +101,10 @@ static void rebuild(struct gck_mpi_thread_state *k)
 	k->restarts = gck_inside_restarts();
 	k->restoring = true;
 	connect_after_restart(k);
-	if (gck_mpi_rebuild(gck_mpi_thread_stage(k, 0) == GCK_MPI_INITIALIZED, &k->lost)) {
-		k->lost.code = k->lost.code ? k->lost.code : EIO;
+	if (gck_mpi_rebuild(gck_mpi_thread_stage(k, 0) == GCK_MPI_INITIALIZED, &k->rebuild_error)) {
+		k->rebuild_error.code = k->rebuild_error.code ? k->rebuild_error.code : EIO;
 		fprintf(stderr, "gpuckpt: rank %d: MPI cannot be rebuilt after the restart: %s\n",
-			k->rank, k->lost.text);
+			k->rank, k->rebuild_error.text);
 		send_rebuilt(k);
 		return;
 	}
@@ -127,7 +127,7 @@ static int refuse_quiesce(const struct gck_mpi_thread_state *k, const struct gck
 
 static int handle_request(struct gck_mpi_thread_state *k, const struct gck_inside_message *m)
 {
-	if (k->lost.code)
+	if (k->rebuild_error.code)
 		return refuse_quiesce(k, m);
 	switch (m->head.type) {
 	case GCK_LINK_MPI_QUIESCE:
