@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `s3:` backend on a server that does wrong: each kind of fault at each request, once (it must
- * not be noticed) and for good (the message must name object and cause); signatures that are
- * refused; clocks that differ; wrong bytes. */
+ * The `s3:` backend and a faulty server: each kind of fault in each request, once (the operation
+ * must succeed) and always (the message must name the object and the cause); refused signatures;
+ * clocks that differ; wrong bytes. */
 #include "config.h"
+
+#include <pthread.h>
 
 #include "storage/image/image.h"
 #include "storage/s3/request.h"
@@ -87,8 +89,8 @@ static const struct request {
 
 static const struct fault {
 	const char *action; /* in the script */
-	const char *says;   /* in the message, if it does not end; NULL: not tried */
-	const char *only;   /* the method that it is for; NULL: all */
+	const char *says;   /* in the message, if the fault is permanent; NULL: not tested */
+	const char *only;   /* the method that has the fault; NULL: all */
 } faults[] = {
 	{ "status 500 InternalError", "answers 500" },
 	{ "status 502 BadGateway", "answers 502" },
@@ -119,7 +121,7 @@ static bool applies(const struct fault *f, const struct request *r)
 	return !f->only || strcmp(f->only, "GET") || r->make == do_get;
 }
 
-/* The object is there before each, the commit is not. */
+/* Before each test the object exists and the commit does not. */
 static void set(void)
 {
 	struct gck_error err = { 0 };
@@ -135,7 +137,7 @@ static void once(const struct fault *f, const struct request *r)
 	struct gck_error err = { 0 };
 
 	set();
-	/* A kept connection that turns out to be dead is libcurl's own to replace, once. */
+	/* libcurl itself replaces a kept connection that turns out to be closed, once. */
 	write_file("script", "%d %s %s %s", strchr(f->action, ' ') ? 1 : 2, r->method, r->where,
 		   f->action);
 	ok(r->make(&err) == 0, "%s of %s, once %s (%s)", r->method, r->object, f->action, err.text);
@@ -167,7 +169,7 @@ static void test_faults(void)
 	}
 }
 
-/* Of a server that knows no ranges; or a page that has an ETag. */
+/* A server that does not know ranges; or a page with an ETag. */
 static void test_no_range(void)
 {
 	struct gck_error err = { 0 };
@@ -230,18 +232,18 @@ static void test_final(void)
 		write_file("script", "999 PUT 7-ab %s", v[i].action);
 		ok(all_of(do_put(&err) < 0, err.code == v[i].code, strstr(err.text, v[i].says),
 			  strstr(err.text, OBJECT)), "%s: %s", v[i].action, err.text);
-		ok(logged("^PUT ") <= 2, "is not tried again and again");
-		gck_store_close(s); /* what it has learned of the server is forgotten */
+		ok(logged("^PUT ") <= 2, "is not retried many times");
+		gck_store_close(s); /* so that a new one asks for the server's features */
 		s = open_job(1);
 	}
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-#define WAITS 9 /* between ten attempts */
+#define WAITS 9 /* between 10 attempts */
 
 static struct {
-	bool on; /* what would be waited is written down, in milliseconds */
+	bool on; /* record waits in milliseconds instead of waiting */
 	long ms[WAITS];
 	unsigned n;
 } waits;
@@ -256,7 +258,7 @@ int nanosleep(const struct timespec *t, struct timespec *left)
 	return 0;
 }
 
-static void write_down(const char *script)
+static void record_waits(const char *script)
 {
 	set();
 	waits.on = true;
@@ -274,51 +276,73 @@ static void test_back_off(void)
 	long first[WAITS];
 
 	gck_s3_pause = 200;
-	write_down("999 PUT 7-ab status 503 SlowDown");
+	record_waits("999 PUT 7-ab status 503 SlowDown");
 	for (int i = 0; i < WAITS; i++)
 		ok(all_of(waits.ms[i] >= most[i] / 2, waits.ms[i] <= most[i]),
 		   "wait %d is half of %ld ms and some: %ld ms", i + 1, most[i], waits.ms[i]);
 	memcpy(first, waits.ms, sizeof first);
-	write_down("999 PUT 7-ab status 503 SlowDown");
-	ok(memcmp(first, waits.ms, sizeof first) != 0, "another time they are others");
-	write_down("999 PUT 7-ab status 503 SlowDown 20");
-	is_int(waits.ms[0], 20000, "what Retry-After asks for");
-	write_down("999 PUT 7-ab status 503 SlowDown 9999");
+	record_waits("999 PUT 7-ab status 503 SlowDown");
+	ok(memcmp(first, waits.ms, sizeof first) != 0, "the waits of another request differ");
+	record_waits("999 PUT 7-ab status 503 SlowDown 20");
+	is_int(waits.ms[0], 20000, "the wait of Retry-After");
+	record_waits("999 PUT 7-ab status 503 SlowDown 9999");
 	is_int(waits.ms[0], 30000, "but no more than half a minute");
 	gck_s3_pause = pause;
 }
 
 /* ---- silence ------------------------------------------------------------------------------- */
 
+#define SILENT "7-ab/fedcba9876543210fedcba9876543210"
+
 static void hear(void *arg, const struct gck_error *why)
 {
-	*(struct gck_error *)arg = *why;
+	if (strstr(why->text, OBJECT))
+		*(struct gck_error *)arg = *why;
 }
 
-static void test_silence(void)
+static void *get_silent(void *err)
+{
+	char data[sizeof content];
+
+	return s->b->ops->get(s->b, SILENT, 0, data, sizeof data, err) < 0 ? err : NULL;
+}
+
+/* Requests whose first answer does not come, while another thread waits for SILENT. */
+static void test_short_silence(void)
 {
 	struct gck_error err = { 0 }, heard = { 0 };
+	int before;
 
-	gck_store_request_timeout(1);
 	for (size_t i = 0; i < REQUESTS; i++) {
-		set();
 		write_file("script", "1 %s %s silence", requests[i].method, requests[i].where);
 		ok(requests[i].make(&err) == 0, "%s of %s: a silence (%s)", requests[i].method,
 		   requests[i].object, err.text);
 	}
-	set();
+	ok(do_put(&err) == 0, "the object is put again (%s)", err.text);
+	before = logged("^GET .*7-ab/0123");
 	write_file("script", "2 GET 7-ab/0123 drip");
-	ok(do_get(&err) == 0, "a drip (%s)", err.text);
-	ok(logged("^GET") >= 3, "is no progress");
-	set();
+	ok(do_get(&err) == 0, "an answer that drips (%s)", err.text);
+	ok(logged("^GET .*7-ab/0123") >= before + 3, "counts as silence");
 	write_file("script", "1 GET 7-ab/0123 silence");
 	gck_store_on_retry(hear, &heard);
 	ok(all_of(do_get(&err) == 0, strstr(heard.text, OBJECT), strstr(heard.text, "no progress")),
-	   "who wants to hears why a request is made again: %s", heard.text);
+	   "the reason of a retry is reported: %s", heard.text);
 	gck_store_on_retry(NULL, NULL);
+}
+
+static void test_silence(void)
+{
+	struct gck_error err = { 0 };
+	pthread_t thread;
+	void *failed = NULL;
+
+	gck_store_request_timeout(1);
 	set();
-	write_file("script", "999 GET 7-ab/0123 silence");
-	ok(all_of(do_get(&err) < 0, err.code == ETIMEDOUT, strstr(err.text, OBJECT),
+	write_file("options", "silent=" SILENT);
+	must(-pthread_create(&thread, NULL, get_silent, &err));
+	test_short_silence();
+	pthread_join(thread, &failed);
+	ok(all_of(failed, err.code == ETIMEDOUT, strstr(err.text, SILENT),
 		  strstr(err.text, "no progress")), "silence for good: %s", err.text);
 	gck_store_request_timeout(30);
 }
@@ -332,10 +356,10 @@ static void test_no_server(void)
 	port_ = 1;
 	name_server("127.0.0.1", false);
 	ok(all_of(do_get(&err) < 0, err.code == EPIPE, strstr(err.text, OBJECT),
-		  strstr(err.text, "port 1")), "nobody is there: %s", err.text);
+		  strstr(err.text, "port 1")), "no server: %s", err.text);
 	port_ = port;
 	name_server("127.0.0.1", false);
-	ok(do_get(&err) == 0, "and then there is one");
+	ok(do_get(&err) == 0, "and with a server again");
 }
 
 /* ---- signatures ---------------------------------------------------------------------------- */
@@ -346,7 +370,7 @@ static void refused(const char *says, const char *name)
 
 	ok(all_of(do_get(&err) < 0, err.code == EACCES, strstr(err.text, says),
 		  strstr(err.text, OBJECT)), "%s: %s", name, err.text);
-	is_int(sign_.signed_, 2, "asked for twice");
+	is_int(sign_.signed_, 2, "two signatures are requested");
 	calm();
 }
 
@@ -357,7 +381,7 @@ static void test_signatures(void)
 	set();
 	sign_.stale = 1;
 	ok(do_get(&err) == 0, "an expired signature is renewed (%s)", err.text);
-	is_int(logged("^GET .* 403"), 1, "when it was refused");
+	is_int(logged("^GET .* 403"), 1, "after it was refused");
 	set();
 	sign_.keys.secret = "other";
 	refused("secret in S3KeyFile", "a wrong secret");
@@ -371,8 +395,8 @@ static void test_signatures(void)
 	set();
 	sign_.refuse = EPERM;
 	ok(all_of(do_put(&err) < 0, err.code == EPERM, strstr(err.text, OBJECT),
-		  strstr(err.text, "somebody else's")), "nobody signs: %s", err.text);
-	is_int(sign_.calls, 1, "asked for once");
+		  strstr(err.text, "somebody else's")), "the signer refuses: %s", err.text);
+	is_int(sign_.calls, 1, "one signature is requested");
 	sign_.refuse = 0;
 }
 
@@ -414,10 +438,10 @@ static void test_bytes(void)
 	   "wrong bytes of an object: %s", err.text);
 	write_file("script", "999 GET 1-aa/rank-0 flip");
 	ok(all_of(gck_store_verify(s, 1, NULL, &bytes, &err) < 0, err.code == EBADMSG,
-		  strstr(err.text, "rank-0.json")), "of a manifest: %s", err.text);
+		  strstr(err.text, "rank-0.json")), "wrong bytes of a manifest: %s", err.text);
 	write_file("script", "999 GET commit-1 flip");
 	ok(all_of(gck_store_verify(s, 1, NULL, &bytes, &err) < 0, err.code == EBADMSG,
-		  strstr(err.text, "commit-1.json")), "of a commit: %s", err.text);
+		  strstr(err.text, "commit-1.json")), "wrong bytes of a commit: %s", err.text);
 }
 
 int main(void)

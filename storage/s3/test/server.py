@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """An S3 server for unit tests, in memory, that does what it is told to do wrong.
 
-server.py DIR [CERT KEY]: serves 127.0.0.1 (with TLS where a certificate is given), writes its port
-to DIR/port and a line per request to DIR/log, and reads before each request
+server.py DIR [CERT KEY]: serves 127.0.0.1 (with TLS if a certificate is given), writes its port to
+DIR/port and a line per request to DIR/log, and reads before each request
 
   DIR/options  words: page=N (keys a page), condition=no (501 for If-None-Match), checksum=no (501
                for x-amz-checksum-...) or checksum=ignored, skew=S (its clock is S seconds ahead),
-               multiparts=no
+               multiparts=no, silent=TEXT (no answer to a request with TEXT in its path)
   DIR/script   lines "COUNT METHOD REGEX ACTION [ARGUMENT...]": an action for the next COUNT
                requests in whose "path?query" the regex is found
 
-It ends when its standard input does. Signatures are checked by its own reading of the rules, not by
-the code under test."""
+It ends at the end of its standard input. It checks signatures by code of its own, not by the code
+under test."""
 import base64, hashlib, hmac, os, re, socket, ssl, struct, sys, threading, time
 from datetime import datetime, timezone
 from email.utils import formatdate
@@ -37,7 +37,7 @@ def options():
 
 
 def fault_for(method, target):
-    """The first line of the script that applies; its count goes down."""
+    """The action of the first line in the script that matches; its count is decremented."""
     with lock:
         with open(f"{DIR}/script") as f:
             lines = f.read().splitlines()
@@ -149,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(e.status, body.encode(), headers)
 
     def drop(self):
-        """The connection ends at once, with a reset where something is unread."""
+        """End the connection at once, with a reset if bytes are unread."""
         self.close_connection = True
         try:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -166,7 +166,9 @@ class Handler(BaseHTTPRequestHandler):
     def handle_one(self):
         self.options = options()
         body = b""
-        fault = fault_for(self.command, self.path)
+        silent = self.options.get("silent")
+        fault = ["silence"] if silent and silent in self.path else \
+            fault_for(self.command, self.path)
         if fault and fault[0] in ("drop", "silence", "early"):
             self.log(fault[0])
             if fault[0] == "silence":
