@@ -14,10 +14,11 @@ layers, lowest first. The lines are lowest first as well. Prints one line for ea
   name         a base name that stands twice within a component
   folder       a folder with more than 25 files, or without a README.md
   function     a function of more than 70 lines
+  line         a line of more than 100 columns
   unlisted     a folder with sources that structure.layers does not name
 
-The files of tests (a folder named test, and test/ at the top) are left out, but for `unused`:
-a function that tests alone use counts as unused."""
+The files of tests (a folder named test, and test/ at the top) are left out, but for `line` and
+`unused`: a function that tests alone use counts as unused."""
 import collections
 import os
 import re
@@ -28,10 +29,11 @@ CIRCLE = 4
 CIRCLE_OF = {'shim/namespace/root': 9}
 FILES = 25
 LINES = 70
+COLUMNS = 100
 HEADER = 30
 MODULE = 100
 KINDS = ('upward', 'circle', 'declared', 'unused', 'header', 'name', 'folder', 'function',
-         'unlisted')
+         'line', 'unlisted')
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 USAGE = 'usage: structure.py [--top DIR] BUILD [COMPONENT...]'
 
@@ -346,6 +348,12 @@ class Check:
                     if i - begin - 1 > LINES:
                         self.say('function', f'{path}:{begin}: {i - begin - 1} lines')
                     begin = 0
+
+    def line(self):
+        for path, text in sorted(self.tree.items()):
+            for i, line in enumerate(text.expandtabs(8).split('\n'), 1):
+                if len(line) > COLUMNS and (not self.chosen or self.component(path) in self.chosen):
+                    self.say('line', f'{path}:{i}: {len(line)} columns')
 
     def unlisted(self):
         for folder in sorted({os.path.dirname(p) for p in self.tree if not is_test(p)}):

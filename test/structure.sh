@@ -96,6 +96,10 @@ put lib/low/a.h "int gck_a(void);"
 put lib/high/b.c "#include \"lib/low/a.h\"" "int gck_b(void)" "{" "	return gck_a();" "}"
 finds header "lib/low/a.h: 1 lines" "a header for one line"
 make_tree
+mkdir -p "$small/app/test"
+printf '/* %098d */\n' 1 >"$small/app/test/x.h"
+finds line "app/test/x.h:1: 104 columns" "a long line, in a test"
+make_tree
 rm "$small/app/README.md"
 finds folder "app: no README.md" "a folder that does not say what it holds"
 

@@ -114,6 +114,7 @@ static void test_bad(void)
 		{"stage", "tmp"},
 		{"stage", "file:/tmp"},
 		{"stage", "/a\nb"},
+		{"restart", "0000000000000007:3"}, /* as long as the buffer */
 		{"keep", "0"},
 		{"keep", "2x"},
 		{"keep", " 2"},
