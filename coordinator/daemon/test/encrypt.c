@@ -49,7 +49,10 @@ static void configure(void)
 	snprintf(keys, sizeof keys, "%s/keys", lab_dir);
 	if (!f || fprintf(f, "EncryptionKeyFile=%s\n", keys) < 0 || fclose(f))
 		printf("Bail out! cannot write %s\n", lab_conf);
-	lab_slurm("{\"conf\":{\"cluster\":\"test\",\"slurm_user\":99999},\"job\":{\"job\":7,\"uid\":0,\"user\":\"me\",\"restarts\":0,\"submit\":100,\"batch\":true,\"nodes\":2,\"runs\":true,\"ends_itself\":true},\"nodes\":{\"leaving\":[],\"gone\":[]}}");
+	lab_slurm("{\"conf\":{\"cluster\":\"test\",\"slurm_user\":99999},\"job\":{\"job\":7,"
+		  "\"uid\":0,\"user\":\"me\",\"restarts\":0,\"submit\":100,\"batch\":true,"
+		  "\"nodes\":2,\"runs\":true,\"ends_itself\":true},\"nodes\":{\"leaving\":[],"
+		  "\"gone\":[]}}");
 }
 
 static void bad_keys(const char *text, mode_t mode, const char *words, const char *what)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckptd just started, with a step of its journal whose agents are still to come: who asks about it
- * waits for them, and nobody else does. */
+ * gpuckptd just started, with a step of its journal whose agents are still to come: who asks about
+ * it waits for them, and nobody else does. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckptd and those who import images into its object store: who may, what is signed for them meanwhile,
- * what is journaled, and what of an import is left whose user, or gpuckptd, dies. */
+ * gpuckptd and those who import images into its object store: who may, what is signed for them
+ * meanwhile, what is journaled, and what of an import is left whose user, or gpuckptd, dies. */
 #include "config.h"
 
 #include <netinet/in.h>
@@ -88,7 +88,8 @@ static bool says(struct gck_wire *w, const char *op, int job, long seq, long sto
 		 const char *store, const char *directories)
 {
 	return lab_say(w,
-		       "{'op':'%s','job':%d,'step':0,'seq':%ld,'ranks':2,'stored':%ld,'store':'%s','directories':%s,'fingerprint':{'program':'p'}}",
+		       "{'op':'%s','job':%d,'step':0,'seq':%ld,'ranks':2,'stored':%ld,'store':'%s',"
+		       "'directories':%s,'fingerprint':{'program':'p'}}",
 		       op, job, seq, stored, store, directories);
 }
 
@@ -456,7 +457,8 @@ static void test_root(void)
 	gck_wire_free(w);
 }
 
-/* A job that runs: its own steps are not written to by others than its agents. It has its store in files. */
+/* A job that runs: its own steps are not written to by others than its agents. It has its store in
+ * files. */
 static void test_live(void)
 {
 	struct gck_wire *agent[2], *w = lab_connect();

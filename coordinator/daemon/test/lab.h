@@ -23,7 +23,8 @@ unsigned lab_was_asked(const char *op); /* how often, since then */
 /* How many files the daemon may open when it starts next; 0: as many as the test. */
 extern unsigned lab_files;
 
-/* From the next start on: a systemd credential of that name, and no such line in the configuration. */
+/* From the next start on: a systemd credential of that name, and no such line in the
+ * configuration. */
 void lab_credential(const char *line, const char *name, const char *text, mode_t mode);
 
 /* The daemon in the foreground: up until it answers; killed with SIGKILL; ended with SIGTERM. */
@@ -31,7 +32,7 @@ bool lab_up(void);
 double lab_cpu_seconds(void); /* that it has used */
 void lab_kill(void);
 int lab_term(void);
-void lab_stand_still(unsigned seconds); /* the machine sleeps, by its clock (test/support/clock.h) */
+void lab_stand_still(unsigned seconds); /* the machine sleeps, by its clock (clock.h) */
 
 /* Run it with these arguments until it ends: its exit status, what it said in out. */
 int lab_run(char *out, size_t size, const char *const *args);
@@ -39,7 +40,8 @@ int lab_run(char *out, size_t size, const char *const *args);
 /* Is the text, in capitals or not, in a line of this file of lab_dir? */
 bool lab_in_file(const char *name, const char *text);
 
-/* Another user, of whom nothing here is, does it: 0 if it returned that. Only root can ask for it. */
+/* Another user, of whom nothing here is, does it: 0 if it returned that. Only root can ask for
+ * it. */
 #define LAB_STRANGER 65534
 int lab_as_stranger(int (*what)(void));
 #define ok_as_stranger(what, name)                  \

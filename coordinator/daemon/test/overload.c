@@ -25,7 +25,8 @@ static void slurm(int delay_ms)
 			 "\"restarts\":0,\"submit\":100,\"batch\":true,\"nodes\":2,\"runs\":true,"
 			 "\"ends_itself\":true},\"delay\":%d", (unsigned)geteuid(), delay_ms);
 	snprintf(text, sizeof text,
-		 "{\"conf\":{\"cluster\":\"test\",\"slurm_user\":0,\"slurmd_timeout\":300},\"nodes\":{\"leaving\":[],\"gone\":[]}%s}",
+		 "{\"conf\":{\"cluster\":\"test\",\"slurm_user\":0,\"slurmd_timeout\":300},"
+		 "\"nodes\":{\"leaving\":[],\"gone\":[]}%s}",
 		 job);
 	lab_slurm(text);
 }
@@ -63,7 +64,8 @@ static void test_away(void)
 	gck_wire_free(w);
 }
 
-/* Whether it does depends on who is faster, Slurm or an agent; one that runs asks nothing of Slurm. */
+/* Whether it does depends on who is faster, Slurm or an agent; one that runs asks nothing of
+ * Slurm. */
 static void test_term(void)
 {
 	json_int_t told = 0;
@@ -194,8 +196,9 @@ static void test_unread(void)
 		told += is_told(&(struct claim){100 + i, 2, 2, 0, 10, "new", 8000}, "cold", NULL);
 	w = lab_connect(); /* it would be closed while it says nothing */
 	is_int(told, STEPS, "steps of which much is to be told");
+	/* Just after its start gpuckptd waits for agents before it answers. */
 	if (w && lab_say(w, "{'op':'list','job':7}"))
-		json_decref(lab_next(w)); /* just after its start gpuckptd waits for agents before it tells */
+		json_decref(lab_next(w));
 	for (unsigned i = 0; w && i < LISTS; i++)
 		lab_say(w, "{'op':'list','job':7}");
 	while (answers < LISTS && w && (answer = lab_next(w))) {

@@ -316,7 +316,9 @@ static void test_commit(void)
 	for (int i = 0; i < 2; i++) {
 		lab_hear(agent[i], "write", 1);
 		lab_say(agent[i],
-			"{'op':'done','phase':'write','seq':1,'ok':true,'data':{'ranks':[{'rank':%d,'manifest':'" HASH "'}],'put':1,'stored':1,'seconds':0.1}}",
+			"{'op':'done','phase':'write','seq':1,'ok':true,"
+			"'data':{'ranks':[{'rank':%d,'manifest':'"
+			HASH "'}],'put':1,'stored':1,'seconds':0.1}}",
 			i);
 	}
 	lab_hear(agent[0], "commit", 1);
