@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# A second checkpoint of a program of which 5 percent changed, against the first: bytes, objects, and seconds of
-# CPU of the agent with its workers and of the clones (which the ranks reap). Largest memory of the
-# agent with all its processes, each page counted by its part, while the two are written.
+# A second checkpoint of a program of which 5 percent changed, against the first: bytes, objects,
+# and seconds of CPU of the agent with its workers and of the clones (which the ranks reap). Largest
+# memory of the agent with all its processes, each page counted by its part, while the two are
+# written.
 : "${dir:?}" "${burn:?}"
 
-# changed NAME OPTIONS MIB RANKS OBJECTS: one job, by $burn in $dir; "OBJECTS JOB" lists what the store has of it, a
-# line each.
+# changed NAME OPTIONS MIB RANKS OBJECTS: one job, by $burn in $dir; "OBJECTS JOB" lists what the
+# store has of it, a line each.
 changed()
 {
 	local name=$1 mib=$3 ranks=$4 objects=$5 job first second count before between after
@@ -52,7 +53,8 @@ cpu_of_job()
 		done' | awk '{ for (i = 1; i <= NF; i++) sum += $i } END { print sum + 0 }'
 }
 
-# The most that all agents have together, in MiB, asked for as often as that goes until none is there.
+# The most that all agents have together, in MiB, asked for as often as that goes until none is
+# there.
 agent_memory()
 {
 	# shellcheck disable=SC2016

@@ -3,8 +3,9 @@
 # What memory the agent has by the size of the image.
 : "${dir:?}" "${memory:?}" "${top:?}"
 
-# agent_peaks FILE: the most that one process of the agents has had, with what others have too, and the most
-# that all of them have together, each page counted by its part; in MiB, looked at until FILE is there
+# agent_peaks FILE: the most that one process of the agents has had, with what others have too, and
+# the most that all of them have together, each page counted by its part; in MiB, looked at until
+# FILE is there
 agent_peaks()
 {
 	root python3 - "$1" <<-'END'
@@ -61,8 +62,9 @@ memory_restart()
 
 all_there() { [[ $(grep -c there "$dir/there") -eq $1 ]]; }
 
-# MEMORY_RANKS programs on a node, each with as many chunks as one of so many GiB: a first checkpoint, one that
-# builds on it, a restart, and one after that. MEMORY_KEYS: more keys of --gpu-ckpt.
+# MEMORY_RANKS programs on a node, each with as many chunks as one of so many GiB: a first
+# checkpoint, one that builds on it, a restart, and one after that. MEMORY_KEYS: more keys of
+# --gpu-ckpt.
 bench_memory()
 {
 	local gib job ranks=${MEMORY_RANKS-1} keys=store=file:$memory,timeout=600s${MEMORY_KEYS:+,$MEMORY_KEYS}

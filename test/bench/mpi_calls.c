@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * mpi_calls BATCHES: on 2 ranks, what a message and an allreduce take, in nanoseconds: the fastest
- * of so many batches, at real-time priority if root calls it, so that what else runs on the machine is
- * not in it. */
+ * of so many batches, at real-time priority if root calls it, so that what else runs on the machine
+ * is not in it. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * mpi_rest MESSAGES: MPI ranks at rest, for the benchmarks. Each has MESSAGES messages under way to
- * each other rank, none of them received, and sleeps until a file go.N is there (N: the round); then
- * all are received and checked, and sent anew. Rank 0 says "init SECONDS", what MPI_Init took in the
- * slowest rank, and "flooded N" when the messages of round N are on their way. */
+ * each other rank, none of them received, and sleeps until a file go.N is there (N: the round);
+ * then all are received and checked, and sent anew. Rank 0 says "init SECONDS", what MPI_Init took
+ * in the slowest rank, and "flooded N" when the messages of round N are on their way. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

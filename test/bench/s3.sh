@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # test/bench/s3.sh [MIB]: a first checkpoint of one rank of MIB (512) into the lab's object store,
 # without TLS and the front, against as many parallel curl PUTs of objects of the same sizes from
-# the same node; in turns, medians of three. The server has one core, the nodes another: on a site it is
-# elsewhere. Then a second one of 5 percent changed (changed.sh). Prints `name value unit`; on stderr what was asked for.
-# Needs GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
+# the same node; in turns, medians of three. The server has one core, the nodes another: on a site
+# it is elsewhere. Then a second one of 5 percent changed (changed.sh). Prints `name value unit`; on
+# stderr what was asked for. Needs GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
 export GPUCKPT_LAB_OPTIONS=--s3
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -25,7 +25,8 @@ server_is()
 	"$cluster" start gpuckptd
 }
 
-# on_cores LIST COMMAND-LINE: what runs so in this lab, with its threads; all that it starts is there, too
+# on_cores LIST COMMAND-LINE: what runs so in this lab, with its threads; all that it starts is
+# there, too
 on_cores()
 {
 	local pid

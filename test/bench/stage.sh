@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# test/bench/stage.sh [MIB [KIB]]: how long copies of a rank's memory stand during a first checkpoint of MIB
-# (128) of noise into an object store that takes KIB (1024) kilobytes a second of each object, with stage= on
-# the node's disk and without; in turns, medians of three. Prints `name value unit`; on stderr what was asked
-# for. Needs GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
+# test/bench/stage.sh [MIB [KIB]]: how long copies of a rank's memory stand during a first
+# checkpoint of MIB (128) of noise into an object store that takes KIB (1024) kilobytes a second of
+# each object, with stage= on the node's disk and without; in turns, medians of three. Prints `name
+# value unit`; on stderr what was asked for. Needs GPUCKPT_PREFIX, or a lab with --s3 in
+# GPUCKPT_LAB.
 export GPUCKPT_LAB_OPTIONS=--s3
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"

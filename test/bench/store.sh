@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# test/bench/store.sh BENCH_STORE [DIRECTORY]: the store alone (storage/test/bench_store, from the build)
-# against dd, lz4 and zstd on the same bytes, in turns; medians of REPEATS (five). DIRECTORY (/dev/shm) has room for
-# 11 GiB. Prints `name value unit`; on stderr, what was asked for and whether it is met. Compressible
-# bytes are those of this machine's programs and libraries.
+# test/bench/store.sh BENCH_STORE [DIRECTORY]: the store alone (storage/test/bench_store, from the
+# build) against dd, lz4 and zstd on the same bytes, in turns; medians of REPEATS (five). DIRECTORY
+# (/dev/shm) has room for 11 GiB. Prints `name value unit`; on stderr, what was asked for and
+# whether it is met. Compressible bytes are those of this machine's programs and libraries.
 set -eu
 bench_store=$(readlink -f "${1:?usage: test/bench/store.sh BENCH_STORE [DIRECTORY]}")
 work=$(mktemp -d -p "${2-/dev/shm}")
@@ -34,8 +34,8 @@ rate()
 	echo
 }
 
-# A virtual machine's host may have its free memory back, which then comes page by page: what is about to be used is
-# taken once before.
+# A virtual machine's host may have its free memory back, which then comes page by page: what is
+# about to be used is taken once before.
 warm()
 {
 	head -c 6G /dev/zero >"$work/warm"
@@ -63,7 +63,8 @@ compare()
 	figure "store_over_tool_$name" "$ratio" ratio
 }
 
-# encrypted NAME "BENCH_STORE'S ARGUMENTS": the store with encryption over the store without, in turns
+# encrypted NAME "BENCH_STORE'S ARGUMENTS": the store with encryption over the store without, in
+# turns
 encrypted()
 {
 	local name=$1 arguments=$2 i what

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A commit goes to another machine with a GPU, in a file, and the job goes on there:
 #	GPUCKPT_IMAGE=FILE test/gpu/slurm run PACK gpu/other_host
-# makes FILE where it is not there, and FILE.of; with both of them, on the other machine, the same command restarts
-# the job and compares its answer. What a rank has open and mapped is at the same paths there.
+# makes FILE where it is not there, and FILE.of; with both of them, on the other machine, the same
+# command restarts the job and compares its answer. What a rank has open and mapped is at the same
+# paths there.
 # shellcheck source=../cluster/lib.sh
 . "$(dirname "$(readlink -f "$0")")/../cluster/lib.sh"
 work=${GPUCKPT_CUDA_PROGRAMS-}/work

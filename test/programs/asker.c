@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * asker DIR: an MPI rank that asks for checkpoints of its step when it is told to: the line in DIR/go.1,
- * then that in DIR/go.2, and so on, when they are there, in every rank:
+ * asker DIR: an MPI rank that asks for checkpoints of its step when it is told to: the line in
+ * DIR/go.1, then that in DIR/go.2, and so on, when they are there, in every rank:
  *
  *   one RANK          gck_checkpoint() in this rank
  *   threads RANK N    in N threads of this rank at once

@@ -9,8 +9,8 @@
  *                                          before that. TIME is seconds, or a file: as long as it is
  *                                          there. Who computes says so
  *   ring want RANKS STEPS                  what they print, without MPI
- * With RING_FORGETS in the environment they take out of it who they are, once MPI knows.
- * With RING_UNTIL=FILE in the environment they end when FILE is there, if that is before STEPS. */
+ * With RING_FORGETS in the environment they take out of it who they are, once MPI knows. With
+ * RING_UNTIL=FILE in the environment they end when FILE is there, if that is before STEPS. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

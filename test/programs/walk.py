@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# walk.py STEPS OUT: an ordinary Python program: two threads that hand work to each other by a queue,
-# growing and shrinking containers, a file that it appends to. The same output in every run. With
-# WALK_UNTIL=FILE in the environment it walks slowly, and does not end, until that file is there.
+# walk.py STEPS OUT: an ordinary Python program: two threads that hand work to each other by a
+# queue, growing and shrinking containers, a file that it appends to. The same output in every run.
+# With WALK_UNTIL=FILE in the environment it walks slowly, and does not end, until that file is
+# there.
 import hashlib
 import os
 import queue

@@ -29,7 +29,8 @@ static const volatile struct test_clock *map_clock(void)
 	static const struct test_clock machines = {.rate = 1};
 	const char *path = getenv(TEST_CLOCK_ENV);
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	void *page = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof machines, PROT_READ, MAP_SHARED, fd, 0);
+	void *page = fd < 0 ? MAP_FAILED
+			    : mmap(NULL, sizeof machines, PROT_READ, MAP_SHARED, fd, 0);
 
 	if (fd >= 0)
 		close(fd);

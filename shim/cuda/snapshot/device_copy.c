@@ -105,7 +105,8 @@ static void drop_unused(void)
 	for (size_t i = 0; i < s->nblocks; i++) {
 		const struct gck_cuda_slab *b = &s->blocks[i].slab;
 
-		if (b->memory.vault_name && !gck_cuda_copy_queue_uses(&copy.queue, b->base, b->size)) {
+		if (b->memory.vault_name &&
+		    !gck_cuda_copy_queue_uses(&copy.queue, b->base, b->size)) {
 			gck_cuda_snapshot_drop_block(&s->blocks[i]);
 			note_freed();
 		}

@@ -219,7 +219,8 @@ static int place(struct gck_cuda_snapshot *to, struct gck_cuda_extent e, uint64_
 						 .size = n,
 						 .device = e.device,
 						 .on_device = on_device,
-						 .copy = on_device ? share->base + at : to->host_size};
+						 .copy = on_device ? share->base + at
+								   : to->host_size};
 		if (on_device)
 			*used = at + n;
 		else

@@ -171,7 +171,8 @@ static int cut(struct staging *s, CUdevice device)
 	for (size_t i = 0; s->v && i < of->n; i++) {
 		const struct gck_cuda_extent *e = &of->v[i];
 
-		for (uint64_t at = 0; !e->on_device && e->device == device && at < e->size; at += PIECE)
+		for (uint64_t at = 0; !e->on_device && e->device == device && at < e->size;
+		     at += PIECE)
 			s->v[s->n++] = (struct piece){
 				.address = e->address + at,
 				.size = e->size - at < PIECE ? e->size - at : PIECE,

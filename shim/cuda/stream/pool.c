@@ -134,7 +134,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 void gck_cuda_pool_keep(struct gck_cuda_pool *pool, uint64_t reserved)
 {
-	set_retained(pool, least(pool->retained, reserved > pool->held ? reserved - pool->held : 0));
+	set_retained(pool,
+		     least(pool->retained, reserved > pool->held ? reserved - pool->held : 0));
 }
 
 void gck_cuda_pool_gets(struct gck_cuda_pool *pool, uint64_t size)

@@ -227,7 +227,8 @@ static void one_context_gone(void)
 	   "both devices have a copy: %s", text);
 	for (size_t i = d.n; i-- > 0;)
 		cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[i].address,
-			       d.v[i].size < GCK_LINK_DATA_GET_MAX ? d.v[i].size : GCK_LINK_DATA_GET_MAX,
+			       d.v[i].size < GCK_LINK_DATA_GET_MAX ? d.v[i].size
+								   : GCK_LINK_DATA_GET_MAX,
 			       i * GCK_LINK_DATA_GET_MAX);
 	is_int(cuda_tell(&r, "release"), 0, "it ends its context on one of them");
 	is_int(cuda_tell(&r, "other"), 12, "its memory of the other device is unchanged");

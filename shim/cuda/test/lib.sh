@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# For the tests that run CUDA programs on the fake driver, sourced in the build folder. A program prints
-# TAP of its own; each run of one is one test here, its output shown if it failed.
+# For the tests that run CUDA programs on the fake driver, sourced in the build folder. A program
+# prints TAP of its own; each run of one is one test here, its output shown if it failed.
 # shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"
 library=$PWD/libgpuckpt-cuda.so

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The stand-in for libcuda.so.1: what it exports, and programs with and without it. Runs in the build folder.
+# The stand-in for libcuda.so.1: what it exports, and programs with and without it. Runs in the
+# build folder.
 # shellcheck source=lib.sh
 . "${srcdir:-.}/shim/cuda/test/lib.sh"
 
@@ -28,7 +29,8 @@ export FAKE_CUDA_DEVICES=2 FAKE_CUDA_SLOW=cuCtxDestroy_v2=300,cuStreamIsCapturin
 passes "the ways in which memory is freed: the fake driver" plain ./cuda_frees
 passes "the ways in which memory is freed: the stand-in" standin ./cuda_frees
 unset FAKE_CUDA_DEVICES FAKE_CUDA_SLOW
-# By default each model runs with one seed, in short sequences. GPUCKPT_LONG=1: several seeds, long sequences.
+# By default each model runs with one seed, in short sequences. GPUCKPT_LONG=1: several seeds, long
+# sequences.
 seeds=1 quick=400 some=1200 few=300
 if [ -n "${GPUCKPT_LONG-}" ]; then
 	seeds="1 2 3" quick=3000 some=3000 few=3000

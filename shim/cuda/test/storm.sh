@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checkpoints and restarts of threads that allocate and launch without a pause, and of a kernel that waits for the CPU.
-# By default checkpoints come about every 300 ms and the rank dies twice. GPUCKPT_LONG=1: one a second, twenty deaths.
+# Checkpoints and restarts of threads that allocate and launch without a pause, and of a kernel that
+# waits for the CPU. By default checkpoints come about every 300 ms and the rank dies twice.
+# GPUCKPT_LONG=1: one a second, twenty deaths.
 # shellcheck source=lib.sh
 . "${srcdir:-.}/shim/cuda/test/lib.sh"
 

@@ -117,8 +117,10 @@ static const struct gck_cuda_extent *extent_of(uint64_t address)
 		else
 			high = middle;
 	}
-	return low && s->v[low - 1].on_device && address - s->v[low - 1].address < s->v[low - 1].size
-	       ? &s->v[low - 1] : NULL;
+	return low && s->v[low - 1].on_device &&
+			       address - s->v[low - 1].address < s->v[low - 1].size
+		       ? &s->v[low - 1]
+		       : NULL;
 }
 
 /* The bytes from an address in an extent on whose copies are contiguous, too. */

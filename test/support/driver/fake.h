@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A driver for machines without a GPU: a small implementation of what the stand-in uses. Device memory
- * is memory of the process at the same address; a stream is a thread; a kernel is a function of the
- * program. It refuses and loses what driver 580 refuses and loses (doc/cuda.md), and any call can be made
- * to fail. Environment:
+ * A driver for machines without a GPU: a small implementation of what the stand-in uses. Device
+ * memory is memory of the process at the same address; a stream is a thread; a kernel is a function
+ * of the program. It refuses and loses what driver 580 refuses and loses (doc/cuda.md), and any
+ * call can be made to fail. Environment:
  *
  *   FAKE_CUDA_DEVICES=N     number of devices, 1
  *   FAKE_CUDA_NODE=FILE     the devices instead, read now and at each restore: a line "LETTER NAME" for
@@ -26,8 +26,9 @@
  *   FAKE_CUDA_VERSION=N     the answer of cuDriverGetVersion, 13000; cuGetProcAddress does not return
  *                           later functions
  *
- * A kernel NAME is `void NAME(void **params, const struct fake_grid *grid)`, exported by the program
- * (-rdynamic, default visibility), with `const int NAME_params`, its number of parameters of 8 bytes each. */
+ * A kernel NAME is `void NAME(void **params, const struct fake_grid *grid)`, exported by the
+ * program (-rdynamic, default visibility), with `const int NAME_params`, its number of parameters
+ * of 8 bytes each. */
 #ifndef FAKE_FAKE_H
 #define FAKE_FAKE_H
 
