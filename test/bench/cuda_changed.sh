@@ -22,7 +22,8 @@ fi
 # one NAME: a checkpoint, and its figures
 one()
 {
-	alice gpuckpt create "$job" --json >"$dir/$1" || give_up "no checkpoint: $(tail -n 3 "$dir/out")"
+	alice gpuckpt create "$job" --json >"$dir/$1" ||
+		give_up "no checkpoint: $(tail -n 3 "$dir/out")"
 	figure "cuda_changed_$1" "$(calc "$(jq '.steps[0].stored' "$dir/$1") / 1048576")" MiB
 	figure "cuda_changed_$1_stall" "$(jq '.steps[0].stall_ms' "$dir/$1")" ms
 	figure "cuda_changed_$1_write" "$(jq '.steps[0].write_s' "$dir/$1")" s

@@ -34,4 +34,7 @@ give_up()
 	exit 1
 }
 
-bench_ready() { wait_ready "$1" 60 >&2 || give_up "job $1 did not come up: $(tail -n 3 "$dir/out")"; }
+bench_ready()
+{
+	wait_ready "$1" 60 >&2 || give_up "job $1 did not come up: $(tail -n 3 "$dir/out")"
+}

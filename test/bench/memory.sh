@@ -67,7 +67,8 @@ all_there() { [[ $(grep -c there "$dir/there") -eq $1 ]]; }
 # --gpu-ckpt.
 bench_memory()
 {
-	local gib job ranks=${MEMORY_RANKS-1} keys=store=file:$memory,timeout=600s${MEMORY_KEYS:+,$MEMORY_KEYS}
+	local gib job ranks=${MEMORY_RANKS-1} \
+		keys=store=file:$memory,timeout=600s${MEMORY_KEYS:+,$MEMORY_KEYS}
 	for gib in ${MEMORY_GIB-1 8 32 64}; do
 		rm -f "$dir/enough"
 		job=$(submit "$dir" -N1 -n"$ranks" <<<"#!/bin/bash

@@ -10,8 +10,9 @@
 bench_mpi_calls()
 {
 	local calls
-	calls=$(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$bench_dir/mpi_calls.sh" \
-		"$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" "${CALLS_PAIRS-20}") ||
+	calls=$(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+		"$bench_dir/mpi_calls.sh" "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" \
+		"${CALLS_PAIRS-20}") ||
 		give_up "mpi_calls.sh failed"
 	echo "$calls"
 	at_most "added to a message of 8 bytes in ns" "$(told mpi_send_recv_8B_added)" 60
@@ -37,14 +38,17 @@ rest_quiesce()
 	job=$(rest_submit "$dir" "$2") || give_up "no job was submitted"
 	bench_ready "$job"
 	for ((i = 0; i < count; i++)); do
-		wait_for 30 grep -qx "flooded $i" "$dir/out" || give_up "no messages: $(tail -n 3 "$dir/out")"
+		wait_for 30 grep -qx "flooded $i" "$dir/out" ||
+			give_up "no messages: $(tail -n 3 "$dir/out")"
 		sleep 0.3
 		alice gpuckpt create "$job" --json |
-			jq -er '.steps[0] | select(.quiesce_via == "pmix").quiesce_ms' >>"$dir/quiesces" ||
+			jq -er '.steps[0] | select(.quiesce_via == "pmix").quiesce_ms' \
+				>>"$dir/quiesces" ||
 			give_up "create failed, or did without PMIx"
 		touch "$dir/go.$i"
 	done
-	wait_for 30 grep -qx "flooded $i" "$dir/out" || give_up "messages were lost: $(tail -n 3 "$dir/out")"
+	wait_for 30 grep -qx "flooded $i" "$dir/out" ||
+		give_up "messages were lost: $(tail -n 3 "$dir/out")"
 	end_job "$job"
 	figure "mpi_quiesce_$1_messages" "$2" messages/pair
 	figure "mpi_quiesce_$1_median" "$(median <"$dir/quiesces")" ms
@@ -58,7 +62,8 @@ rest_dir()
 	chown --reference="$home" "$1"
 	rest=$GPUCKPT_LAB/work/bin/mpi_rest
 	mkdir -p "${rest%/*}"
-	[[ $rest -nt $bench_dir/mpi_rest.c ]] || mpicc -O2 -o "$rest" "$bench_dir/mpi_rest.c" || give_up "mpi_rest cannot be built"
+	[[ $rest -nt $bench_dir/mpi_rest.c ]] || mpicc -O2 -o "$rest" "$bench_dir/mpi_rest.c" ||
+		give_up "mpi_rest cannot be built"
 }
 
 rest_submit()
@@ -117,13 +122,15 @@ bench_mpi_restart()
 		rm -f "$dir/out"
 		job=$(rest_submit "$dir" 0) || give_up "no job was submitted"
 		bench_ready "$job"
-		wait_for 30 grep -q '^flooded' "$dir/out" || give_up "no ranks: $(tail -n 3 "$dir/out")"
+		wait_for 30 grep -q '^flooded' "$dir/out" ||
+			give_up "no ranks: $(tail -n 3 "$dir/out")"
 		sed -n 's/^init //p' "$dir/out" >>"$dir/inits"
 		alice gpuckpt create "$job" >&2 || give_up "create failed"
 		root scontrol requeue "$job" >&2
 		wait_for 60 job_restarted "$job" 1
 		bench_ready "$job"
-		calc "$(log_time "step $job.0 runs again") - $(log_time "step $job.0: its ranks are built")" \
+		calc "$(log_time "step $job.0 runs again") - \
+$(log_time "step $job.0: its ranks are built")" \
 			>>"$dir/restarts"
 		echo >>"$dir/restarts"
 		end_job "$job"

@@ -13,14 +13,16 @@ mpicc -O2 -o "$tmp/mpi_calls" "$here/mpi_calls.c"
 
 for ((i = 0; i < pairs; i++)); do
 	mpirun -np 2 "$tmp/mpi_calls" >>"$tmp/plain"
-	mpirun -np 2 -x LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}$library" "$tmp/mpi_calls" >>"$tmp/with"
+	mpirun -np 2 -x LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}$library" "$tmp/mpi_calls" \
+		>>"$tmp/with"
 done
 
 # median NAME FILE
 median()
 {
 	awk -v name="$1" '$1 == name { print $2 }' "$2" | sort -g |
-		awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+		awk '{ v[NR] = $1 }
+			END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
 for name in send_recv_8B send_recv_1MiB allreduce_8B; do
@@ -28,5 +30,6 @@ for name in send_recv_8B send_recv_1MiB allreduce_8B; do
 	with=$(median $name "$tmp/with")
 	printf 'mpi_%s_plain %s ns\nmpi_%s_with %s ns\n' $name "$plain" $name "$with"
 	awk -v name=$name -v a="$plain" -v b="$with" 'BEGIN {
-		printf "mpi_%s_added %.1f ns\nmpi_%s_added_share %.2f %%\n", name, b - a, name, (b - a) * 100 / a }'
+		printf "mpi_%s_added %.1f ns\n", name, b - a
+		printf "mpi_%s_added_share %.2f %%\n", name, (b - a) * 100 / a }'
 done

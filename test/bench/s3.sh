@@ -53,7 +53,8 @@ presign() { "$top/contrib/cluster.d/presign" "$s3/key" "$endpoint" "$@"; }
 # Manifests among them.
 objects()
 {
-	root curl -s "$(presign GET "/gpuckpt?list-type=2&prefix=lab/lab/")" | grep -o '<Contents>.*' |
+	root curl -s "$(presign GET "/gpuckpt?list-type=2&prefix=lab/lab/")" |
+		grep -o '<Contents>.*' |
 		sed 's/<Contents>/\n/g' | grep -E "/$1/0/"
 }
 
@@ -84,7 +85,8 @@ theirs()
 		total=$((total + size))
 	done
 	begin=$EPOCHREALTIME
-	root -n 1 taskset -c 1 curl -S --no-progress-meter --fail --parallel --parallel-max $parallel \
+	root -n 1 taskset -c 1 curl -S --no-progress-meter --fail --parallel \
+		--parallel-max $parallel \
 		--config "$dir/config" >&2 || give_up "curl failed"
 	calc "$total / 1048576 / ($EPOCHREALTIME - $begin)"
 	echo

@@ -67,7 +67,7 @@ compare()
 # turns
 encrypted()
 {
-	local name=$1 arguments=$2 i what
+	local name=$1 arguments=$2 i what sealed plain
 	rm -f "$work"/{plain,sealed}
 	for ((i = 0; i < ${REPEATS-5}; i++)); do
 		# shellcheck disable=SC2086
@@ -76,9 +76,12 @@ encrypted()
 		"$bench_store" -e "$work/store" $arguments >>"$work/sealed"
 	done
 	for what in write write_cpu read; do
-		figure "encrypted_${what}_$name" "$(of store_$what <"$work/sealed" | median)" "$([[ $what = *cpu ]] && echo s || echo MiB/s)"
-		figure "encrypted_over_plain_${what}_$name" \
-			"$(calc "$(of store_$what <"$work/sealed" | median) / $(of store_$what <"$work/plain" | median)")" ratio
+		figure "encrypted_${what}_$name" \
+			"$(of store_$what <"$work/sealed" | median)" \
+			"$([[ $what = *cpu ]] && echo s || echo MiB/s)"
+		sealed=$(of store_$what <"$work/sealed" | median)
+		plain=$(of store_$what <"$work/plain" | median)
+		figure "encrypted_over_plain_${what}_$name" "$(calc "$sealed / $plain")" ratio
 	done
 }
 
@@ -92,11 +95,13 @@ first=$(of store_stored <"$work/figures") second=$(of store_second_stored <"$wor
 figure second_stored "$(calc "100 * $second / $first")" percent
 asked "a second checkpoint with 5 % of 2 GiB changed stores, in percent" \
 	"$(calc "100 * $second / $first")" "<=" 8
-figure second_cpu "$(calc "100 * $(of store_second_cpu <"$work/figures") / $(of store_write_cpu <"$work/figures")")" percent
+second=$(of store_second_cpu <"$work/figures")
+figure second_cpu "$(calc "100 * $second / $(of store_write_cpu <"$work/figures")")" percent
 rm "$work/noise"
 encrypted none "1024 none"
 
-find /usr/lib /usr/bin -type f -size +64k -print0 | sort -z | xargs -0 cat 2>/dev/null | head -c 1G >"$work/bytes"
+find /usr/lib /usr/bin -type f -size +64k -print0 | sort -z | xargs -0 cat 2>/dev/null |
+	head -c 1G >"$work/bytes"
 mib=$(($(stat -c %s "$work/bytes") >> 20))
 compare lz4 "$mib" "$work/bytes lz4" lz4 -q -1 "$work/bytes" "$work/to"
 asked "lz4, one thread, over lz4 -1" "$ratio" ">=" 0.8

@@ -8,7 +8,10 @@
 # shellcheck source=../cluster/lib.sh
 . "$(dirname "$(readlink -f "$0")")/../cluster/lib.sh"
 work=${GPUCKPT_CUDA_PROGRAMS-}/work
-[[ -x $work && ${GPUCKPT_IMAGE-} ]] || { echo "1..0 # SKIP no work in GPUCKPT_CUDA_PROGRAMS, or no GPUCKPT_IMAGE"; exit 0; }
+[[ -x $work && ${GPUCKPT_IMAGE-} ]] || {
+	echo "1..0 # SKIP no work in GPUCKPT_CUDA_PROGRAMS, or no GPUCKPT_IMAGE"
+	exit 0
+}
 dir=/tmp/gpuckpt-other-host
 mkdir "$dir" || { echo "Bail out! $dir is there"; exit 1; }
 trap 'rm -rf "$dir"' EXIT
@@ -51,7 +54,8 @@ chown --reference="$dir" "$dir/image"
 check "import" alice gpuckpt import "$dir/image" --store="file:$dir/store"
 next=$(start "store=file:$dir/store,restart=$job:1")
 check "the job's successor comes back with its GPU" wait_for 60 ready "$next"
-check "as the coordinator says" grep -q "step $next.0 is restored from commit 1 of step $job.0" "$GPUCKPT_LAB/log/gpuckptd.out"
+check "as the coordinator says" grep -q "step $next.0 is restored from commit 1 of step $job.0" \
+	"$GPUCKPT_LAB/log/gpuckptd.out"
 check "create, there" alice gpuckpt create "$next"
 check "create again" alice gpuckpt create "$next"
 diag "$(alice gpuckpt list "$next")"

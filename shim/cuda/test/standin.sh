@@ -13,13 +13,15 @@ names ./libgpuckpt-cuda.so >"$tmp/shown"
 map=shim/cuda/cuda.map
 [ -e $map ] || map=$srcdir/$map # the tarball has it
 sed -n 's/^	\([A-Za-z].*\);$/\1/p' "$map" | LC_ALL=C sort >"$tmp/listed"
-same "$(LC_ALL=C comm -3 "$tmp/shown" "$tmp/listed")" "" "it exports what its table lists and nothing else"
+same "$(LC_ALL=C comm -3 "$tmp/shown" "$tmp/listed")" "" \
+	"it exports what its table lists and nothing else"
 same "$(readelf -d libgpuckpt-cuda.so | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libcuda.so.1 \
 	"its SONAME is the driver's"
 same "$(readelf -d libgpuckpt-cuda.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')" libc.so.6 \
 	"it needs libc and nothing else"
 LC_ALL=C sort "${srcdir:-.}/shim/cuda/test/driver-580.names" >"$tmp/real"
-same "$(LC_ALL=C comm -23 "$tmp/real" "$tmp/shown")" "" "it has every function of the library of driver 580"
+same "$(LC_ALL=C comm -23 "$tmp/real" "$tmp/shown")" "" \
+	"it has every function of the library of driver 580"
 
 passes "a program: the fake driver" plain ./cuda_program
 passes "a program: the stand-in" standin ./cuda_program
@@ -36,20 +38,28 @@ if [ -n "${GPUCKPT_LONG-}" ]; then
 	seeds="1 2 3" quick=3000 some=3000 few=3000
 fi
 for seed in $seeds; do
-	passes "memory against a model, seed $seed: the fake driver" plain ./cuda_model "$seed" $quick
+	passes "memory against a model, seed $seed: the fake driver" plain \
+		./cuda_model "$seed" $quick
 	passes "memory against a model, seed $seed: the stand-in" standin ./cuda_model "$seed" $some
-	passes "managed memory against a model, seed $seed: the fake driver" plain ./cuda_managed "$seed"
-	passes "managed memory against a model, seed $seed: the stand-in" standin ./cuda_managed "$seed"
-	passes "the program's own mappings against a model, seed $seed: the fake driver" plain ./cuda_vmm "$seed"
-	passes "the program's own mappings against a model, seed $seed: the stand-in" standin ./cuda_vmm "$seed"
-	passes "stream-ordered memory against a model, seed $seed: the fake driver" plain ./cuda_ordered "$seed" $quick
-	passes "stream-ordered memory against a model, seed $seed: the stand-in" standin ./cuda_ordered "$seed" $some
+	passes "managed memory against a model, seed $seed: the fake driver" plain \
+		./cuda_managed "$seed"
+	passes "managed memory against a model, seed $seed: the stand-in" standin \
+		./cuda_managed "$seed"
+	passes "the program's own mappings against a model, seed $seed: the fake driver" plain \
+		./cuda_vmm "$seed"
+	passes "the program's own mappings against a model, seed $seed: the stand-in" standin \
+		./cuda_vmm "$seed"
+	passes "stream-ordered memory against a model, seed $seed: the fake driver" plain \
+		./cuda_ordered "$seed" $quick
+	passes "stream-ordered memory against a model, seed $seed: the stand-in" standin \
+		./cuda_ordered "$seed" $some
 done
 passes "the program's own mappings, no descriptor of them is available" standin \
 	env FAKE_CUDA_FAIL=cuMemExportToShareableHandle=1 ./cuda_vmm 3
 passes "the program's own mappings, memory is free some time after its release" standin \
 	env FAKE_CUDA_LATE=30 FAKE_CUDA_MEMORY=44 ./cuda_vmm 4
-passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=100 FAKE_CUDA_MEMORY=120 ./cuda_late_free
+passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=100 FAKE_CUDA_MEMORY=120 \
+	./cuda_late_free
 for way in FAKE_CUDA_CONCURRENT=0 FAKE_CUDA_MANAGED=there; do
 	passes "managed memory of the driver's own ($way)" standin env $way ./cuda_managed 3
 done
@@ -60,11 +70,13 @@ passes "pools of it: the fake driver" plain ./cuda_pools
 passes "pools of it: the stand-in" standin ./cuda_pools ours
 unset FAKE_CUDA_MEMORY FAKE_CUDA_DEVICES
 passes "little stream-ordered memory" standin env FAKE_CUDA_MEMORY=64 ./cuda_ordered 3 $some
-for rule in cuStreamQuery=999 cuEventQuery=999 cuCtxRecordEvent=999 cuStreamGetCtx=400 cuStreamGetFlags:3+=400 \
+for rule in cuStreamQuery=999 cuEventQuery=999 cuCtxRecordEvent=999 cuStreamGetCtx=400 \
+	cuStreamGetFlags:3+=400 \
 	cuMemCreate:4+=2 cuMemExportToShareableHandle:3=1; do
 	passes "stream-ordered memory, $rule" standin env FAKE_CUDA_FAIL=$rule ./cuda_ordered 5 $few
 done
-passes "stream-ordered memory without slabs" standin env FAKE_CUDA_FAIL=cuMemCreate=801 ./cuda_ordered 4 $few
+passes "stream-ordered memory without slabs" standin env FAKE_CUDA_FAIL=cuMemCreate=801 \
+	./cuda_ordered 4 $few
 passes "little memory" standin env FAKE_CUDA_MEMORY=40 ./cuda_model 4 $some
 for rule in cuMemAddressReserve=801 cuMemCreate=801 cuMemExportToShareableHandle:1=1; do
 	passes "without slabs ($rule)" standin env FAKE_CUDA_FAIL=$rule ./cuda_model 5 $few
@@ -79,7 +91,8 @@ says() { # NAME WANTED COMMAND...
 }
 
 says "without a driver there is no device" "cuInit 100" standin env LD_LIBRARY_PATH= ./cuda_first
-says "a library that does not exist: no device, and a message" "gpuckpt: GPUCKPT_CUDA_LIBRARY names \
+says "a library that does not exist: no device, and a message" \
+	"gpuckpt: GPUCKPT_CUDA_LIBRARY names \
 /nonexistent: No such file or directory: set it to the path of the real libcuda.so.1 or unset it
 cuInit 100" standin env \
 	GPUCKPT_CUDA_LIBRARY=/nonexistent ./cuda_first
@@ -89,8 +102,10 @@ says "a function that an older driver does not have is not found" "loaded
 cuInit 0
 cuCtxRecordEvent: not found by dlsym, 500" standin ./cuda_first cuCtxRecordEvent
 says "a program that never calls CUDA loads no driver" "" standin ./cuda_first -
-says "a library's constructor may use the device before the stand-in's has run" "a constructor's calls: 0" \
-	env GPUCKPT_CUDA_LIBRARY="$driver" LD_PRELOAD="$library:$PWD/libcuda-early.so" ./cuda_first -
+says "a library's constructor may use the device before the stand-in's has run" \
+	"a constructor's calls: 0" \
+	env GPUCKPT_CUDA_LIBRARY="$driver" LD_PRELOAD="$library:$PWD/libcuda-early.so" \
+	./cuda_first -
 unset GPUCKPT_CUDA_LIBRARY
 says "a child of fork may call, too, and has no CUDA" "cuInit 0
 cuInit 3" standin ./cuda_first fork
