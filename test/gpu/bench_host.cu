@@ -27,7 +27,8 @@ static int number;
 
 static char *new_memory(size_t size)
 {
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	CHECK(at != MAP_FAILED);
 	madvise(at, size, MADV_HUGEPAGE);
@@ -60,7 +61,8 @@ static void *touch(void *)
 /* One piece comes while the one before is copied on. */
 static void *copy(void *)
 {
-	char *mine = pinned + __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED) * 2 * PIECE, *to[2] = {NULL, NULL};
+	char *mine = pinned + __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED) * 2 * PIECE,
+	     *to[2] = {NULL, NULL};
 	CUstream streams[2];
 	size_t at;
 	int k = 0;

@@ -33,7 +33,8 @@ __global__ static void count_too(char *p, size_t n)
 
 static volatile unsigned *counter(size_t unit, int page)
 {
-	return (volatile unsigned *)(parts[unit / (PART / UNIT)] + unit % (PART / UNIT) * UNIT + page * PAGE);
+	return (volatile unsigned *)(parts[unit / (PART / UNIT)] + unit % (PART / UNIT) * UNIT +
+				     page * PAGE);
 }
 
 static void *count(void *)
@@ -92,6 +93,7 @@ int main(int argc, char **argv)
 	}
 	cpu.stop = true;
 	pthread_join(thread, NULL);
-	printf("%zu units of %u bytes, %u launches: %zu counters are wrong\n", units, UNIT, rounds, wrong(rounds));
+	printf("%zu units of %u bytes, %u launches: %zu counters are wrong\n", units, UNIT, rounds,
+	       wrong(rounds));
 	return 0;
 }

@@ -83,7 +83,8 @@ static size_t resident(void)
 	return pages * 4096;
 }
 
-static void step(int *result, double *ms, int (*call)(int, const struct gpu_self *), const struct gpu_self *s)
+static void step(int *result, double *ms, int (*call)(int, const struct gpu_self *),
+		 const struct gpu_self *s)
 {
 	double start = gpu_ms();
 

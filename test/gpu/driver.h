@@ -91,7 +91,7 @@ CUdeviceptr gpu_managed_at(void *at, size_t size);
 
 struct gpu_case {
 	const char *name;
-	void (*run)(void);       /* in a process of its own, without a context; returns if all held */
+	void (*run)(void);       /* in a process without a context; returns if all held */
 };
 
 /* Run all of them, or those that argv names, as TAP. */

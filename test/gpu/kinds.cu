@@ -28,7 +28,8 @@ __global__ static void draw(cudaTextureObject_t from, cudaSurfaceObject_t to, un
 {
 	int x = (int)(blockIdx.x * blockDim.x + threadIdx.x), y = (int)blockIdx.y;
 
-	surf2Dwrite(tex2D<unsigned>(from, x, y) * 33 + (unsigned)x + k, to, x * (int)sizeof(unsigned), y);
+	surf2Dwrite(tex2D<unsigned>(from, x, y) * 33 + (unsigned)x + k, to,
+		    x * (int)sizeof(unsigned), y);
 }
 
 void kinds_make_picture(void)
@@ -42,9 +43,10 @@ void kinds_make_picture(void)
 		cudaResourceDesc what = {};
 		cudaTextureDesc how = {};
 
-		MUST(cudaMallocArray(&picture.array[i], &format, SIDE, SIDE, cudaArraySurfaceLoadStore));
-		MUST(cudaMemcpy2DToArray(picture.array[i], 0, 0, pixels, sizeof pixels[0], sizeof pixels[0], SIDE,
-					 cudaMemcpyHostToDevice));
+		MUST(cudaMallocArray(&picture.array[i], &format, SIDE, SIDE,
+				     cudaArraySurfaceLoadStore));
+		MUST(cudaMemcpy2DToArray(picture.array[i], 0, 0, pixels, sizeof pixels[0],
+					 sizeof pixels[0], SIDE, cudaMemcpyHostToDevice));
 		what.resType = cudaResourceTypeArray;
 		what.res.array.array = picture.array[i];
 		how.readMode = cudaReadModeElementType;
@@ -67,7 +69,8 @@ void kinds_draw(unsigned i, cudaStream_t stream)
 	}
 	MUST(cudaEventRecord(picture.before, stream));
 	MUST(cudaStreamWaitEvent(picture.stream, picture.before, 0));
-	draw<<<dim3(SIDE / 64, SIDE), 64, 0, picture.stream>>>(picture.texture[i % 2], picture.surface[1 - i % 2], i);
+	draw<<<dim3(SIDE / 64, SIDE), 64, 0, picture.stream>>>(picture.texture[i % 2],
+							       picture.surface[1 - i % 2], i);
 	MUST(cudaEventRecord(picture.after, picture.stream));
 	MUST(cudaStreamWaitEvent(stream, picture.after, 0));
 }
@@ -78,8 +81,8 @@ unsigned kinds_picture_sum(void)
 	unsigned sum = 0;
 
 	for (int i = 0; i < 2; i++)
-		MUST(cudaMemcpy2DFromArray(pixels[i], sizeof pixels[i][0], picture.array[i], 0, 0, sizeof pixels[i][0],
-					   SIDE, cudaMemcpyDeviceToHost));
+		MUST(cudaMemcpy2DFromArray(pixels[i], sizeof pixels[i][0], picture.array[i], 0, 0,
+					   sizeof pixels[i][0], SIDE, cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 2 * SIDE * SIDE; i++)
 		sum = sum * 33 + pixels[i / (SIDE * SIDE)][i / SIDE % SIDE][i % SIDE];
 	return sum;
@@ -92,17 +95,21 @@ void kinds_make_pinned(void)
 	int fd = memfd_create("pinned", MFD_CLOEXEC);
 
 	CHECK(!ftruncate(fd, (off_t)kinds.pinned_bytes));
-	MUST(cudaHostAlloc((void **)&kinds.pinned[0].words, kinds.pinned_bytes, cudaHostAllocMapped));
-	kinds.pinned[1].words = (volatile unsigned *)mmap(NULL, kinds.pinned_bytes, PROT_READ | PROT_WRITE,
-						    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	kinds.pinned[2].words = (volatile unsigned *)mmap(NULL, kinds.pinned_bytes, PROT_READ | PROT_WRITE,
-						    MAP_SHARED, fd, 0);
+	MUST(cudaHostAlloc((void **)&kinds.pinned[0].words, kinds.pinned_bytes,
+			   cudaHostAllocMapped));
+	kinds.pinned[1].words = (volatile unsigned *)mmap(NULL, kinds.pinned_bytes,
+							  PROT_READ | PROT_WRITE,
+							  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	kinds.pinned[2].words = (volatile unsigned *)mmap(NULL, kinds.pinned_bytes,
+							  PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+							  0);
 	for (int i = 0; i < 3; i++) {
 		memset((void *)kinds.pinned[i].words, 0, kinds.pinned_bytes);
 		if (i)
 			MUST(cudaHostRegister((void *)kinds.pinned[i].words, kinds.pinned_bytes,
 					      cudaHostRegisterMapped));
-		MUST(cudaHostGetDevicePointer((void **)&kinds.pinned[i].device, (void *)kinds.pinned[i].words, 0));
+		MUST(cudaHostGetDevicePointer((void **)&kinds.pinned[i].device,
+					      (void *)kinds.pinned[i].words, 0));
 	}
 }
 
@@ -140,9 +147,11 @@ void kinds_use(unsigned i, cudaStream_t stream)
 	if (kinds.pool) {
 		kinds_mix(kinds.pool, KINDS_SIZE, i, stream);
 		MUST(cudaMallocAsync(&more, KINDS_SIZE, stream));
-		MUST(cudaMemcpyAsync(more, kinds.pool, KINDS_SIZE, cudaMemcpyDeviceToDevice, stream));
+		MUST(cudaMemcpyAsync(more, kinds.pool, KINDS_SIZE, cudaMemcpyDeviceToDevice,
+				     stream));
 		kinds_mix(more, KINDS_SIZE, i, stream);
-		MUST(cudaMemcpyAsync(kinds.pool, more, KINDS_SIZE, cudaMemcpyDeviceToDevice, stream));
+		MUST(cudaMemcpyAsync(kinds.pool, more, KINDS_SIZE, cudaMemcpyDeviceToDevice,
+				     stream));
 		MUST(cudaFreeAsync(more, stream));
 	}
 	if (kinds.mapped)

@@ -112,7 +112,8 @@ static void end_stream(void)
 static void reserve(void) { MUST(cuMemAddressReserve(&at, BLOCK, 0, 0, 0)); }
 static void do_export(void)
 {
-	MUST(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	MUST(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					  0));
 }
 static void unmap(void) { MUST(cuMemUnmap(at, BLOCK)); }
 static void release(void) { MUST(cuMemRelease(handle)); }
@@ -122,7 +123,10 @@ static void do_register(void)
 	MUST(cuMemHostRegister((char *)ring + PART, RING - PART, CU_MEMHOSTREGISTER_PORTABLE));
 }
 
-static void register_part(void) { MUST(cuMemHostRegister(ring, PART, CU_MEMHOSTREGISTER_PORTABLE)); }
+static void register_part(void)
+{
+	MUST(cuMemHostRegister(ring, PART, CU_MEMHOSTREGISTER_PORTABLE));
+}
 static void unregister(void)
 {
 	MUST(cuMemHostUnregister(ring));
@@ -161,13 +165,29 @@ static const struct {
 	void (*call)(void);
 	bool may_wait; /* it does, now and then: only when the GPU is idle */
 } calls[] = {
-	{"stream_create", make_stream}, {"register_part", register_part},
-	{"host_register", do_register}, {"reserve", reserve},
-	{"create", create}, {"map", map}, {"export", do_export}, {"copy_on_device", copy},
-	{"copy_out", send}, {"copy_in", fetch}, {"module_load", load, true}, {"hash", hash},
-	{"module_unload", unload}, {"module_load_again", load, true}, {"unmap", unmap}, {"release", release},
-	{"import", import}, {"map_again", map}, {"get_info", get_info}, {"unmap_again", unmap},
-	{"release_again", release}, {"stream_destroy", end_stream}, {"host_unregister", unregister, true},
+	{"stream_create", make_stream},
+	{"register_part", register_part},
+	{"host_register", do_register},
+	{"reserve", reserve},
+	{"create", create},
+	{"map", map},
+	{"export", do_export},
+	{"copy_on_device", copy},
+	{"copy_out", send},
+	{"copy_in", fetch},
+	{"module_load", load, true},
+	{"hash", hash},
+	{"module_unload", unload},
+	{"module_load_again", load, true},
+	{"unmap", unmap},
+	{"release", release},
+	{"import", import},
+	{"map_again", map},
+	{"get_info", get_info},
+	{"unmap_again", unmap},
+	{"release_again", release},
+	{"stream_destroy", end_stream},
+	{"host_unregister", unregister, true},
 };
 
 /* ---- beside the program ---------------------------------------------------------------------- */
@@ -251,7 +271,8 @@ static void nothing_waits(void)
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
 		double launch, ms = beside(calls[i].call, program, other, &launch);
 
-		printf("# %s: %.2f ms, longest launch beside it %.2f ms\n", calls[i].name, ms, launch);
+		printf("# %s: %.2f ms, longest launch beside it %.2f ms\n", calls[i].name, ms,
+		       launch);
 		fflush(stdout);
 		good = good && (calls[i].may_wait || (ms < LONGEST_MS && launch < LONGEST_MS));
 	}

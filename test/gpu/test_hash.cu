@@ -52,11 +52,12 @@ static void load(void)
 
 static void hash(CUdeviceptr address, size_t size, CUdeviceptr out)
 {
-	uint64_t n = (address + size - 1) / WINDOW - address / WINDOW + 1, a = address, s = size, o = out;
+	uint64_t n = (address + size - 1) / WINDOW - address / WINDOW + 1, a = address, s = size,
+		 o = out;
 	void *arguments[] = {&a, &s, &o};
 
-	MUST(cuLaunchKernel(kernel, (unsigned)((n * 8 + 255) / 256), 1, 1, 256, 1, 1, 0, 0, arguments,
-			    NULL));
+	MUST(cuLaunchKernel(kernel, (unsigned)((n * 8 + 255) / 256), 1, 1, 256, 1, 1, 0, 0,
+			    arguments, NULL));
 }
 
 static void known_answers(void)

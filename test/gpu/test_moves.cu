@@ -190,10 +190,12 @@ static void find_gpus(void)
 		MUST(cuDeviceGetCount(&gpus));
 		for (int i = 0; i < gpus && i < GPUS; i++)
 			MUST(cuDeviceGetUuid(&gpu[i], i));
-		_exit(write(ends[1], gpu, sizeof gpu) != sizeof gpu || write(ends[1], &gpus, sizeof gpus) != sizeof gpus);
+		_exit(write(ends[1], gpu, sizeof gpu) != sizeof gpu ||
+		      write(ends[1], &gpus, sizeof gpus) != sizeof gpus);
 	}
 	close(ends[1]);
-	CHECK(read(ends[0], gpu, sizeof gpu) == sizeof gpu && read(ends[0], &gpus, sizeof gpus) == sizeof gpus);
+	CHECK(read(ends[0], gpu, sizeof gpu) == sizeof gpu &&
+	      read(ends[0], &gpus, sizeof gpus) == sizeof gpus);
 	close(ends[0]);
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 }

@@ -111,13 +111,15 @@ static void context_ends(void)
 
 __global__ static void fill(uint32_t *p, size_t n, uint32_t tag)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
 		p[i] = tag;
 }
 
 __global__ static void check(const uint32_t *p, size_t n, uint32_t tag, unsigned *bad)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
 		if (p[i] != tag)
 			atomicAdd(bad, 1);
 }
@@ -133,7 +135,8 @@ static void streams(void)
 	MUST(cudaMemset(bad, 0, sizeof *bad));
 	MUST(cudaDeviceSynchronize());
 	for (int i = 0; i < STREAMS; i++)
-		MUST(cudaStreamCreateWithFlags(&s[i], i ? cudaStreamNonBlocking : cudaStreamDefault));
+		MUST(cudaStreamCreateWithFlags(&s[i],
+					       i ? cudaStreamNonBlocking : cudaStreamDefault));
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		cudaStream_t stream = s[i % STREAMS];
 		size_t n = WORDS >> i % 7;
@@ -151,8 +154,8 @@ static void streams(void)
 }
 
 static const struct gpu_case cases[] = {
-	{"attributes", attributes}, {"refusals", refusals}, {"figures", figures}, {"context_ends", context_ends},
-	{"streams", streams},
+	{"attributes", attributes},     {"refusals", refusals}, {"figures", figures},
+	{"context_ends", context_ends}, {"streams", streams},
 };
 
 int main(int argc, char **argv)

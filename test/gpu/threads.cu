@@ -39,14 +39,16 @@ __device__ static uint64_t word(uint64_t i)
 
 __global__ static void fill(uint64_t *p, uint64_t first, size_t n)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
 		p[i] = word(first + i);
 }
 
 /* Sums up what is right as well, so that the digest depends on it. */
 __global__ static void look(const uint64_t *p, uint64_t first, size_t n, unsigned long long *wrong)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x) {
 		if (p[i] != word(first + i))
 			atomicAdd(wrong, 1);
 		else
@@ -72,7 +74,8 @@ static void give(struct worker *w, struct piece *p)
 {
 	MUST(cudaMemsetAsync(w->wrong, 0, 2 * sizeof *w->wrong, w->stream));
 	look<<<64, 256, 0, w->stream>>>(p->at, p->first, p->n, w->wrong);
-	MUST(cudaMemcpyAsync(w->host_wrong, w->wrong, 2 * sizeof *w->wrong, cudaMemcpyDeviceToHost, w->stream));
+	MUST(cudaMemcpyAsync(w->host_wrong, w->wrong, 2 * sizeof *w->wrong, cudaMemcpyDeviceToHost,
+			     w->stream));
 	MUST(cudaStreamSynchronize(w->stream));
 	CHECK(w->host_wrong[0] == 0);
 	w->digest = w->digest * 31 + w->host_wrong[1];

@@ -63,10 +63,12 @@ __global__ static void say_round(unsigned i)
 	printf("round %u\n", i);
 }
 
-__global__ static void say_all(unsigned sum, unsigned data_sum, unsigned pool, unsigned mapped, unsigned picture, bool whole)
+__global__ static void say_all(unsigned sum, unsigned data_sum, unsigned pool, unsigned mapped,
+			       unsigned picture, bool whole)
 {
-	printf("sum %08x data %08x pool %08x mapped %08x picture %08x total %08x host's memory %s\n", sum, data_sum, pool,
-	       mapped, picture, total, whole ? "whole" : "LOST");
+	printf("sum %08x data %08x pool %08x mapped %08x picture %08x total %08x host's memory "
+	       "%s\n",
+	       sum, data_sum, pool, mapped, picture, total, whole ? "whole" : "LOST");
 }
 
 void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
@@ -84,8 +86,8 @@ static void managed_away(void)
 	kept_managed = (char *)malloc(managed_bytes);
 	MUST(cuMemcpyDtoH(kept_managed, (CUdeviceptr)managed, managed_bytes));
 	MUST(cuMemFree((CUdeviceptr)managed));
-	CHECK(mmap(managed, managed_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		   0) == managed);
+	CHECK(mmap(managed, managed_bytes, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == managed);
 }
 
 static void managed_back(void)
@@ -221,7 +223,8 @@ static unsigned one_round(unsigned i, cudaGraphExec_t graph, cudaStream_t stream
 		managed[i % 1000] ^= i;
 		sum = managed[(i * 7919) % (managed_bytes / sizeof *managed)];
 	}
-	if (i == 10) /* what kernels print goes this way before the first checkpoint, and after the last */
+	/* what kernels print goes this way before the first checkpoint and after the last */
+	if (i == 10)
 		say_round<<<1, 1, 0, stream>>>(i);
 	if (i % 10 == 0)
 		add_heap<<<1, 1, 0, stream>>>();
@@ -291,9 +294,10 @@ int main(int argc, char **argv)
 	}
 	counter.stop = true;
 	pthread_join(thread, NULL);
-	say_all<<<1, 1>>>(sum, kinds_sum(data, bytes), kinds.pool ? kinds_sum(kinds.pool, KINDS_SIZE) : 0,
-			  kinds.mapped ? kinds_sum(kinds.mapped, 2 * KINDS_SIZE) : 0, kinds_picture_sum(),
-			  counted() && kinds_counted(rounds));
+	say_all<<<1, 1>>>(sum, kinds_sum(data, bytes),
+			  kinds.pool ? kinds_sum(kinds.pool, KINDS_SIZE) : 0,
+			  kinds.mapped ? kinds_sum(kinds.mapped, 2 * KINDS_SIZE) : 0,
+			  kinds_picture_sum(), counted() && kinds_counted(rounds));
 	MUST(cudaDeviceSynchronize());
 	return 0;
 }

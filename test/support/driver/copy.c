@@ -161,7 +161,8 @@ static CUresult attribute(void *data, CUpointer_attribute which, const struct fa
 
 	switch (which) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)data = b->kind == FAKE_VMM || b->kind == FAKE_IMPORTED ? NULL : b->context;
+		*(CUcontext *)data =
+			b->kind == FAKE_VMM || b->kind == FAKE_IMPORTED ? NULL : b->context;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(CUmemorytype *)data = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;

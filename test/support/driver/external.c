@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define ALIGNED ((size_t)2 << 20)
-#define MOST ((size_t)256 << 20) /* in a process that was moved; of the real one, less than 512 MiB */
+#define MOST ((size_t)256 << 20) /* in a moved process; the real driver's limit is under 512 MiB */
 
 struct CUextMemory_st {
 	struct fake_memory *memory; /* NULL: there is nothing behind it */

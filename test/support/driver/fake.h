@@ -5,16 +5,19 @@
  * call can be made to fail. Environment:
  *
  *   FAKE_CUDA_DEVICES=N     number of devices, 1
- *   FAKE_CUDA_NODE=FILE     the devices instead, read now and at each restore: a line "LETTER NAME" for
- *                           each device; its UUID is 16 times the letter
+ *   FAKE_CUDA_NODE=FILE     the devices instead, read at the start and at each restore: a line
+ *                           "LETTER NAME" for each device; its UUID is 16 times the letter
  *   FAKE_CUDA_MEMORY=MIB    memory of each device, 1024
- *   FAKE_CUDA_SHARED=DIR    all processes with the same directory share that memory. Without it, memory
- *                           that the process has released counts as free even if a descriptor is kept
- *   FAKE_CUDA_TAKEN=FILE    the MiB of each device that others use, read now and at each restore
- *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function returns CODE), NAME:N=CODE
- *                           (only its Nth call) or NAME:N+=CODE (the Nth and all later calls)
- *   FAKE_CUDA_FAULT=FILE    when FILE appears with "NAME N CODE", the Nth call of that function from then on
- *                           returns CODE and removes FILE
+ *   FAKE_CUDA_SHARED=DIR    all processes with the same directory share that memory. Without it,
+ *                           memory that the process has released counts as free even if a
+ *                           descriptor of it is open
+ *   FAKE_CUDA_TAKEN=FILE    the MiB of each device that others use, read at the start and at each
+ *                           restore
+ *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function returns CODE),
+ *                           NAME:N=CODE (only its Nth call) or NAME:N+=CODE (the Nth and all later
+ *                           calls)
+ *   FAKE_CUDA_FAULT=FILE    when FILE appears with "NAME N CODE", the Nth call of that function from
+ *                           then on returns CODE and removes FILE
  *   FAKE_CUDA_CALLS=FILE    while FILE exists, each call appends its name as a line
  *   FAKE_CUDA_SLOW=NAME=MS[@FILE],...  each call of that function returns MS milliseconds after its
  *                           work is done; with FILE only while that exists
@@ -23,8 +26,8 @@
  *   FAKE_CUDA_MANAGED=there managed memory is mapped at any free address
  *   FAKE_CUDA_LATE=MS       exported memory is free MS milliseconds after its release
  *   FAKE_CUDA_PARTS=1       cuMemMap maps parts of memory, which driver 580 refuses
- *   FAKE_CUDA_VERSION=N     the answer of cuDriverGetVersion, 13000; cuGetProcAddress does not return
- *                           later functions
+ *   FAKE_CUDA_VERSION=N     the answer of cuDriverGetVersion, 13000; cuGetProcAddress does not
+ *                           return later functions
  *
  * A kernel NAME is `void NAME(void **params, const struct fake_grid *grid)`, exported by the
  * program (-rdynamic, default visibility), with `const int NAME_params`, its number of parameters
@@ -41,7 +44,7 @@
 
 #define FAKE_MAX_DEVICES 16
 #define FAKE_BLOCKS 1024 /* of a kernel that fills its device */
-#define FAKE_SHARED_MOST (1 << 20) /* a kernel that wants more than this fails, and its context with it */
+#define FAKE_SHARED_MOST (1 << 20) /* a kernel that needs more fails, and its context too */
 #define FAKE_GRANULARITY ((size_t)2 << 20)
 
 struct fake_grid {
@@ -85,8 +88,8 @@ struct fake_state {
 };
 
 extern struct fake_state fake;
-extern const int fake_only FAKE_SHOWN, cuFakeNumber FAKE_SHOWN; /* names that are no functions of CUDA's */
-CUresult cuFakeFuture(int *value); /* one that is, of a later day */
+extern const int fake_only FAKE_SHOWN, cuFakeNumber FAKE_SHOWN; /* not functions of CUDA */
+CUresult cuFakeFuture(int *value); /* a function of a later version of CUDA */
 
 void fake_lock(void);
 void fake_unlock(void);

@@ -240,7 +240,9 @@ CUresult fake_cuMemRangeGetAttribute(void *data, size_t data_size, CUmem_range_a
 	if (p && data_size >= sizeof *value) {
 		*value = value_of(p, which);
 		if (!same)
-			*value = which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ? 0 : CU_DEVICE_INVALID;
+			*value = which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY
+					 ? 0
+					 : CU_DEVICE_INVALID;
 		else if (which == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
 			*value = *value ? __builtin_ctz((unsigned)*value) - 1 : CU_DEVICE_INVALID;
 	}

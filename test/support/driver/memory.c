@@ -247,7 +247,8 @@ CUresult fake_cuMemHostAlloc(void **address, size_t size, unsigned int flags)
 
 	if (!fake_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*address = mmap(NULL, round_up(size, PAGE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	*address = mmap(NULL, round_up(size, PAGE), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS,
 			-1, 0);
 	if (*address == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -9,7 +9,8 @@
 struct CUmemPoolHandle_st {
 	CUdevice device;
 	int reuse[3];
-	uint64_t figures[CU_MEMPOOL_ATTR_USED_MEM_HIGH + 1]; /* by attribute, from the threshold on */
+	/* by attribute, from the threshold on */
+	uint64_t figures[CU_MEMPOOL_ATTR_USED_MEM_HIGH + 1];
 	bool accessible[FAKE_MAX_DEVICES];
 };
 
@@ -150,7 +151,8 @@ CUresult fake_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 {
 	if (!pool || location->type != CU_MEM_LOCATION_TYPE_DEVICE || fake_device(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = pool->accessible[location->id] ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	*flags = pool->accessible[location->id] ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						: CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 
