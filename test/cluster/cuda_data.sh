@@ -146,7 +146,7 @@ node_dies "$(here)"
 check "the node dies: the job is started twice, the second time from the commit before" \
 	wait_for 150 job_restarted "$job" 2
 check "its rank comes back with its device data" wait_ready "$job" 60
-is "$(restored)" "$good" "from the commit before the damaged one"
+is "$(restored)" "$good" "it is restored from the commit before the damaged one"
 check "create, after the restart" create
 
 touch "$dir/slowly"
@@ -203,7 +203,7 @@ check_not "verify: after damage in the store it is not whole" alice gpuckpt veri
 root scontrol requeue "$job"
 check "Slurm starts the job again" wait_for 90 job_restarted "$job" 1
 check "its rank comes back from the disk" wait_ready "$job" 60
-is "$(restored)" 2 "from the newest commit"
+is "$(restored)" 2 "it is restored from the newest commit"
 rm "$dir/hold"
 check "the job ends" wait_job "$job" COMPLETED 60
 is "$(cat "$dir/answer")" "$(cat "$dir/want")" "its answer is that of the program alone"

@@ -52,7 +52,7 @@ refused()
 	mend
 	root scontrol release "$job"
 	check "$name: released, with what it needs, it comes back" wait_ready "$job" 90
-	is "$(query "$job" .restored)" 2 "$name: from its last commit"
+	is "$(query "$job" .restored)" 2 "$name: it is restored from its last commit"
 }
 
 alice touch "$dir/hold"

@@ -49,7 +49,7 @@ is "$(alice tar -tf "$dir/image" | tail -1 | sed 's|.*/||')" commit-2.json \
 is "$(alice stat -c '%U %a' "$dir/image")" "alice 600" "only alice may read the file"
 check_not "bob may not export it" bob gpuckpt export "$job:2" /tmp/bob.image
 check "the job is cancelled" alice scancel "$job"
-check "and ends" wait_job "$job" CANCELLED 60
+check "it ends" wait_job "$job" CANCELLED 60
 
 alice head -c -2000 "$dir/image" >"$dir/cut"
 chown --reference="$dir" "$dir/cut"

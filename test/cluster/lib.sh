@@ -194,7 +194,7 @@ submit()
 	user sbatch --parsable --requeue --open-mode=append --chdir="$dir" -o "$dir/out" "$@"
 }
 
-# job_state JOB: Slurm's word for it
+# job_state JOB: as Slurm names it
 job_state()
 {
 	root squeue -h -t all -j "$1" -o %T

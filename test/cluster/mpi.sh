@@ -46,7 +46,7 @@ both() { [[ $(answers "$dir" | wc -l) -eq 2 ]]; }
 check "they go through MPI" wait_for 40 both
 want=$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe \
 	-np 2 "$ring" 300 2>/dev/null | sort)
-is "$(answers "$dir")" "$want" "with the answers of an uninterrupted run"
+is "$(answers "$dir")" "$want" "the answers are those of an uninterrupted run"
 through() { [[ $(grep -c '^finalized$' "$dir/out") -eq 2 ]]; }
 check "they have called MPI_Finalize" wait_for 20 through
 check "after MPI_Finalize: create" alice gpuckpt create "$job"
@@ -68,7 +68,7 @@ is "$(ways "$job")" coordinator "the words went through the coordinator"
 check "requeue" alice gpuckpt requeue "$job"
 alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 90
-is "$(answers "$dir" | wc -l)" 4 "with four answers"
+is "$(answers "$dir" | wc -l)" 4 "there are four answers"
 
 dir=$(work_dir)
 job=$(mpi_job "$dir" 4 mpi=none --mpi=pmix "$ring" 1000000 2000)

@@ -16,7 +16,7 @@ grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-m
 ring=$(CC=mpicc program ring)
 top_dir=$(work_dir)
 limit=60 # seconds for a create: far more than hold= and timeout= below allow
-job='' creating='' left='' only='' met_by=''
+job='' creating='' fence='' only='' met_by=''
 
 # ---- jobs: four ranks on two nodes. hold= is long enough to quiesce them on a busy machine.
 
@@ -39,7 +39,7 @@ submit_ring()
 			exec $ring $4 2000 ${*:5}' bash $only >answers
 	END
 	)
-	left=''
+	fence=''
 	wait_ready "$job" 40 || report 1 "$name: the step runs under gpuckpt"
 }
 
@@ -50,7 +50,7 @@ submit_ring()
 begin()
 {
 	if [[ -n $job && ! -e $dir/enough && $options = "$2" && $met_by = "$only" ]] &&
-		[[ ${3-}$left != FENCEleft ]] &&
+		[[ ${3-}$fence != FENCEunfinished ]] &&
 		wait_for 10 ready "$job"; then
 		name=$1
 	else
@@ -78,8 +78,8 @@ answers()
 {
 	touch "$dir/enough"
 	check "$name: the job ends" wait_job "$job" COMPLETED 60 || diag "$(query "$job" .)"
-	check "$name: with answers" test -s "$dir/answers"
-	is "$(sort "$dir/answers")" "$(want)" "$name: with the answers of an uninterrupted run"
+	check "$name: it has printed answers" test -s "$dir/answers"
+	is "$(sort "$dir/answers")" "$(want)" "$name: the answers are those of an uninterrupted run"
 	job=''
 }
 
@@ -122,7 +122,7 @@ is_killed() { went_off kill "$1"; }
 create_in()
 {
 	arm hold "$1"
-	left=left
+	fence=unfinished
 	start_create
 	wait_for 20 passes holds "$1" || report 1 "$name: no rank came to $1: $(query "$job" .)"
 }
@@ -160,7 +160,7 @@ requeue()
 started_again()
 {
 	check "$name: the job is started again" wait_for 100 job_restarted "$job" "$1"
-	left=''
+	fence=''
 	where
 }
 
@@ -232,8 +232,8 @@ agent_lost()
 	create "the next create succeeds"
 }
 
-# Only one node is told to enter PMIx's fence: MPI_Finalize, which has a fence too, must not wait
-# for the ranks of the other node.
+# Only one node gets the order to enter PMIx's fence: MPI_Finalize, which has a fence too, must not
+# wait for the ranks of the other node.
 fence_left()
 {
 	only=0 begin "a node is not in the fence" hold=5s,timeout=20s FENCE

@@ -30,7 +30,7 @@ check "after the restart, with a late rank again, they go on" \
 	wait_for 60 reached "$dir" $(($(progress "$dir") + 100))
 alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 60
-is "$(answers "$dir")" "$(wanted "$dir" 4)" "with the answers of an uninterrupted run"
+is "$(answers "$dir")" "$(wanted "$dir" 4)" "the answers are those of an uninterrupted run"
 is "$(job_restarts "$job")" 1 "after one restart, in one attempt"
 unlike "$(cat "$dir/out")" "Segmentation fault" "no rank crashed" || diag "$(cat "$dir/out")"
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# s3.sh [swift|ceph]: checkpoints in an object store, of two ranks on two nodes: a node dies while
-# objects are uploaded, between upload and commit, and while the job is restored. After each the answer
-# is that of an uninterrupted run. Before that, and all that there is on Ceph: a requeue, and a rank's manifest
-# that is too long for one request.
+# s3.sh [swift|ceph]: checkpoints of two ranks on two nodes in an object store. A requeue; a
+# manifest that is too long for one request. On Swift also: a node dies while objects are uploaded,
+# between upload and commit, and while the job is restored. After each the answer is that of an
+# uninterrupted run.
 server=${1-swift}
 export GPUCKPT_LAB_OPTIONS=--s3=$server
 # shellcheck source=s3lib.sh
@@ -16,7 +16,7 @@ burn_answers "${args[@]}" >"$top_dir/want"
 # begin NAME: a job with its first commit
 begin()
 {
-	name=$1 dir=$top_dir/${1//[^a-z]/-} # goes into --export=
+	name=$1 dir=$top_dir/${1//[^a-z]/-} # no comma: it is part of --export=
 	mkdir "$dir"
 	chown --reference="$top_dir" "$dir"
 	job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
@@ -24,12 +24,12 @@ begin()
 		srun --gpu-ckpt bash -c 'exec $burn ${args[*]} >rank\$SLURM_PROCID'
 	END
 	)
-	check "$name: the step comes under gpuckpt's care" wait_ready "$job"
+	check "$name: the step runs under gpuckpt" wait_ready "$job"
 	check "$name: the first checkpoint" alice gpuckpt create "$job"
 	forget
 }
 
-# held_by OPERATION REGEX [SECONDS]: the node whose request of that kind is the first that is held
+# held_by OPERATION REGEX [SECONDS]: the node whose request is the first of that kind that is held
 held_by()
 {
 	local address
@@ -39,7 +39,8 @@ held_by()
 	echo $((${address##*.} - 10))
 }
 
-# create_dying OPERATION REGEX: the node whose request is held dies, then the request goes on
+# create_dying OPERATION REGEX: start a create; the node dies whose request is held, then the
+# request goes on
 create_dying()
 {
 	local node creating
@@ -50,18 +51,18 @@ create_dying()
 	node_dies "$node"
 	faults
 	wait $creating
-	report $((! $?)) "$name: create tells that it failed" || cat "$dir/create"
+	report $((! $?)) "$name: create fails" || cat "$dir/create"
 	diag "$name: node n$node died; create: $(cat "$dir/create")"
 }
 
 from() { alice gpuckpt status "$job" --json | jq -r '.steps[0].restored'; }
 
-# again COMMIT [RESTARTS]: the job comes back from it, and to the right answer
+# again COMMIT [RESTARTS]: the job comes back from that commit and gives the right answer
 again()
 {
 	check "$name: Slurm starts the job again" wait_for 90 job_restarted "$job" "${2-1}"
 	check "$name: the ranks run again" wait_ready "$job" 60
-	is "$(from)" "$1" "$name: from commit $1"
+	is "$(from)" "$1" "$name: it is restored from commit $1"
 	check "$name: a checkpoint after it" alice gpuckpt create "$job"
 	alice touch "$dir/enough"
 	check "$name: the job ends" wait_job "$job" COMPLETED 180
@@ -73,30 +74,32 @@ again()
 begin "requeue"
 check "requeue: the first checkpoint is in the bucket" s3_has "/$job/0/commit-1\.json$"
 check "requeue: the second checkpoint" alice gpuckpt create "$job" --json
-check "requeue: both are whole" alice gpuckpt verify "$job"
-is "$(commits "$job" | xargs)" "1 2" "requeue: and listed"
+check "requeue: both commits are whole" alice gpuckpt verify "$job"
+is "$(commits "$job" | xargs)" "1 2" "requeue: both commits are listed"
 
-# objects_bytes SEQ: of all objects that this checkpoint put, but for its manifests
+# objects_bytes SEQ: the size of all objects that this checkpoint put, without its manifests
 objects_bytes()
 {
 	wait_for 20 lists "lab/lab/$alice_uid/$job/"
 	grep -oE '<Key>[^<]*</Key>|<Size>[0-9]+' "$body" | paste - - |
-		sed -nE "s,.*/$job/0/$1-[0-9a-f]+/[0-9a-f]+</Key>.*<Size>,,p" | awk '{ bytes += $1 } END { print bytes }'
+		sed -nE "s,.*/$job/0/$1-[0-9a-f]+/[0-9a-f]+</Key>.*<Size>,,p" |
+		awk '{ bytes += $1 } END { print bytes }'
 }
 
 for seq in 1 2; do
-	is "$(stored "$job" $seq)" "$(objects_bytes $seq)" "requeue: STORED of commit $seq is what its objects take"
+	is "$(stored "$job" $seq)" "$(objects_bytes $seq)" \
+		"requeue: STORED of commit $seq is the size of its objects"
 done
 check "requeue: gpuckpt requeue" alice gpuckpt requeue "$job"
 again 3
-check "requeue: no key is known to the job's processes" \
+check "requeue: the agents' logs do not have the store's secret" \
 	root bash -c "! grep -qaF '$(sed -n 's/^secret=//p' "$s3/key")' $GPUCKPT_LAB/log/agents/*"
 
 # ---- a rank's manifest that is too long for one request
 
-# done_well OPERATION: how many such requests of the manifest were answered with 200, since forget
+# done_well OPERATION: how many such requests for the manifest got the answer 200, since forget
 done_well() { requests "^end [0-9]+ $1 .*/$job/0/.*/rank-0\.json 200$" | wc -l; }
-# struck RULE: a request had this fault
+# struck RULE: this fault has struck a request
 struck() { requests "^begin .* ${1#* * * }$"; }
 
 name="long manifest" dir=$top_dir/long
@@ -108,38 +111,44 @@ job=$(submit "$dir" -N1 -n1 <<-END
 	srun --gpu-ckpt bash -c 'exec /usr/bin/python3 sparse.py 50 enough >rank0'
 END
 )
-check "$name: the step comes under gpuckpt's care" wait_ready "$job"
+check "$name: the step runs under gpuckpt" wait_ready "$job"
 check "$name: it has its memory" wait_for 30 have_said "$dir/rank0"
 forget
 check "$name: a checkpoint" alice gpuckpt create "$job"
-is "$(done_well create) $(done_well part) $(done_well complete) $(done_well put)" "1 2 1 0" "$name: it goes up in parts"
-# Each kind of request has one; the long form has more.
-strikes=("1 part . lost" "1 complete . error200 InternalError" "1 create . answer 500 InternalError")
-[[ -z ${GPUCKPT_LONG-} ]] || strikes+=("2 part . answer 503 SlowDown" "1 part . flip 1000" "1 complete . lost")
+is "$(done_well put)" 0 "$name: it is not put in one request"
+is "$(done_well create)" 1 "$name: one multipart upload is created"
+is "$(done_well part)" 2 "$name: it has two parts"
+is "$(done_well complete)" 1 "$name: it is completed"
+# One fault for each kind of request; the long form has more.
+strikes=("1 part . lost" "1 complete . error200 InternalError"
+	"1 create . answer 500 InternalError")
+[[ -z ${GPUCKPT_LONG-} ]] ||
+	strikes+=("2 part . answer 503 SlowDown" "1 part . flip 1000" "1 complete . lost")
 for fault in "${strikes[@]}"; do
 	forget
 	faults "$fault"
-	check "$name: another, in spite of $fault" alice gpuckpt create "$job"
-	check "$name: which a request had" struck "$fault"
+	check "$name: create in spite of $fault" alice gpuckpt create "$job"
+	check "$name: the fault has struck a request" struck "$fault"
 done
 faults "1- part . answer 403 AccessDenied"
-like "$(alice gpuckpt create "$job" 2>&1)" "rank-0.json.*AccessDenied" "$name: one that is refused says what was"
+like "$(alice gpuckpt create "$job" 2>&1)" "rank-0.json.*AccessDenied" \
+	"$name: create names the object that was refused"
 faults
-check "$name: nothing is left of its parts" wait_for 30 nothing_under_way
+check "$name: no part is left" wait_for 30 nothing_under_way
 check "$name: gpuckpt verify" alice gpuckpt verify "$job"
 root scontrol requeue "$job"
 check "$name: Slurm starts the job again" wait_for 90 job_restarted "$job" 1
 check "$name: the rank runs again" wait_ready "$job" 60
 alice touch "$dir/enough"
 check "$name: the job ends" wait_job "$job" COMPLETED 180
-is "$(tail -n 1 "$dir/rank0")" $((50 * 4096)) "$name: with all of its memory"
+is "$(tail -n 1 "$dir/rank0")" $((50 * 4096)) "$name: the rank had all of its memory"
 
 [[ $server = swift ]] || finish
 
 begin "death in upload"
 create_dying put "/2-[0-9a-f]+/"
 again 1
-check_not "$name: no commit of what was not whole" s3_has "/$job/0/commit-2\."
+check_not "$name: there is no commit of the incomplete image" s3_has "/$job/0/commit-2\."
 
 begin "death before commit"
 create_dying put "/commit-2"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # s3_faults.sh [swift|ceph]: faults between a job of two ranks and the object store
-# (contrib/cluster.d/front). What happens once is overcome; what stays fails the checkpoint, which then
-# is not there, and the message names the object and the cause; the job computes on in both cases.
-# Each class of fault is there once; the long form has each at each request of a checkpoint.
+# (contrib/cluster.d/front). A checkpoint succeeds in spite of a fault that occurs once. A fault
+# that stays makes it fail: there is no new commit, and the message names the object and the cause.
+# The job computes on in both cases. Each class of fault occurs once; in the long form at each
+# request of a checkpoint.
 server=${1-swift}
 export GPUCKPT_LAB_OPTIONS=--s3=$server
 # shellcheck source=s3lib.sh
@@ -22,20 +23,23 @@ job=$(submit "$dir" -N2 -n2 <<-END
 	srun --gpu-ckpt bash -c 'exec $burn ${args[*]} >rank\$SLURM_PROCID'
 END
 )
-check "the step comes under gpuckpt's care" wait_ready "$job"
+check "the step runs under gpuckpt" wait_ready "$job"
 
-# computes RANK: what it has printed is what an uninterrupted run prints, and there is more than before
-computes()
+# both_compute NAME: the ranks print more lines, and all lines are those of an uninterrupted run
+both_compute()
 {
-	local before
-	before=$(wc -l <"$dir/rank$1")
-	wait_for 30 more_lines "$1" "$before" &&
-		head -n "$before" "$dir/rank$1" | cmp - <(head -n "$before" "$dir/want")
+	local r lines
+	for r in 0 1; do
+		lines=$(wc -l <"$dir/rank$r")
+		check "$1: rank $r prints more" wait_for 30 more_lines "$r" "$lines"
+		check "$1: rank $r prints what an uninterrupted run prints" \
+			cmp <(head -n "$lines" "$dir/rank$r") <(head -n "$lines" "$dir/want")
+	done
 }
 more_lines() { [[ $(wc -l <"$dir/rank$1") -gt $2 ]]; }
 
-# create [RULE...]: a checkpoint (or another $verb) under these faults; $out is what it said, $struck
-# the requests that had one
+# create [RULE...]: a checkpoint (or another $verb) with these faults; $out is its output, $struck
+# are the requests that a fault has struck
 create()
 {
 	local status=0
@@ -47,7 +51,7 @@ create()
 	return $status
 }
 
-# overcome RULE...: it is done in spite of what struck it once
+# overcome RULE...: create (or $verb) succeeds, though a fault struck it
 overcome()
 {
 	local status=0
@@ -56,7 +60,7 @@ overcome()
 	report $status "${verb-create} overcomes $*" || diag "$out"$'\n'"$struck"
 }
 
-# given_up REGEX RULE...: there is no such checkpoint, and what is said matches
+# given_up REGEX RULE...: create fails, there is no new commit, and the message matches
 given_up()
 {
 	local newest
@@ -70,7 +74,7 @@ given_up()
 	fi
 }
 
-check "a checkpoint" create
+check "create" create
 for fault in "answer 500 InternalError" "answer 503 SlowDown" "answer 429 TooManyRequests" \
 	"answer 400 RequestTimeout" "answer 403 AccessDenied" "after 500 InternalError" \
 	"lost" "cut 100000" "junk" "html" "silence" "mute" "stall 100000" "flip 1000"; do
@@ -88,22 +92,22 @@ given_up "put.*AccessDenied" "1- put $object answer 403 AccessDenied"
 given_up "507" "1- put $object answer 507 InsufficientStorage"
 given_up "clock .* behind" "1- put . skew 1000"
 given_up "commit-.*AccessDenied" "1- put /commit- answer 403 AccessDenied"
-check "a checkpoint after all that" create
-check "rank 0 computes as if nothing had been" computes 0
-check "rank 1 computes as if nothing had been" computes 1
+check "create, without faults" create
+both_compute "after writes with faults"
 
 # ---- reading
 
 verb=verify
-for fault in "answer 503 SlowDown" "cut-answer 1000" silence "drip-answer 2000000" "short 1000" "flip-answer 1000"; do
+for fault in "answer 503 SlowDown" "cut-answer 1000" silence "drip-answer 2000000" "short 1000" \
+	"flip-answer 1000"; do
 	overcome "1 get $object $fault"
 done
 create "1- get $object answer 404 NoSuchKey"
-like "$? $out" "^1 .*/$job/0/.*: get: .*404" "verify names what is missing"
+like "$? $out" "^1 .*/$job/0/.*: get: .*404" "verify names the missing object"
 create "1- get $object flip-answer 1000"
-like "$? $out" "^1 .*/$job/0/.*damaged" "verify names what is damaged"
+like "$? $out" "^1 .*/$job/0/.*damaged" "verify names the damaged object"
 
-# Long: each fault at each kind of request, and at each request of a checkpoint, one after the other.
+# The long form: each fault at each kind of request, and at each request of a checkpoint in turn.
 if [[ -n ${GPUCKPT_LONG-} ]]; then
 	for fault in junk html lost "error200 InternalError"; do
 		overcome "1 get $object $fault"
@@ -116,7 +120,8 @@ if [[ -n ${GPUCKPT_LONG-} ]]; then
 	given_up "NoSuchBucket" "1- put $object answer 404 NoSuchBucket"
 	create
 	all=$(requests '^begin ' | wc -l)
-	for fault in "answer 500 InternalError" "answer 403 AccessDenied" lost mute silence junk "cut 10"; do
+	for fault in "answer 500 InternalError" "answer 403 AccessDenied" lost mute silence junk \
+		"cut 10"; do
 		for ((i = 1; i <= all; i++)); do
 			overcome "$i * . $fault"
 		done
@@ -128,28 +133,27 @@ if [[ -n ${GPUCKPT_LONG-} ]]; then
 fi
 
 unset verb
-check "a checkpoint to come back to" create
+check "create, for the restart" create
 root scontrol requeue "$job"
-faults "1 get $object answer 503 SlowDown" "2 get $object cut-answer 5000" "3 get $object flip-answer 1000" \
-	"4 get $object silence" "5 get $object html" "1 get commit- lost" "1 list . answer 500 InternalError" \
-	"2 * . refuse"
+faults "1 get $object answer 503 SlowDown" "2 get $object cut-answer 5000" \
+	"3 get $object flip-answer 1000" "4 get $object silence" "5 get $object html" \
+	"1 get commit- lost" "1 list . answer 500 InternalError" "2 * . refuse"
 newest=$(newest_commit "$job")
 check "Slurm starts the job again" wait_for 90 job_restarted "$job" 1
 check "the ranks run again in spite of faults" wait_ready "$job" 60
 faults
-is "$(query "$job" .restored)" "$newest" "from the newest commit"
-check "rank 0 computes as if nothing had been" computes 0
-check "rank 1 computes as if nothing had been" computes 1
+is "$(query "$job" .restored)" "$newest" "it is restored from the newest commit"
+both_compute "after a restart with faults"
 
-# ---- what is damaged, or gone, when the job comes back
+# ---- objects are damaged or missing when the job comes back
 
-# falls_back RESTARTS FAULT: from the commit before the newest
+# falls_back RESTARTS FAULT: the job comes back from the commit before the newest
 falls_back()
 {
 	local good bad
-	check "a checkpoint" create
+	check "$2: create" create
 	good=$(newest_commit "$job")
-	check "another one" create
+	check "$2: create again" create
 	bad=$(newest_commit "$job")
 	root scontrol requeue "$job"
 	faults "1- get /$bad-[0-9a-f]+/[^.]*\$ $2"
@@ -157,10 +161,10 @@ falls_back()
 	check "$2: the ranks run again" wait_ready "$job" 60
 	faults
 	is "$(query "$job" .restored)" "$good" "$2: from the commit before"
-	check "$2: as the log says" \
-		grep -q "step $job.0: all ranks fall back to commit $good" "$GPUCKPT_LAB/log/gpuckptd.out"
-	check "$2: rank 0 computes as if nothing had been" computes 0
-	check "$2: rank 1 computes as if nothing had been" computes 1
+	check "$2: the coordinator's log names that commit" \
+		grep -q "step $job.0: all ranks fall back to commit $good" \
+		"$GPUCKPT_LAB/log/gpuckptd.out"
+	both_compute "$2"
 }
 
 falls_back 2 "flip-answer 1000"

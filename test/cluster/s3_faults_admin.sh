@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# s3_faults_admin.sh [swift|ceph]: faults that stay, at each kind of request of what works on commits that are
-# there: verify, export, remove, import, and gpuckptd's sweep behind the latter two. Each ends with one
-# line that names the object and the cause, does all or nothing, and is done when the fault is over. Each fault
-# has a job of its own, so that all can wait for their ten attempts at the same time.
+# s3_faults_admin.sh [swift|ceph]: faults that stay, at each kind of request of the commands that
+# work on commits: verify, export, remove, import, and gpuckptd's sweep after the latter two. Each
+# command fails with one line that names the object and the cause, does all or nothing, and succeeds
+# when the fault is over. Each fault has a job of its own, so that all wait for their ten attempts
+# at the same time.
 server=${1-swift}
 export GPUCKPT_LAB_OPTIONS=--s3=$server
 # shellcheck source=s3lib.sh
@@ -17,13 +18,13 @@ manifest='[0-9]+-[0-9a-f]+/rank-0'
 
 # ---- cases
 
-none=$(($$ * 100)) # jobs that Slurm does not have, other ones each time that this is run
+none=$(($$ * 100)) # numbers of jobs that Slurm does not have, different in each run of this script
 job=$none
 rules=()
 declare -A words
 
-# strike OPERATION NAME FAULT WORDS: at those requests of $job, the next that nobody has; each that fails by
-# that says WORDS
+# strike OPERATION NAME FAULT WORDS: at those requests of $job, the next that nobody has; each that
+# fails by that says WORDS
 strike()
 {
 	job=$((job + 1))
@@ -31,10 +32,11 @@ strike()
 	words[$job]="/$job(/0/|[.]image).*$4"
 }
 
-# long CMD...: in the long form only. Each class of fault, and each kind of request, is there without it.
+# long CMD...: in the long form only. Each class of fault, and each kind of request, is there
+# without it.
 long() { [[ -z ${GPUCKPT_LONG-} ]] || "$@"; }
 
-# Half of the jobs are root's business.
+# who_of JOB: root works on half of the jobs, alice on the others.
 who_of() { (($1 % 2)) && echo alice || echo root; }
 
 # begin NAME CMD...: in the background
@@ -47,22 +49,24 @@ begin()
 	running+=($!)
 }
 
-# fails JOB WHAT: so it did, and said why in one line
+# fails JOB WHAT: the command failed, and printed the reason in one line
 fails()
 {
 	local name=$1.$2
 	is "$(<"$dir/$name.status") $(wc -l <"$dir/$name.error")" "1 1" \
-		"$2, ${rules[$1 - none - 1]}: fails, in one line"
-	like "$(<"$dir/$name.error")" "^gpuckpt: .*${words[$1]}" "and says of what and why"
+		"$2, ${rules[$1 - none - 1]}: fails, with one line"
+	like "$(<"$dir/$name.error")" "^gpuckpt: .*${words[$1]}" \
+		"$2, ${rules[$1 - none - 1]}: names object and cause"
 }
 
-# swept_in_vain: what gpuckptd has said of that
+# swept_in_vain: what gpuckptd has logged of sweeps that failed
 swept_in_vain()
 {
-	grep -E "step $((none / 100))[0-9][0-9].0: what was removed is still" "$GPUCKPT_LAB/log/gpuckptd.out"
+	grep -E "step $((none / 100))[0-9][0-9].0: what was removed is still" \
+		"$GPUCKPT_LAB/log/gpuckptd.out"
 }
 
-# imported JOB SEQ...: alice's job has these commits
+# imported JOB SEQ...: import these commits as those of alice's JOB
 imported()
 {
 	local seq
@@ -73,10 +77,11 @@ imported()
 	rm "$dir/$1.in"
 } >/dev/null
 
-# is_image2 JOB: what lies in the store of it is commit 2, and nothing else
+# is_image2 JOB: the store has commit 2 of it, and nothing else
 is_image2()
 {
-	cmp <(s3_names "lab/lab/$alice_uid/$1/0/" | cut -d/ -f6- | sort) <(tar -tf "$dir/image2" | cut -d/ -f4- | sort)
+	cmp <(s3_names "lab/lab/$alice_uid/$1/0/" | cut -d/ -f6- | sort) \
+		<(tar -tf "$dir/image2" | cut -d/ -f4- | sort)
 }
 
 # ---- two commits that have objects in common
@@ -86,16 +91,17 @@ run=$(submit "$dir" -n1 <<-END
 	srun --gpu-ckpt=compress=none $burn 2 100000 50 1 10
 END
 )
-check "a step" wait_ready "$run"
-check "its first commit" alice gpuckpt create "$run"
-check "its second" alice gpuckpt create "$run"
+check "the step runs under gpuckpt" wait_ready "$run"
+check "create" alice gpuckpt create "$run"
+check "create again" alice gpuckpt create "$run"
 for seq in 1 2; do
-	check "its image in a file" alice gpuckpt export "$run:$seq" "$dir/image$seq"
+	check "export of commit $seq" alice gpuckpt export "$run:$seq" "$dir/image$seq"
 done
-is "$(tar -tf "$dir/image2" | cut -d/ -f4 | grep -o '^[12]-' | sort -u | xargs)" "1- 2-" "with objects of both"
+is "$(tar -tf "$dir/image2" | cut -d/ -f4 | grep -o '^[12]-' | sort -u | xargs)" "1- 2-" \
+	"commit 2 has objects of both"
 end_job "$run"
 
-# ---- what is struck
+# ---- the faults
 
 strike list "" "answer 503 SlowDown" "list: attempt 10: .*503 SlowDown"
 long strike list "" html "list: attempt 10: .*<html>, where <ListBucketResult>"
@@ -154,10 +160,10 @@ check_not "all jobs have their commits" cat "$dir/missing"
 for ((i = read_data + 1; i <= removed; i++)); do
 	directory=$(tar -tf "$dir/image1" | cut -d/ -f4 | head -n 1)
 	request POST "/gpuckpt/lab/lab/$alice_uid/$i/0/$directory/rank-0.json?uploads" >"$dir/code"
-	is "$(<"$dir/code")" 200 "an upload that nobody will complete"
+	is "$(<"$dir/code")" 200 "$i: an upload that nobody completes is begun"
 done
 
-# ---- all of them at once
+# ---- all commands at once
 
 faults "${rules[@]}"
 running=()
@@ -175,7 +181,7 @@ for ((i = removed + 1; i <= put; i++)); do
 	[[ $(who_of $i) = alice ]] || chown root "$dir/$i.in"
 	begin $i.import "$(who_of $i)" gpuckpt import "$dir/$i.in"
 done
-is "$(commits $((none + 1)) | xargs)" 2 "list asks nothing of the store"
+is "$(commits $((none + 1)) | xargs)" 2 "list makes no request to the store"
 wait "${running[@]}"
 faults
 
@@ -185,27 +191,32 @@ for ((i = none + 1; i <= read_data; i++)); do
 	[[ $i -gt $read_all && $i -le $read_lengths ]] || fails $i verify
 	[[ $i -gt $read_lengths ]] || fails $i verify-quick
 done
-is "$(compgen -G "$dir/*.image*")$(compgen -G "$GPUCKPT_LAB/work/*.image*")" "" "no export leaves a file"
-check "what was struck is whole" alice gpuckpt verify $((none + 1))
+is "$(compgen -G "$dir/*.image*")" "" "no export by alice leaves a file"
+is "$(compgen -G "$GPUCKPT_LAB/work/*.image*")" "" "no export by root leaves a file"
+check "the commit is whole without faults" alice gpuckpt verify $((none + 1))
 for ((i = read_data + 1; i <= removed; i++)); do
 	fails $i remove
 	check "$i: commit 2 is whole" alice gpuckpt verify $i.0 2
 	if commits $i | grep -qx 1; then
-		check "$i: so is commit 1, which still counts" alice gpuckpt verify $i.0 1
-		check "$i: and can be removed now" alice gpuckpt remove $i.0 1
+		check "$i: commit 1, which still counts, is whole" alice gpuckpt verify $i.0 1
+		check "$i: commit 1 can be removed without faults" alice gpuckpt remove $i.0 1
 	else
-		like "$(<"$dir/$i.remove.error")" "no longer counts .commit 1.* will be removed later" \
-			"$i: it says that commit 1 has gone"
+		like "$(<"$dir/$i.remove.error")" \
+			"no longer counts .commit 1.* will be removed later" \
+			"$i: remove reports that commit 1 no longer counts"
 	fi
-	check "$i: of commit 1 nothing stays" wait_for 60 is_image2 $i
+	check "$i: nothing of commit 1 is left" wait_for 60 is_image2 $i
 done
-check "nor of its uploads" wait_for 60 nothing_under_way
-like "$(swept_in_vain)" "still in the store" "gpuckptd's sweep has said what stood in its way"
-is "$(swept_in_vain | grep -cvE "$(IFS='|'; echo "${words[*]}")")" 0 "each time of what and why"
+check "no upload is left" wait_for 60 nothing_under_way
+like "$(swept_in_vain)" "still in the store" "gpuckptd has logged sweeps that failed"
+is "$(swept_in_vain | grep -cvE "$(IFS='|'; echo "${words[*]}")")" 0 \
+	"each line names object and cause"
 for ((i = removed + 1; i <= put; i++)); do
 	fails $i import
-	is "$("$(who_of $i)" gpuckpt list $i --json | jq -c '[.steps[].commits[]]')" "[]" "$i: it is not listed"
-	check "$i: nothing is left of it" wait_for 60 nothing_of $i
-	check "$i: it can be imported" wait_for 60 "$(who_of $i)" gpuckpt import "$dir/$i.in"
+	is "$("$(who_of $i)" gpuckpt list $i --json | jq -c '[.steps[].commits[]]')" "[]" \
+		"$i: it is not listed"
+	check "$i: nothing of it is left" wait_for 60 nothing_of $i
+	check "$i: it can be imported without faults" \
+		wait_for 60 "$(who_of $i)" gpuckpt import "$dir/$i.in"
 done
 finish

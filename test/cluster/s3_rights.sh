@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who gets at an object store: not a user's process has its keys, no file or log that a user may read,
-# nor bob what is alice's; which store= is taken; and what gpuckptd's absence is to a write that needs
-# URLs of it.
+# Access to an object store: no user's process has its keys, nor does any file or log that a user
+# may read; bob has no access to alice's objects. Which store= is accepted. And gpuckptd stops or
+# dies during a write that needs URLs from it.
 export GPUCKPT_LAB_OPTIONS=${GPUCKPT_LAB_OPTIONS:---s3}
 # shellcheck source=s3lib.sh
 . "$(dirname "$(readlink -f "$0")")/s3lib.sh"
@@ -12,7 +12,8 @@ burn=$(program burn)
 dir=$(work_dir)
 burn_answers 24 20000 0 >"$dir/want"
 
-# known_to UID TEXT: the processes of that user (not this one) that have it in memory or environment
+# known_to UID TEXT: names of that user's processes (not this one) that have TEXT in their memory,
+# environment or arguments
 known_to()
 {
 	root python3 - "$@" <<-'END'
@@ -20,8 +21,9 @@ known_to()
 	uid, text = int(sys.argv[1]), sys.argv[2].encode()
 
 	def has(pid):
-	    if text in open(f'/proc/{pid}/environ', 'rb').read() + open(f'/proc/{pid}/cmdline', 'rb').read():
-	        return True
+	    for name in 'environ', 'cmdline':
+	        if text in open(f'/proc/{pid}/{name}', 'rb').read():
+	            return True
 	    memory = open(f'/proc/{pid}/mem', 'rb', buffering=0)
 	    for line in open(f'/proc/{pid}/maps'):
 	        place, mode = line.split()[:2]
@@ -54,16 +56,16 @@ known_to()
 	END
 }
 
-check "gpuckptd says at its start that it reaches the store" \
+check "gpuckptd logs at its start that it reaches the store" \
 	wait_for 60 grep -q "info: object store s3://gpuckpt at $endpoint: reached" "$log"
 
-# ---- which store= is taken
+# ---- which store= is accepted
 
 for store in s3://other/lab s3://gpuckpt-2 s3://gpuckpt/../other s3://gpuckpt/; do
 	out=$(alice timeout 60 srun -n1 --gpu-ckpt=store=$store true 2>&1)
 	report $((! $?)) "srun refuses store=$store" || diag "$out"
-	like "$out" "store=$store: " "and says why"
-	is "$(grep -c 'gpuckpt: ' <<<"$out")" 1 "in one line"
+	like "$out" "store=$store: " "store=$store: the message has the reason"
+	is "$(grep -c 'gpuckpt: ' <<<"$out")" 1 "store=$store: the message is one line"
 done
 
 # ---- the keys
@@ -73,27 +75,30 @@ job=$(submit "$dir" -N2 -n2 <<-END
 	srun --gpu-ckpt bash -c 'exec $burn 24 20000 50 >rank\$SLURM_PROCID'
 END
 )
-check "alice's step comes under gpuckpt's care" wait_ready "$job"
-check "alice takes a checkpoint" alice gpuckpt create "$job"
+check "alice's step runs under gpuckpt" wait_ready "$job"
+check "alice: create" alice gpuckpt create "$job"
 forget
 faults "1- put /2-[0-9a-f]+/ hold"
 alice gpuckpt create "$job" >"$dir/create" 2>&1 &
 creating=$!
-check "a second one is being written" wait_for 30 requests "^begin [0-9]+ put .*/2-"
+check "alice: create again; the image is being written" \
+	wait_for 30 requests "^begin [0-9]+ put .*/2-"
 uid=$(root id -u alice)
 like "$(known_to 0 "$secret")" gpuckptd "gpuckptd has the secret in its memory"
 like "$(known_to "$uid" X-Amz-Signature)" gpuckpt "workers and agents have URLs"
-is "$(known_to "$uid" "$secret")" "" "no process of alice's has the secret in memory, environment or arguments"
+is "$(known_to "$uid" "$secret")" "" \
+	"no process of alice's has the secret in memory, environment or arguments"
 faults
 wait $creating
-report $? "the second checkpoint" || diag "$(cat "$dir/create")"
+report $? "the second create succeeds" || diag "$(cat "$dir/create")"
 check_not "alice cannot read the key file" alice cat "$s3/key"
-# One that has it is younger than the lab.
+# A file that has it must be younger than the lab.
 is "$(alice find "$GPUCKPT_LAB" /etc /tmp /run -type f -newer "$GPUCKPT_LAB/etc/prefix" \
-	-exec grep -lF -- "$secret" {} + 2>/dev/null | head)" "" "no file that alice may read has the secret"
+	-exec grep -lF -- "$secret" {} + 2>/dev/null | head)" "" \
+	"no file that alice may read has the secret"
 for text in "$secret" X-Amz-Signature; do
 	is "$(grep -rlaF -- "$text" "$log" "$GPUCKPT_LAB/log" "$GPUCKPT_LAB/gpuckptd" | head)" "" \
-		"no log nor the journal has ${text/$secret/the secret}"
+		"neither a log nor the journal has ${text/$secret/the secret}"
 done
 
 # ---- bob
@@ -107,14 +112,20 @@ report $((! $?)) "bob cannot restart from alice's commit" || diag "$out"
 like "$(fetch "$endpoint/gpuckpt/lab/lab/$alice_uid/$job/0/commit-1.json")" '^4' \
 	"without a signature the server gives nothing"
 
-# ---- gpuckptd away
+# ---- gpuckptd is away
 
-is_beginning() { [[ -s $1 ]] && cmp -n "$(stat -c %s "$1")" "$dir/want" "$1"; }
 has_commit() { commits "$job" | grep -qx "$1"; }
 
-begun() { [[ $(requests "^begin [0-9]+ put .*$1" | wc -l) -ge $2 ]]; }
+begun() { [[ $(puts begin "$1") -ge $2 ]]; }
 
-# away NAME REGEX [N]: a checkpoint whose uploads of that kind are held from the Nth on
+puts() { requests "^$1 [0-9]+ put .*$2" | wc -l; }
+# all_answered REGEX: no put of that kind is under way
+all_answered()
+{
+	[[ $(puts begin "$1") = $(puts end "$1") ]]
+}
+
+# away NAME REGEX [N]: start a create whose puts of that kind are held from the Nth on
 away()
 {
 	name=$1
@@ -128,37 +139,42 @@ away()
 away "stopped" /3-
 "$cluster" kill gpuckptd STOP
 faults
-sleep 3
+check "stopped: the uploads that had URLs are complete" wait_for 30 all_answered /3-
 "$cluster" kill gpuckptd CONT
 wait $creating
-report $? "stopped: a write that waited for URLs goes on" || diag "$(cat "$dir/create")"
+report $? "stopped: the write waits for URLs, and succeeds" || diag "$(cat "$dir/create")"
 
 away "killed" /4-
 "$cluster" kill gpuckptd
 faults
 wait $creating
 "$cluster" start gpuckptd
-check "killed: the step is under the care of the next one" wait_ready "$job" 60
-check "killed: and takes a checkpoint" alice gpuckpt create "$job"
-check "killed: which is whole, and so is what was before" alice gpuckpt verify "$job"
-is "$(s3_names lab/ | grep -c "/$job/0/commit-4")" 0 "killed: what was under way is no commit"
+check "killed: the step is ready with the next gpuckptd" wait_ready "$job" 60
+check "killed: create" alice gpuckpt create "$job"
+check "killed: all commits are whole" alice gpuckpt verify "$job"
+is "$(s3_names lab/ | grep -c "/$job/0/commit-4")" 0 \
+	"killed: there is no commit of the create that was under way"
 
-# The first is refused with 501 (If-None-Match): the second is without it.
+# The first put of the commit gets the answer 501 (If-None-Match); the second goes without that
+# header.
 away "killed at the commit" /commit-6 2
 "$cluster" kill gpuckptd
 faults
 wait $creating
-check "killed at the commit: it is written" wait_for 30 requests "^end [0-9]+ put .*/commit-6.* 200$"
+check "killed at the commit: the commit is written" \
+	wait_for 30 requests "^end [0-9]+ put .*/commit-6.* 200$"
 "$cluster" start gpuckptd
 check "killed at the commit: it counts when gpuckptd is back" wait_for 60 has_commit 6
-check "killed at the commit: and is whole" alice gpuckpt verify "$job.0" 6
+check "killed at the commit: it is whole" alice gpuckpt verify "$job.0" 6
 
-check "alice requeues" alice gpuckpt requeue "$job"
+check "alice: requeue" alice gpuckpt requeue "$job"
 check "the job is started again" wait_for 60 job_restarted "$job" 1
-check "and its ranks run" wait_ready "$job" 60
-check "alice removes what she may" alice gpuckpt remove --all "$job"
+check "its ranks run again" wait_ready "$job" 60
+check "alice: remove --all" alice gpuckpt remove --all "$job"
 end_job "$job"
 for rank in rank0 rank1; do
-	check "$rank has said what an uninterrupted run says" is_beginning "$dir/$rank"
+	check "$rank has printed something" test -s "$dir/$rank"
+	check "$rank has printed what an uninterrupted run prints" \
+		cmp -n "$(stat -c %s "$dir/$rank")" "$dir/want" "$dir/$rank"
 done
 finish
