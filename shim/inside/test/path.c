@@ -21,12 +21,13 @@ static void make(const char *folder, const char *file)
 	mkdir(path, 0700);
 	snprintf(path, sizeof path, "%s/%s/%s", top, folder, file);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	must(fd >= 0 && close(fd) == 0);
+	must(fd);
+	close(fd);
 }
 
 /* Searches a list in which @ stands for the test's folder; the result without that, or NULL. */
 static const char *search(const struct link_map *map, const char *list, const char *file,
-			  gck_path_ok *ok)
+			  gck_path_ok *accept)
 {
 	char text[512];
 	size_t n = 0;
@@ -38,7 +39,7 @@ static const char *search(const struct link_map *map, const char *list, const ch
 		n += (size_t)more;
 	}
 	text[n] = '\0';
-	if (gck_path_search(map, text, file, found, sizeof found, ok))
+	if (gck_path_search(map, text, file, found, sizeof found, accept))
 		return NULL;
 	return found + strlen(top);
 }
@@ -53,7 +54,7 @@ int main(void)
 	char name[96], longer[3 * PATH_MAX];
 	struct link_map map = {.l_name = name};
 
-	must(mkdtemp(top) != NULL);
+	must(mkdtemp(top) ? 0 : -1);
 	make("a", "libone.so");
 	make("b", "libone.so");
 	make("b", "libtwo.so");
