@@ -28,12 +28,12 @@ static void test_vectors(void)
 
 		memset(key, v[i].key, sizeof key);
 		ok(gck_crypto_encrypt(key, nonce, bound, text, sizeof text - 1, out, NULL) == 0,
-		   "vector %zu is sealed", i);
+		   "vector %zu is encrypted", i);
 		gck_hex(out, sizeof out, said);
 		ok(!strcmp(said, v[i].sealed), "%s", said);
 		ok(all_of(gck_crypto_decrypt(key, nonce, bound, out, sizeof text - 1, back,
 					     NULL) == 0,
-			  !strcmp(back, text)), "and opened: %s", back);
+			  !strcmp(back, text)), "and decrypted: %s", back);
 	}
 }
 
@@ -60,26 +60,26 @@ static void test_wrong(void)
 	ok(all_of(gck_crypto_encrypt(key, nonce, (struct gck_associated_data){"it", 2}, sealed, 100,
 				     sealed, NULL) == 0,
 		  opens(key, nonce, "it", sealed, 100)),
-	   "sealed in place");
+	   "encrypted in place");
 	for (size_t i = 0; i < sizeof sealed * 8; i++) {
 		sealed[i / 8] ^= (unsigned char)(1u << i % 8);
 		any |= opens(key, nonce, "it", sealed, 100);
 		sealed[i / 8] ^= (unsigned char)(1u << i % 8);
 	}
-	ok(!any, "no bit of it may change");
+	ok(!any, "a changed bit of it is refused");
 	for (size_t i = 0; i < sizeof nonce * 8; i++) {
 		nonce[i / 8] ^= (unsigned char)(1u << i % 8);
 		any |= opens(key, nonce, "it", sealed, 100);
 		nonce[i / 8] ^= (unsigned char)(1u << i % 8);
 	}
-	ok(!any, "nor of the nonce");
+	ok(!any, "a changed bit of the nonce too");
 	key[31] ^= 1;
-	ok(!opens(key, nonce, "it", sealed, 100), "another key does not open it");
+	ok(!opens(key, nonce, "it", sealed, 100), "another key does not decrypt it");
 	key[31] ^= 1;
 	ok(all_of(!opens(key, nonce, "is", sealed, 100), !opens(key, nonce, "", sealed, 100)),
-	   "nor does what it is bound to, if it is another thing");
-	ok(!opens(key, nonce, "it", sealed, 99), "nor is it shorter");
-	ok(opens(key, nonce, "it", sealed, 100), "as it was it opens");
+	   "nor do other associated data");
+	ok(!opens(key, nonce, "it", sealed, 99), "nor a shorter text");
+	ok(opens(key, nonce, "it", sealed, 100), "unchanged it is decrypted");
 }
 
 int main(void)

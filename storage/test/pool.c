@@ -124,26 +124,26 @@ static void test_once(void)
 	is_int(many(3), 0, "five processes read three objects");
 	for (unsigned i = 0; i < 3; i++)
 		most = shared->gets[i] > most ? shared->gets[i] : most;
-	is_int(most, 3, "each of their three pieces was fetched once");
+	is_int(most, 3, "each of the three blocks was fetched once");
 	shared->slow_ms = 0;
 }
 
 static void test_no_room(void)
 {
-	is_int(many(OBJECTS), 0, "more objects than places: all are right");
+	is_int(many(OBJECTS), 0, "more blocks than slots: all bytes are right");
 }
 
 static void test_death(void)
 {
 	shared->slow_ms = 20;
 	shared->die = 2;
-	is_int(many(2), 0, "two processes die while they fetch: the others have all of it");
+	is_int(many(2), 0, "two processes die while they fetch: the others read all bytes");
 	ok(all_of(shared->gets[0] == 5, shared->gets[1] == 3),
-	   "a piece of which the third of them has fetched");
+	   "a third process fetched their block");
 	shared->fail = 1;
-	is_int(many(2), 0, "one fails: nobody lacks anything");
+	is_int(many(2), 0, "one process fails: all read all bytes");
 	shared->fail = 1000;
-	ok(many(1) == PROCESSES, "all fail: nobody hangs");
+	ok(many(1) == PROCESSES, "all fail: none of them hangs");
 	shared->fail = 0;
 	shared->slow_ms = 0;
 }
@@ -248,11 +248,11 @@ static void test_readers(void)
 		bad += status != 0;
 	close(pool);
 	is_int(bad, 0, "five ranks are read");
-	is_int(*object_gets, PROCESSES + 1, "what they share once, and of each its own");
+	is_int(*object_gets, PROCESSES + 1, "the shared object once, and each rank's own");
 	s = gck_store_open(url, "c", 2, 0, false, NULL);
 	ok(gck_store_verify(s, 1, NULL, &bytes, NULL) == 0, "they are verified");
 	is_int((long long)bytes, (5 + 3 * PROCESSES) * 100000,
-	       "what they share is read once for that, too");
+	       "the shared object is read once for that, too");
 	gck_store_close(s);
 }
 

@@ -169,20 +169,22 @@ static void test_secret(void)
 	static char data[SIZE];
 
 	ok(all_of(take(&(struct plan){ 1, 0, "a", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
-		  look_for(SECRET, 20).found >= 3), "without a key it can all be read: %s",
+		  look_for(SECRET, 20).found >= 3),
+		  "without a key the store has the plain text: %s",
 	   err.text);
 	remove_tree(root);
 	mkdir(root, 0700);
 	ok(take(&(struct plan){ 1, 0, "a", "k1", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
 	   "a checkpoint is encrypted: %s", err.text);
 	found = look_for(SECRET, 20);
-	ok(all_of(found.found == 0, found.files == 6), "nothing of it can be read in %u files",
+	ok(all_of(found.found == 0, found.files == 6), "no plain text is in %u files",
 	   found.files);
 	content(data, 1, true);
 	gck_hash_text(gck_hash_bytes(data, SIZE), hash);
-	ok(look_for(hash, 32).found == 0, "nor can the hash of its contents");
-	ok(found.objects == 3, "two ranks' common object is there once: %u objects", found.objects);
-	ok(verify(1, &err) == 0, "it comes back whole: %s", err.text);
+	ok(look_for(hash, 32).found == 0, "nor the hash of the content");
+	ok(found.objects == 3,
+	   "the common object of two ranks exists once: %u objects", found.objects);
+	ok(verify(1, &err) == 0, "it is read intact: %s", err.text);
 	ok(stored == 10 * (SIZE + GCK_ENCRYPT_EXTRA), "each chunk is %d bytes longer: %llu",
 	   GCK_ENCRYPT_EXTRA, (unsigned long long)stored);
 }
@@ -199,7 +201,7 @@ static void test_methods(void)
 		ok(all_of(take(&(struct plan){2 + i, 0, nonce, "k1", methods[i], 0}, &stored,
 			       &err) == 0,
 			  verify(2 + i, &err) == 0),
-		   "compressed first: %s", err.text);
+		   "chunks are compressed first: %s", err.text);
 		ok(stored < 6 * SIZE, "to %llu bytes", (unsigned long long)stored);
 	}
 }
@@ -211,14 +213,14 @@ static void test_deduplication(void)
 
 	ok(all_of(take(&(struct plan){ 4, 1, "d", "k1", GCK_COMPRESS_NONE, 1 }, &stored, &err) == 0,
 		  stored == SIZE + GCK_ENCRYPT_EXTRA, verify(4, &err) == 0),
-	   "of the next one only what changed is stored: %s", err.text);
+	   "of the next one only changed chunks are stored: %s", err.text);
 	ok(all_of(take(&(struct plan){ 5, 4, "e", "k2", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
 		  stored > 9 * SIZE, verify(5, &err) == 0),
-	   "with another key nothing of the one before is used: %s", err.text);
+	   "with another key no chunk is reused: %s", err.text);
 	ok(all_of(take(&(struct plan){ 6, 5, "f", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
-		  stored == 10 * SIZE), "nor without one");
+		  stored == 10 * SIZE), "nor without a key");
 	ok(all_of(take(&(struct plan){ 7, 6, "g", "k2", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
-		  stored > 10 * SIZE), "nor what is not encrypted in one that is");
+		  stored > 10 * SIZE), "an encrypted commit reuses no plain chunk");
 }
 
 static char names[2][8][33];
@@ -248,7 +250,7 @@ static void test_names(void)
 	for (unsigned i = 0; i < nnames[0]; i++)
 		for (unsigned k = 0; k < nnames[1]; k++)
 			common |= !strcmp(names[0][i], names[1][k]);
-	ok(all_of(nnames[0] == 3, nnames[1] == 3, !common), "has not one object's name in common");
+	ok(all_of(nnames[0] == 3, nnames[1] == 3, !common), "no object has the same name");
 }
 
 static void test_keys(void)
@@ -263,14 +265,15 @@ static void test_keys(void)
 	asked = 0;
 	ok(all_of(verify(1, &err) == 0, asked == 1), "the key is asked for once: %s", err.text);
 	gck_store_unwrapper(NULL, NULL);
-	ok(all_of(verify(1, &err) < 0, err.code == ENOKEY), "nobody has it: %s", err.text);
+	ok(all_of(verify(1, &err) < 0, err.code == ENOKEY),
+	   "a key that does not exist: %s", err.text);
 	s = gck_store_open(url, "c", 1, 0, false, &err);
 	ok(gck_store_prune(s, (uint32_t[]){ 4, 7 }, 2, 9, &err) == 0,
 	   "commits are removed without a key: %s", err.text);
 	gck_store_close(s);
-	ok(look_for("", 0).commits == 2, "two are left");
+	ok(look_for("", 0).commits == 2, "two commits are left");
 	gck_store_unwrapper(unwrap, NULL);
-	ok(all_of(verify(4, &err) == 0, verify(7, &err) == 0), "and whole: %s", err.text);
+	ok(all_of(verify(4, &err) == 0, verify(7, &err) == 0), "and intact: %s", err.text);
 }
 
 /* Another key under the same name: a key file in which a line was replaced would be so. */
@@ -344,10 +347,11 @@ static void test_damage(void)
 	}
 	ok(all_of(fetch(object[0], 0, a, sizeof a), fetch(object[0], sizeof a, b, sizeof b),
 		  overwrite(object[0], 0, b, sizeof b), overwrite(object[0], sizeof a, a, sizeof a),
-		  verify(20, &err) < 0, err.code == EBADMSG), "two chunks exchanged: %s", err.text);
+		  verify(20, &err) < 0, err.code == EBADMSG),
+		  "two chunks are exchanged: %s", err.text);
 	overwrite(object[0], 0, a, sizeof a);
 	overwrite(object[0], sizeof a, b, sizeof b);
-	ok(verify(20, &err) == 0, "as it was it is whole: %s", err.text);
+	ok(verify(20, &err) == 0, "unchanged it is intact: %s", err.text);
 }
 
 /* What is outside is bound to what is sealed: a commit of other ranks, with its check made anew. */
@@ -406,7 +410,7 @@ static void test_bad_manifest(void)
 
 		snprintf(from, sizeof from, "%s/21-n/rank-1.json", s->b->where);
 		snprintf(to, sizeof to, "%s/21-n/rank-0.json", s->b->where);
-		ok(rename(from, to) == 0, "rank 1's manifest takes the place of rank 0's");
+		ok(rename(from, to) == 0, "rank 1's manifest in place of rank 0's");
 	}
 	m = gck_store_read_manifest(s, commit, 0, &err);
 	ok(all_of(!m, err.code == EBADMSG, strstr(err.text, "decrypt")), "and is none: %s",
@@ -430,7 +434,7 @@ static void test_check_rank(void)
 	commit = gck_store_read_commit(s, 22, NULL, NULL, &err);
 	if (commit)
 		m = gck_store_read_manifest(s, commit, 0, &err);
-	ok(all_of(m, gck_store_check_rank(s, m, &err) == 0), "what a rank needs is there: %s",
+	ok(all_of(m, gck_store_check_rank(s, m, &err) == 0), "the objects of a rank exist: %s",
 	   err.text);
 	objects = json_object_get(json_object_get(m, "store"), "objects");
 	snprintf(path, sizeof path, "%s/%s", s->b->where,
@@ -477,11 +481,11 @@ static void test_in_clear(void)
 
 	ok(all_of(take(&(struct plan){23, 0, "u", "k3", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0,
 		  take(&(struct plan){24, 0, "v", "", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0),
-	   "two more");
+	   "two more commits");
 	sealed = gck_store_read_commit(s, 23, NULL, NULL, &err);
 	clear = gck_store_read_commit(s, 24, NULL, NULL, &err);
-	exchanged(s, "23-u", sealed, "24-v", clear, "a manifest in clear with an encrypted commit");
-	exchanged(s, "24-v", clear, "23-u", sealed, "an encrypted one with a commit in clear");
+	exchanged(s, "23-u", sealed, "24-v", clear, "a plain manifest with an encrypted commit");
+	exchanged(s, "24-v", clear, "23-u", sealed, "an encrypted manifest with a plain commit");
 	json_decref(sealed);
 	json_decref(clear);
 	gck_store_close(s);
@@ -505,12 +509,12 @@ static void test_bad_key(void)
 	   "a wrapped key that is too long: %s", err.text);
 	text[GCK_WRAPPED_MAX - 1] = '\0';
 	ok(all_of(gck_store_encrypt(s, text, &err) == 0, gck_store_encrypt(s, "", &err) == 0),
-	   "one that just fits is taken");
+	   "the longest one is accepted");
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		err.code = 0;
 		json_object_set_new(commit, "key", keys[i]);
 		ok(all_of(gck_store_commit(s, 24, commit, hash, &err) < 0, err.code == EINVAL),
-		   "a commit whose key is none: %s", err.text);
+		   "a commit with an invalid key: %s", err.text);
 	}
 	json_decref(commit);
 	gck_store_close(s);
@@ -549,7 +553,7 @@ static void test_full_objects(void)
 		  gck_store_verify(s, 1, NULL, NULL, &err) == 0,
 		  gck_store_check(s, 1, NULL, &objects, &err) == 0), "48 MiB in full objects: %s",
 	   err.text);
-	ok(objects == 4, "three, and what the offset of pages leaves over");
+	ok(objects == 4, "three objects, and one for the rest");
 	json_decref(commit);
 	json_decref(m);
 	gck_store_close(s);

@@ -75,8 +75,8 @@ static void test_shared(uint32_t seq, const char *key, uint64_t waiting)
 		if (rc == 0)
 			rc = gck_writer_finish(w[i], &err);
 		is_int((long long)gck_store_staged_bytes(s[i], &why), (long long)waiting,
-		       *key ? "encrypted, what is one rank's waits in the stage" :
-		       "in clear all does");
+		       *key ? "encrypted: objects of one rank wait in the stage" :
+		       "not encrypted: all objects wait there");
 	}
 	for (uint32_t i = 0; i < RANKS && rc == 0; i++)
 		rc = gck_writer_manifest(w[i], i, m, hashes[i], &err);
@@ -88,9 +88,9 @@ static void test_shared(uint32_t seq, const char *key, uint64_t waiting)
 	}
 	json_decref(m);
 	s[0] = gck_store_open(url, "c", 1, 0, false, &err);
-	ok(gck_store_verify(s[0], seq, NULL, NULL, &err) == 0, "and whole: %s", err.text);
+	ok(gck_store_verify(s[0], seq, NULL, NULL, &err) == 0, "and intact: %s", err.text);
 	ok(gck_store_check(s[0], seq, NULL, &objects, &err) == 0, "%s", err.text);
-	is_int((long long)objects, RANKS + 1, "what they have in common is there once");
+	is_int((long long)objects, RANKS + 1, "the common object exists once");
 	gck_store_close(s[0]);
 }
 

@@ -127,10 +127,10 @@ static void test_no_memory(void)
 	char *text = digits(LONG), *all = document(text);
 
 	without(0, SIZE_MAX, "{}", "anything");
-	without(3, SIZE_MAX, "{}", "what JSON is parsed with");
-	without(SIZE_MAX, LONG / 4, all, "what is long");
+	without(3, SIZE_MAX, "{}", "parsing");
+	without(SIZE_MAX, LONG / 4, all, "a long text");
 	all[LONG / 2] = 'g';
-	without(SIZE_MAX, LONG / 4, all, "what is long and no digits");
+	without(SIZE_MAX, LONG / 4, all, "a long text without digits");
 	free(all);
 	free(text);
 }
@@ -141,21 +141,21 @@ static void test_text(void)
 
 	round_trip(10, 0, "short texts");
 	round_trip(LONG, 0, "long texts of digits");
-	round_trip(LONG + 1, 0, "an odd number of them");
-	round_trip(LONG, 'G', "a long text of others");
+	round_trip(LONG + 1, 0, "an odd number of digits");
+	round_trip(LONG, 'G', "a long text of other characters");
 	test_name();
-	same("[]", "nothing long");
-	refused("", "nothing");
-	refused("[\"\\u00000\"]", "a NUL, which stands for what is long");
-	refused("[\"a\\n\\u0000\"]", "one behind another character");
+	same("[]", "no long text");
+	refused("", "an empty text");
+	refused("[\"\\u00000\"]", "a NUL, which marks a long text");
+	refused("[\"a\\n\\u0000\"]", "a NUL behind another character");
 	refused("[\"a", "a string without an end");
 	all[strlen(all) - 2] = '\0';
-	refused(all, "a long one without");
+	refused(all, "a long string without an end");
 	all[100] = '\n';
 	all[strlen(all)] = '"';
-	refused(all, "a line's end in a long one");
+	refused(all, "a newline in a long string");
 	all[100] = '\xff';
-	refused(all, "what is no character in a long one");
+	refused(all, "invalid UTF-8 in a long string");
 	free(all);
 	free(text);
 }
@@ -174,15 +174,16 @@ static void test_rows(void)
 	value = gck_hex_table_json(&r);
 	ok(all_of(value, gck_hex_table_count(55, value) == 5000), "a value of rows");
 	ok(all_of(gck_hex_table_load(&again, 55, value, NULL) == 0, again.n == 5000),
-	   "and rows of it");
+	   "has the rows of the table");
 	for (size_t i = 0; i < again.n; i++)
 		wrong += gck_hex_table_get(&again, i, 3, 16) != i * 0x123456789abcdefu ||
 			 gck_hex_table_get(&again, i, 54,
 					   1) != (i & 15) || gck_hex_table_get(&again, i, 0, 3);
-	is_int((long long)wrong, 0, "the same");
-	ok(gck_hex_table_load(&again, 54, value, NULL) < 0, "of another width: refused");
+	is_int((long long)wrong, 0, "the rows are the same");
+	ok(gck_hex_table_load(&again, 54, value, NULL) < 0, "another width is refused");
 	plain = json_string("00g");
-	ok(gck_hex_table_load(&again, 3, plain, NULL) < 0, "other than digits: refused");
+	ok(gck_hex_table_load(&again, 3, plain, NULL) < 0,
+	   "other characters than digits are refused");
 	json_decref(plain);
 	json_decref(value);
 	r.n = 1;

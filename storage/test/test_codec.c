@@ -67,12 +67,14 @@ int main(void)
 	test_levels(GCK_COMPRESS_LZ4, lz4, 6, "lz4");
 	test_levels(GCK_COMPRESS_ZSTD, zstd, 6, "zstd");
 	repeat_noise();
-	ok(through(GCK_COMPRESS_ZSTD, 3, SIZE) < SIZE * 3 / 4, "a quick level looks at everything");
-	is_int((long long)through(GCK_COMPRESS_ZSTD, 9, SIZE), SIZE, "a slow one at samples: zstd");
-	is_int((long long)through(GCK_COMPRESS_LZ4, 9, SIZE), SIZE, "a slow one at samples: lz4");
+	ok(through(GCK_COMPRESS_ZSTD, 3, SIZE) < SIZE * 3 / 4, "a fast level compresses all bytes");
+	is_int((long long)through(GCK_COMPRESS_ZSTD, 9, SIZE), SIZE,
+	       "a slow level tries samples first: zstd");
+	is_int((long long)through(GCK_COMPRESS_LZ4, 9, SIZE), SIZE,
+	       "a slow level tries samples first: lz4");
 	text(SIZE);
 	fill(in, SIZE / 2, 9);
 	ok(through(GCK_COMPRESS_ZSTD, 9, SIZE) < SIZE * 9 / 10,
-	   "half of it shrinks, and is compressed");
+	   "a chunk of which half shrinks is compressed");
 	return tap_done();
 }

@@ -74,11 +74,11 @@ static void test_every_byte(const char *what)
 		missed += verify(2, &err) == 0;
 	}
 	is_int((long long)missed, 0, what);
-	is_int((long long)harmed, 0, "the commit before is whole");
+	is_int((long long)harmed, 0, "the previous commit is intact");
 	unlink(path);
-	ok(all_of(verify(2, &err) < 0, err.code == ENOENT), "%s gone: %s", what, err.text);
+	ok(all_of(verify(2, &err) < 0, err.code == ENOENT), "%s is missing: %s", what, err.text);
 	rewrite(data, (size_t)n);
-	ok(verify(2, &err) == 0, "%s whole again", what);
+	ok(verify(2, &err) == 0, "%s is intact again", what);
 }
 
 static void test_replaced(void)
@@ -86,10 +86,10 @@ static void test_replaced(void)
 	struct gck_error err = { 0 };
 
 	unlink(path);
-	ok(mkfifo(path, 0600) == 0, "a FIFO in a file's place");
+	ok(mkfifo(path, 0600) == 0, "a FIFO in place of a file");
 	ok(verify(2, &err) < 0, "refused without waiting: %s", err.text);
 	unlink(path);
-	ok(symlink("/dev/zero", path) == 0, "a link in a file's place");
+	ok(symlink("/dev/zero", path) == 0, "a link in place of a file");
 	ok(verify(2, &err) < 0, "refused: %s", err.text);
 	unlink(path);
 }
@@ -173,7 +173,7 @@ static void test_strange_manifests(void)
 	size_t n;
 
 	ok(all_of(m, load_chunks(m, &v, &n, &err) == 0, n == 1),
-	   "the pattern of the bad ones is good");
+	   "the pattern of the bad manifests is valid");
 	free(v);
 	json_decref(m);
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -264,7 +264,7 @@ static void test_other_row(void)
 	}
 	if (n > 0)
 		row = strstr(data, "\"chunks\":\"");
-	if (!ok(all_of(rc == 0, row), "two ranks with all in common: %s", err.text) || !row)
+	if (!ok(all_of(rc == 0, row), "two ranks with the same content: %s", err.text) || !row)
 		return;
 	row += strlen("\"chunks\":\"");
 	memcpy(row + 44, "01387", 5); /* a byte less than it has */

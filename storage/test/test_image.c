@@ -107,15 +107,17 @@ static void test_interrupted(void)
 
 	while (import("1", stopped, &err) < 0 && err.code == ECANCELED && stopped < 100)
 		stopped += entries() == 2 ? 1 : 1000;
-	ok(all_of(stopped > 1, stopped < 100), "interrupted anywhere (%d): nothing is left",
+	ok(all_of(stopped > 1, stopped < 100),
+	   "an import interrupted at any point (%d) leaves nothing",
 	   stopped);
-	ok(is_whole(1, &err), "it goes in when nothing stops it (%s)", err.text);
+	ok(is_whole(1, &err), "an import that is not interrupted succeeds (%s)", err.text);
 	before = entries();
-	ok(all_of(import("1", -1, &err) < 0, err.code == EEXIST), "not twice: %s", err.text);
+	ok(all_of(import("1", -1, &err) < 0, err.code == EEXIST),
+	   "a second import of the commit: %s", err.text);
 	ok(all_of(import("2", 1, &err) < 0, err.code == ECANCELED, entries() == before,
-		  is_whole(1, &err)), "what another needs is not taken back (%s)", err.text);
+		  is_whole(1, &err)), "objects of another commit are not removed (%s)", err.text);
 	ok(all_of(import("2", -1, &err) == 0, is_whole(1, &err), is_whole(2, &err)),
-	   "both are whole (%s)", err.text);
+	   "both are intact (%s)", err.text);
 }
 
 /* What somebody else does when an import has put `left` members; it is interrupted then. */
@@ -174,13 +176,13 @@ static void test_beside(void)
 	ok(all_of(import_while(&b, &err) < 0, err.code == ECANCELED),
 	   "an import is interrupted (%s)", err.text);
 	ok(all_of(b.rc < 0, b.err.code == EBUSY),
-	   "another, of the same file, was refused meanwhile: %s", b.err.text);
-	is_int(entries(), 4, "neither leaves anything");
+	   "another import of the file was refused meanwhile: %s", b.err.text);
+	is_int(entries(), 4, "neither leaves a file");
 	b = (struct beside){ .left = 1, .act = commit_beside };
 	ok(all_of(import_while(&b, &err) < 0, b.rc == 0),
-	   "a commit of that number comes from elsewhere meanwhile");
+	   "a commit with this number appears meanwhile");
 	snprintf(path, sizeof path, "%s/c/1/0/commit-1.json", to_url + 5);
-	ok(access(path, F_OK) == 0, "it is not taken back");
+	ok(access(path, F_OK) == 0, "the import does not remove it");
 	remove_tree(to_url + 5);
 	mkdir(to_url + 5, 0700);
 }
@@ -197,11 +199,11 @@ static void test_unseen(void)
 	snprintf(path, sizeof path, "%s/c/1/0/1-a", to_url + 5);
 	mkdir(path, 0700);
 	snprintf(path, sizeof path, "%s/c/1/0/1-a/rank-0.json", to_url + 5);
-	ok(symlink("elsewhere", path) == 0, "something else is in a manifest's place");
+	ok(symlink("elsewhere", path) == 0, "another file is in place of a manifest");
 	ok(all_of(import("1", -1, &err) < 0, strstr(err.text, "rank-0.json")), "refused: %s",
 	   err.text);
 	ok(all_of(lstat(path, &st) == 0, S_ISLNK(st.st_mode)),
-	   "it is neither replaced nor removed");
+	   "the file is neither replaced nor removed");
 	remove_tree(to_url + 5);
 	mkdir(to_url + 5, 0700);
 }
@@ -227,8 +229,8 @@ static void test_damaged(size_t size, char *data)
 		}
 		left += entries() > 2;
 	}
-	is_int((long long)taken, 0, "damage is never taken for a commit that is whole");
-	is_int((long long)left, 0, "and leaves nothing");
+	is_int((long long)taken, 0, "a damaged file never imports as an intact commit");
+	is_int((long long)left, 0, "and leaves no file");
 	taken = 0;
 	for (size_t at = 0; at < size - 512; at += 509) {
 		fd = open(file("bad"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -236,7 +238,7 @@ static void test_damaged(size_t size, char *data)
 		close(fd);
 		taken += import("bad", -1, &err) == 0;
 	}
-	is_int((long long)(taken + left), 0, "nor is one that is cut off taken");
+	is_int((long long)(taken + left), 0, "a truncated file is never imported");
 }
 
 static void test_file(void)
@@ -271,7 +273,8 @@ int main(void)
 	test_unseen();
 	test_interrupted();
 	if (geteuid() == 0 && chown(file("1"), 12345, 12345) == 0)
-		ok(all_of(import("1", -1, &err) < 0, err.code == EPERM), "another user's: %s",
+		ok(all_of(import("1", -1, &err) < 0, err.code == EPERM),
+		   "an image of another user: %s",
 		   err.text);
 	else
 		skip("another user's", "needs root");

@@ -326,7 +326,7 @@ static void nothing_left(const char *path)
 	if (access(path, F_OK) < 0)
 		return;
 	gck_fail(&err, ENOTEMPTY, "%s is still there", path);
-	shot_wrong_at("something is left", next_seq, &err);
+	shot_wrong_at("a file is left", next_seq, &err);
 }
 
 /* All that may be left at the end goes with a last prune, and a last word to the stage. */
@@ -390,7 +390,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < (many ? LONG_SEEDS : 1) && !shot_wrong; i++)
 		schedule(steps, seed + (uint64_t)i * 0x9e3779b97f4a7c15u);
 	is_int((long long)shot_wrong, 0,
-	       "every commit that is kept gives back what was put, and at the end nothing is left");
+	       "every kept commit has the bytes that were put, and no file is left at the end");
 	ok(steps < 4000 * !many || (made > 50 && aborted > 10 && pruned > 100 && damaged > 10 &&
 				    checked > 10 && overtaken > 50 && expired > 20),
 	   "%zu commits, %zu aborts, %zu prunes, %zu begun while one was under way, %zu checks, "

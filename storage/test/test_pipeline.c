@@ -153,8 +153,8 @@ static void test_same(enum gck_compress method, const char *what)
 		rc |= gck_pipeline_finish(p, NULL);
 		gck_pipeline_close(p);
 		ok(all_of(rc == 0, t.objects == OBJECTS, t.chunks == CHUNKS, !t.wrong),
-		   "%s: all is put by %u threads from %u buffers", what, cpus[k], objects[k]);
-		ok(b->most <= objects[k], "no more are under way than there are buffers: %u",
+		   "%s: %u threads put all objects from %u buffers", what, cpus[k], objects[k]);
+		ok(b->most <= objects[k], "no more puts at once than buffers: %u",
 		   b->most);
 		qsort(b->names, OBJECTS, GCK_NAME_MAX, compare);
 	}
@@ -216,13 +216,13 @@ static void test_back_pressure(void)
 	a.p = open_over(&m, 2, 3, GCK_COMPRESS_NONE, &t);
 	pthread_create(&thread, NULL, add_all, &a);
 	await_begun(&m, 3); /* the third is sealed by the chunk that has no room */
-	ok(stops_at(&a, 3 * (GCK_OBJECT_MAX / SIZE)), "who adds waits when three objects are full");
+	ok(stops_at(&a, 3 * (GCK_OBJECT_MAX / SIZE)), "adding waits when three objects are full");
 	open_gate(&m, 1);
 	await_begun(&m, 4);
-	ok(stops_at(&a, 4 * (GCK_OBJECT_MAX / SIZE)), "one that is done makes room for one");
+	ok(stops_at(&a, 4 * (GCK_OBJECT_MAX / SIZE)), "an object that is done frees a buffer");
 	open_gate(&m, UINT_MAX);
 	pthread_join(thread, NULL);
-	ok(all_of(a.rc == 0, t.objects == OBJECTS), "and all is put in the end");
+	ok(all_of(a.rc == 0, t.objects == OBJECTS), "at the end all objects are put");
 	gck_pipeline_close(a.p);
 }
 
@@ -243,15 +243,16 @@ static void test_failure(unsigned which, unsigned cpus)
 		rc = add(p, i, &err);
 	if (rc == 0)
 		rc = gck_pipeline_finish(p, &err);
-	ok(all_of(rc < 0, err.code == EIO, strstr(err.text, "put 1-a/")), "failure %u is told: %s",
+	ok(all_of(rc < 0, err.code == EIO, strstr(err.text, "put 1-a/")),
+	   "failure %u is reported: %s",
 	   which, err.text);
-	ok(i <= (which + 3) * (GCK_OBJECT_MAX / SIZE) + 1, "soon: at chunk %u", i);
+	ok(i <= (which + 3) * (GCK_OBJECT_MAX / SIZE) + 1, "at once: at chunk %u", i);
 	ok(all_of(gck_pipeline_finish(p, &later) < 0, !strcmp(later.text, err.text)),
-	   "and it stays what it was");
+	   "the error stays the same");
 	pthread_mutex_lock(&m.lock);
 	begun = m.begun;
 	pthread_mutex_unlock(&m.lock);
-	ok(begun < which + 3, "nothing is begun after it (%u)", begun);
+	ok(begun < which + 3, "no put begins after it (%u)", begun);
 	gck_pipeline_close(p);
 	is_int(m.under_way, 0, "no put outlives the pipeline");
 }
@@ -275,7 +276,7 @@ static void test_nothing_after(void)
 	for (int i = 0; i < 20; i++)
 		usleep(1000);
 	gck_pipeline_close(p);
-	is_int(m.begun, 1, "and nothing is begun after it");
+	is_int(m.begun, 1, "no put begins after it");
 }
 
 /* Closed with objects full, half full and being put. */
@@ -290,7 +291,7 @@ static void test_close(void)
 	for (unsigned i = 0; i < 3 * (GCK_OBJECT_MAX / SIZE) + 5; i++)
 		add(p, i, NULL);
 	gck_pipeline_close(p);
-	ok(all_of(m.under_way == 0, m.begun == m.ended), "closed in the middle of it");
+	ok(all_of(m.under_way == 0, m.begun == m.ended), "closed while puts are under way");
 }
 
 /* ---- many processes ------------------------------------------------------------------------- */
@@ -371,11 +372,11 @@ static void test_processes(void)
 	is_int(bad, 0, "twelve processes write at once");
 	commit = commit_of(1, "a", hashes, RANKS);
 	ok(all_of(gck_store_commit(s, 1, commit, hash, &err) == 0,
-		  gck_store_verify(s, 1, hash, NULL, &err) == 0), "what they wrote is whole %s",
+		  gck_store_verify(s, 1, hash, NULL, &err) == 0), "what they wrote is intact %s",
 	   err.text);
 	is_int((long long)bytes_in(root, &objects), (8 + 2 * RANKS) * (long long)GCK_CHUNK_MAX,
-	       "what all have is stored once");
-	is_int((long long)objects, 1 + RANKS, "in one object");
+	       "common chunks are stored once");
+	is_int((long long)objects, 1 + RANKS, "in one common object");
 	json_decref(commit);
 	gck_store_close(s);
 	munmap(hashes, 4096);

@@ -140,21 +140,22 @@ static void test_plans(const char *what)
 	for (random.n = 0; random.n < CHUNKS; random.n++)
 		random.v[random.n] = (unsigned)(rnd() % CHUNKS);
 	printf("# %s\n", what);
-	check(&all, &all, "as planned");
-	check(&back, &back, "backwards, as planned");
-	check(&random, &random, "in any order, as planned");
-	check(&twice, &twice, "the same ones again and again, as planned");
-	check(&all, &few, "some of what was planned");
-	check(&few, &all, "more than was planned");
+	check(&all, &all, "in the order of the plan");
+	check(&back, &back, "backwards, in the order of the plan");
+	check(&random, &random, "in a random order of the plan");
+	check(&twice, &twice, "the same chunks repeatedly, in the order of the plan");
+	check(&all, &few, "some of the planned chunks");
+	check(&few, &all, "more than the planned chunks");
 	check(&all, &back, "in another order than planned");
-	check(&none, &all, "nothing was planned");
+	check(&none, &all, "without a plan");
 	r = gck_reader_open(s, manifest, NULL);
 	all.at = back.at = 0;
 	must(gck_reader_plan(r, next_planned, &all, NULL));
 	few.n = 3;
 	ok(all_of(wrong(r, &few) == 0, gck_reader_plan(r, next_planned, &back, NULL) == 0,
-		  wrong(r, &back) == 0), "another plan in the middle of one");
-	ok(all_of(gck_reader_plan(r, NULL, NULL, NULL) == 0, wrong(r, &few) == 0), "and then none");
+		  wrong(r, &back) == 0), "another plan in the middle of a plan");
+	ok(all_of(gck_reader_plan(r, NULL, NULL, NULL) == 0, wrong(r, &few) == 0),
+	   "and then no plan");
 	gck_reader_close(r);
 }
 
@@ -167,12 +168,12 @@ static void test_together(void)
 	gets = 0;
 	check(&all, &all, "all");
 	/* 37.5 MiB in three objects, 4 MiB at a time: 4 + 4 + 2 */
-	is_int(gets, 10, "what lies together is fetched together");
+	is_int(gets, 10, "neighbouring chunks are fetched together");
 	for (all.n = 0; all.n < CHUNKS / 2; all.n++)
 		all.v[all.n] = 2 * all.n;
 	gets = 0;
-	check(&all, &all, "every second");
-	is_int(gets, CHUNKS / 2, "what does not is fetched once, and no more than it");
+	check(&all, &all, "every second chunk");
+	is_int(gets, CHUNKS / 2, "other chunks are fetched once, each alone");
 }
 
 /* ---- damage --------------------------------------------------------------------------------- */
@@ -210,7 +211,7 @@ static void test_damage(unsigned which)
 	}
 	gck_reader_close(r);
 	ok(all_of(failed == 1, first == which, err.code == EBADMSG, strstr(err.text, "damaged")),
-	   "chunk %u is damaged, and no other: %s", which, err.text);
+	   "only chunk %u is damaged: %s", which, err.text);
 	ok(gck_store_verify(s, 1, NULL, NULL, &err) < 0, "verify finds it");
 	flip(&chunks[which]);
 }
@@ -236,7 +237,7 @@ static void test_gone(void)
 		read++;
 	ok(all_of(read < CHUNKS, chunks[read].object == chunks[CHUNKS - 1].object,
 		  err.code == ENOENT, strstr(err.text, path + strlen(root))),
-	   "an object is gone: %s", err.text);
+	   "an object is missing: %s", err.text);
 	gck_reader_close(r);
 	gck_store_close(fresh);
 }
@@ -258,9 +259,9 @@ static void test_little(void)
 {
 	unsigned n;
 
-	is_int(getters_with(0), 1, "one thread where there is no memory");
+	is_int(getters_with(0), 1, "one thread without memory");
 	n = getters_with((size_t)8 * GCK_CHUNK_MAX);
-	ok(n <= 3, "and no more than have room for what they fetch and decode (%u)", n);
+	ok(n <= 3, "at most as many threads as the memory allows (%u)", n);
 }
 
 int main(void)

@@ -188,19 +188,20 @@ static void test_write(void)
 
 	gck_store_on_progress(s, tell, told);
 	ok(put_all(w, 1, &err) == 0, "an image is staged: %s", err.text);
-	is_int((long long)gck_store_staged_bytes(s, &why), CHUNKS * SIZE, "all of it waits");
+	is_int((long long)gck_store_staged_bytes(s, &why), CHUNKS * SIZE, "all its bytes wait");
 	is_int(in_stage("1-a"), 1, "its object is in the stage");
-	is_int(in_store("1-a"), 0, "and not in the store");
-	ok(gck_writer_put(w, "x", 1, &(struct gck_chunk){ 0 }, NULL) < 0, "no more can be put");
+	is_int(in_store("1-a"), 0, "and not yet in the store");
+	ok(gck_writer_put(w, "x", 1, &(struct gck_chunk){ 0 }, NULL) < 0,
+	   "nothing more can be put");
 	ok(commit(s, w, 1, &err) == 0, "the manifest uploads it: %s", err.text);
-	is_int((long long)gck_store_staged_bytes(s, &why), 0, "nothing waits");
+	is_int((long long)gck_store_staged_bytes(s, &why), 0, "no bytes wait");
 	is_int(in_store("1-a"), 1, "its object is in the store");
-	ok(all_of(told[0] == 1, told[1] == CHUNKS * SIZE), "which was told");
+	ok(all_of(told[0] == 1, told[1] == CHUNKS * SIZE), "the progress was reported");
 	gck_writer_close(w);
-	ok(verify(1, &err) == 0, "the store alone has all: %s", err.text);
+	ok(verify(1, &err) == 0, "the store alone has the image: %s", err.text);
 	ok(take(s, 2, &waiting, &why, &err) == 0, "a second one: %s", err.text);
-	is_int((long long)waiting, 2 * SIZE, "what the commit before has is not staged");
-	ok(verify(2, &err) == 0, "the second is whole: %s", err.text);
+	is_int((long long)waiting, 2 * SIZE, "chunks of the previous commit are not staged");
+	ok(verify(2, &err) == 0, "the second is intact: %s", err.text);
 	gck_store_close(s);
 }
 
@@ -218,12 +219,12 @@ static void test_no_upload(void)
 		harm(step_dir, dir, how);
 		ok(all_of(commit(s, w, 3, &err) < 0, strstr(err.text, "stage")),
 		   "%s before the upload: %s", names[how], err.text);
-		is_int(in_store(dir), 0, "nothing of it comes to the store");
+		is_int(in_store(dir), 0, "no object reaches the store");
 		gck_writer_close(w);
 		gck_store_close(s);
 		s = open_stage();
 		ok(all_of(gck_store_discard(s, 3, "a", &err) == 0, in_stage(dir) == 0),
-		   "what was aborted is removed from the stage");
+		   "an aborted checkpoint is removed from the stage");
 		gck_store_close(s);
 	}
 }
@@ -260,9 +261,10 @@ static void test_directly(void)
 	snprintf(path, sizeof path, "%s/3-a", step_dir);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	ok(take(s, 3, &waiting, &why, &err) == 0,
-	   "a stage that cannot be written to fails nothing: %s", err.text);
-	ok(all_of(!waiting, why.code, strstr(why.text, disk)), "it is told why: %s", why.text);
-	ok(all_of(in_store("3-a") == 1, verify(3, &err) == 0), "the store has all");
+	   "a stage that cannot be written to is no failure: %s", err.text);
+	ok(all_of(!waiting, why.code, strstr(why.text, disk)),
+	   "the reason is reported: %s", why.text);
+	ok(all_of(in_store("3-a") == 1, verify(3, &err) == 0), "the store has the image");
 	unlink(path);
 	gck_store_close(s);
 }
@@ -329,7 +331,7 @@ static void test_reading(void)
 	char store[256];
 
 	snprintf(store, sizeof store, "%s/c/1/0", root);
-	test_read("whole in both", true);
+	test_read("intact in both", true);
 	harm(store, "2-a", FLIP);
 	test_read("damaged in the store", true);
 	harm(step_dir, "2-a", FLIP);
@@ -339,7 +341,7 @@ static void test_reading(void)
 	harm(step_dir, "2-a", CUT);
 	test_read("cut in the stage", true);
 	harm(step_dir, "2-a", REMOVE);
-	test_read("gone from the stage", true);
+	test_read("missing in the stage", true);
 }
 
 /* ---- what stays ----------------------------------------------------------------------------- */
@@ -356,7 +358,7 @@ static void test_keep(void)
 	struct gck_store *stage = open_stage(), *s;
 
 	ok(all_of(gck_stage_clear(stage, &err) == 0, access(step_dir, F_OK) < 0),
-	   "all of it can be removed");
+	   "the stage can be cleared");
 	gck_store_close(stage);
 	remove_tree(root);
 	mkdir(root, 0700);
@@ -366,20 +368,20 @@ static void test_keep(void)
 	stage = open_stage();
 	json_set_alloc_funcs(no_memory, free);
 	ok(all_of(gck_stage_prune(stage, 2, &why) < 0, why.code == ENOMEM, in_stage("1-a") == 1),
-	   "without memory to see what it needs nothing is removed: %s", why.text);
+	   "without memory to read the manifest nothing is removed: %s", why.text);
 	json_set_alloc_funcs(malloc, free);
 	ok(all_of(gck_stage_prune(stage, 2, &err) == 0, in_stage("1-a") == 1, in_stage("2-a") == 1),
-	   "what the newest commit needs of the one before stays");
+	   "objects of older commits that the newest needs stay");
 	take(s, 3, NULL, &why, &err);
 	ok(all_of(gck_stage_prune(stage, 3, &err) == 0, in_stage("2-a") == 0, in_stage("1-a") == 1,
-		  in_stage("3-a") == 1), "what it does not need is removed");
+		  in_stage("3-a") == 1), "other objects are removed");
 	ok(all_of(gck_stage_prune(stage, 2, &err) == 0, in_stage("3-a") == 1),
-	   "what is newer is not looked at");
+	   "newer objects are not touched");
 	ok(all_of(gck_stage_prune(stage, 9, &err) == 0, in_stage("1-a") + in_stage("3-a") == 0),
-	   "a commit that was not staged here needs nothing");
+	   "a commit that was not staged here needs no object");
 	gck_store_close(stage);
 	gck_store_close(s);
-	ok(verify(3, &err) == 0, "the store has lost nothing: %s", err.text);
+	ok(verify(3, &err) == 0, "the store is unchanged: %s", err.text);
 }
 
 static void test_sweep(void)
@@ -393,14 +395,14 @@ static void test_sweep(void)
 	take(s, 1, NULL, &why, &err);
 	gck_store_close(s);
 	gck_stage_sweep(disk, "c", 2, 0, 3600);
-	ok(access(step_dir, F_OK) == 0, "what another step has just left stays");
+	ok(access(step_dir, F_OK) == 0, "recent files of another step stay");
 	utimes(step_dir, old);
 	gck_stage_sweep(disk, "c", 1, 0, 3600);
-	ok(access(step_dir, F_OK) == 0, "one's own stays");
+	ok(access(step_dir, F_OK) == 0, "the step's own files stay");
 	gck_stage_sweep(disk, "other", 2, 0, 3600);
-	ok(access(step_dir, F_OK) == 0, "another cluster's stays");
+	ok(access(step_dir, F_OK) == 0, "files of another cluster stay");
 	gck_stage_sweep(disk, "c", 2, 0, 3600);
-	ok(access(job, F_OK) < 0, "what another step left long ago goes, with its directories");
+	ok(access(job, F_OK) < 0, "old files of another step are removed with its directories");
 }
 
 /* ---- rights --------------------------------------------------------------------------------- */
@@ -421,21 +423,21 @@ static void test_rights(void)
 	struct stat st;
 
 	ok(all_of(stat(own, &st) == 0, (st.st_mode & 07777) == 0700),
-	   "what is the user's own is 0700");
+	   "the user's directory has mode 0700");
 	chmod(own, 0755);
 	gck_store_close(open_stage());
-	ok(all_of(stat(own, &st) == 0, (st.st_mode & 07777) == 0700), "and is made so");
+	ok(all_of(stat(own, &st) == 0, (st.st_mode & 07777) == 0700), "and gets it again");
 	snprintf(aside, sizeof aside, "%s/aside", disk);
-	ok(all_of(rename(own, aside) == 0, symlink(aside, own) == 0), "a link in its place");
+	ok(all_of(rename(own, aside) == 0, symlink(aside, own) == 0), "a link in place of it");
 	refused(ENOTDIR, "refused");
 	unlink(own);
 	rename(aside, own);
 	chmod(disk, 0777);
-	refused(EPERM, "a disk where others may replace it");
+	refused(EPERM, "a disk where others may replace the directory");
 	chmod(disk, 01777);
 	gck_store_close(open_stage());
 	if (geteuid() == 0) {
-		ok(chown(own, 4711, 4711) == 0, "another user's in its place");
+		ok(chown(own, 4711, 4711) == 0, "a directory of another user in place of it");
 		refused(EPERM, "refused");
 		ok(all_of(chown(own, 0, 0) == 0, chown(disk, 4711, 4711) == 0),
 		   "another user's disk");
@@ -449,7 +451,7 @@ static void test_rights(void)
 	refused(ENOENT, "no such disk");
 	memcpy(disk, there, sizeof disk);
 	ok(all_of(!gck_stage_open(disk, "c", 77, 0, false, &err), err.code == ENOENT),
-	   "a step that has nothing there: %s", err.text);
+	   "a step without a stage: %s", err.text);
 }
 
 int main(void)

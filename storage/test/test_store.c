@@ -32,10 +32,12 @@ static void test_hash(void)
 	gck_hash_text(h, text);
 	is_str(text, "06b05ab6733a618578af5f94892f3950", "hash of abc");
 	ok(all_of(gck_hash_parse(text, &back, NULL) == 0, back.hi == h.hi, back.lo == h.lo),
-	   "a hash's text is read back");
+	   "the text of a hash is parsed again");
 	ok(gck_hash_parse("06b05ab6733a618578af5f94892f395", &back, NULL) < 0, "31 digits refused");
-	ok(gck_hash_parse("06b05ab6733a618578af5f94892f39500", &back, NULL) < 0, "33 refused");
-	ok(gck_hash_parse("06B05ab6733a618578af5f94892f3950", &back, NULL) < 0, "case refused");
+	ok(gck_hash_parse("06b05ab6733a618578af5f94892f39500", &back, NULL) < 0,
+	   "33 digits refused");
+	ok(gck_hash_parse("06B05ab6733a618578af5f94892f3950", &back, NULL) < 0,
+	   "capital letters refused");
 }
 
 static void test_url(void)
@@ -43,7 +45,7 @@ static void test_url(void)
 	struct gck_error err = { 0 };
 
 	ok(all_of(!gck_store_open("s3://b/p", "c", 1, 0, true, &err), err.code == ENOTSUP),
-	   "s3: without a signer, or not built: %s", err.text);
+	   "s3: without a signer, or in a build without it: %s", err.text);
 	ok(!gck_store_open("ftp:/x", "c", 1, 0, true, &err), "unknown URL: %s", err.text);
 	ok(!gck_store_open("file:relative", "c", 1, 0, true, &err), "relative path: %s", err.text);
 	ok(all_of(!gck_store_open("file:/no/such/place", "c", 1, 0, true, &err),
@@ -51,7 +53,7 @@ static void test_url(void)
 	   "missing root: %s", err.text);
 	ok(!gck_store_open(url, "../c", 1, 0, true, &err), "cluster with a slash: %s", err.text);
 	ok(all_of(!gck_store_open(url, "c", 1, 0, false, &err), err.code == ENOENT),
-	   "nothing there: %s", err.text);
+	   "a step without objects: %s", err.text);
 }
 
 static mode_t mode_of(const char *below)
@@ -69,8 +71,8 @@ static void test_modes(void)
 
 	umask(old);
 	is_int(mode_of("c"), 01777, "the cluster's directory is shared");
-	is_int(mode_of("c/1"), 0700, "the job's is the user's");
-	is_int(mode_of("c/1/0"), 0700, "the step's too");
+	is_int(mode_of("c/1"), 0700, "the job's is the user's own");
+	is_int(mode_of("c/1/0"), 0700, "so is the step's");
 }
 
 /* What put tells is known before the chunk has its place. */
@@ -113,7 +115,7 @@ static void test_roundtrip(enum gck_compress method, const char *name)
 		same &= same_chunk(&v[i], &c[i]);
 		small &= method == GCK_COMPRESS_NONE || i % 2 || i < 4 || v[i].stored < v[i].size;
 	}
-	ok(all_of(rc == 0, n == 12, same, small), "%s: its chunks are those put", name);
+	ok(all_of(rc == 0, n == 12, same, small), "%s: its chunks are those that were put", name);
 	r = gck_reader_open(s, m, &err);
 	for (size_t i = 0; r && i < 12; i++) {
 		memset(in, (int)i, sizeof in);
@@ -121,7 +123,7 @@ static void test_roundtrip(enum gck_compress method, const char *name)
 			fill(in, sizes[i / 2], i);
 		same &= read_chunk(r, &v[i], out, &err) == 0 && !memcmp(in, out, v[i].size);
 	}
-	ok(all_of(r, same), "%s: all bytes come back", name);
+	ok(all_of(r, same), "%s: all bytes are read", name);
 	gck_reader_close(r);
 	free(v);
 	json_decref(m);
@@ -174,13 +176,13 @@ static void test_known(const json_t *previous)
 	char hash[GCK_HASH_TEXT];
 	uint64_t put, stored;
 
-	is_int(known(w, 1, false), 1, "a chunk of the commit before is known by its hash");
-	is_int(known(w, 9, true), 0, "another is not");
-	is_int(known(w, 9, false), 1, "until it was put");
+	is_int(known(w, 1, false), 1, "a chunk of the previous commit is found by its hash");
+	is_int(known(w, 9, true), 0, "another chunk is not");
+	is_int(known(w, 9, false), 1, "until it is put");
 	ok(gck_writer_manifest(w, 0, json_object(), hash, NULL) == 0, "its manifest");
 	gck_writer_totals(w, &put, &stored);
-	is_int((long long)put, 3 * 65536, "what was known counts as put");
-	is_int((long long)stored, 65536, "and is not stored");
+	is_int((long long)put, 3 * 65536, "chunks that are found count as put");
+	is_int((long long)stored, 65536, "and are not stored");
 	gck_writer_close(w);
 }
 
@@ -193,14 +195,14 @@ static void test_again(const json_t *previous)
 
 	fill(block, sizeof block, 2);
 	is_int(gck_writer_reuse(w, 1, 4096, &c, NULL), 0,
-	       "a chunk of the commit before with another size");
+	       "a chunk of the previous commit with another size is not found");
 	is_int(gck_writer_reuse(w, 3, 65536, &c, NULL), 0,
-	       "and one that it does not have are unknown");
-	is_int(c.size, 0, "nothing is said of them");
+	       "nor is a chunk that it does not have");
+	is_int(c.size, 0, "and *out is unchanged");
 	is_int(gck_writer_reuse(w, 1, 65536, &c, NULL), 1,
-	       "one that it has is known by its number");
+	       "its chunks are found by number");
 	ok(all_of(gck_hash_same(c.hash, gck_hash_bytes(block, sizeof block)), c.index == 0),
-	   "and has another in this one");
+	   "and have other numbers in this commit");
 	gck_writer_close(w);
 }
 
@@ -216,12 +218,12 @@ static void test_dedup(void)
 	commit = commit_of(10, "a", hashes, 1);
 	m = gck_store_read_manifest(s, commit, 0, NULL);
 	is_int((long long)stored_by(11, "b", m, second, 5, hashes[0]), 65536,
-	       "chunks of the commit before are not stored again");
+	       "chunks of the previous commit are not stored again");
 	test_known(m);
 	test_again(m);
 	json_object_set_new(json_object_get(m, "store"), "of", json_string("c/2/0"));
 	is_int((long long)stored_by(12, "b", m, second, 5, hashes[0]), 4 * 65536,
-	       "a manifest of another store is not built upon");
+	       "chunks of a manifest of another store are stored again");
 	json_decref(m);
 	json_decref(commit);
 	other = gck_store_open(url, "c", 2, 0, true, NULL);
@@ -244,12 +246,14 @@ static void test_dedup_lost(void)
 	object = json_string_value(
 		json_array_get(json_object_get(json_object_get(m, "store"), "objects"), 0));
 	snprintf(path, sizeof path, "%s/%s", s->b->where, object);
-	ok(truncate(path, 100000) == 0, "object cut");
-	is_int((long long)stored_by(11, "b", m, seeds, 2, hashes[0]), 2 * 65536, "not built upon");
+	ok(truncate(path, 100000) == 0, "an object is truncated");
+	is_int((long long)stored_by(11, "b", m, seeds, 2, hashes[0]), 2 * 65536,
+	       "its chunks are stored again");
 	unlink(path);
-	is_int((long long)stored_by(12, "b", m, seeds, 2, hashes[0]), 2 * 65536, "nor when gone");
+	is_int((long long)stored_by(12, "b", m, seeds, 2, hashes[0]), 2 * 65536,
+	       "also if it is removed");
 	w = open_writer(s, 13, "k", GCK_COMPRESS_NONE, m, NULL);
-	is_int(known(w, 1, false), 0, "nor known by its hash");
+	is_int(known(w, 1, false), 0, "and are not found by hash");
 	gck_writer_close(w);
 	json_decref(m);
 	json_decref(commit);
@@ -323,11 +327,11 @@ static void test_shared(void)
 		gck_writer_close(w);
 		inodes[rank] = inode_of_size("20-a", 3 * sizeof data);
 	}
-	ok(all_of(inodes[0], inodes[0] == inodes[1]), "what is there already is not written again");
+	ok(all_of(inodes[0], inodes[0] == inodes[1]), "an object that exists is not written again");
 	is_int((long long)count_entries("20-a", ""), 5,
-	       "two manifests, an object each, one shared");
-	is_int((long long)all[1], 7 * sizeof data, "which counts once as stored");
-	is_int((long long)all[0], 10 * sizeof data, "or with each, where its name cannot be kept");
+	       "two manifests, an object for each, a shared one");
+	is_int((long long)all[1], 7 * sizeof data, "the shared object counts once");
+	is_int((long long)all[0], 10 * sizeof data, "or for each rank if its name is not kept");
 	for (size_t most = 0; most < 2; most++)
 		json_decref(common[most]);
 	json_decref(m);
@@ -350,7 +354,7 @@ static void test_direct(const json_t *manifest, uint32_t object)
 	fd = open(path, O_RDONLY);
 	if (fstatfs(fd,
 		    &fs) < 0 || (fs.f_type != EXT4_SUPER_MAGIC && fs.f_type != XFS_SUPER_MAGIC)) {
-		skip("an object past the page cache", "not on ext4 or XFS");
+		skip("direct I/O of an object", "not on ext4 or XFS");
 		close(fd);
 		return;
 	}
@@ -358,7 +362,7 @@ static void test_direct(const json_t *manifest, uint32_t object)
 	mincore(at, GCK_OBJECT_MAX, in_memory);
 	for (size_t i = 0; i < sizeof in_memory; i++)
 		n += in_memory[i] & 1;
-	is_int((long long)n, 0, "an object goes past the page cache");
+	is_int((long long)n, 0, "an object is not in the page cache");
 	munmap(at, GCK_OBJECT_MAX);
 	close(fd);
 }
@@ -381,7 +385,7 @@ static void test_big(void)
 	ok(all_of(gck_writer_manifest(w, 0, m, hashes[0], NULL) == 0,
 		  count_entries("22-a", "") == 3), "written");
 	gck_writer_totals(w, &put, &stored);
-	ok(all_of(put == GCK_OBJECT_MAX + 1, stored == put), "its size");
+	ok(all_of(put == GCK_OBJECT_MAX + 1, stored == put), "its size is right");
 	gck_writer_close(w);
 	json_decref(m);
 	commit = commit_of(22, "a", hashes, 1);
@@ -391,7 +395,7 @@ static void test_big(void)
 	ok(all_of(n == 65, v[63].object == v[0].object,
 		  v[63].offset + v[63].stored == GCK_OBJECT_MAX), "64 chunks fill an object");
 	ok(all_of(n == 65, v[64].object != v[0].object, v[64].offset == 0),
-	   "the next goes into another");
+	   "the next chunk is in another object");
 	free(v);
 	json_decref(m);
 	json_decref(commit);
@@ -409,10 +413,10 @@ static void test_close_unfinished(void)
 	}
 	gck_writer_close(w);
 	is_int((long long)count_entries("21-a", "tmp-"), 0,
-	       "nothing half after an unfinished writer");
+	       "an unfinished writer leaves no temporary file");
 	ok(all_of(gck_store_discard(s, 21, "a", NULL) == 0, count_entries("", "21-") == 0),
 	   "discarded");
-	ok(gck_store_discard(s, 21, "a", NULL) == 0, "discarding nothing is fine");
+	ok(gck_store_discard(s, 21, "a", NULL) == 0, "discarding nothing succeeds");
 }
 
 static void test_commit(void)
@@ -426,14 +430,16 @@ static void test_commit(void)
 
 	ok(gck_store_commit(s, 30, commit, hash[0], &err) < 0, "no manifest, no commit: %s",
 	   err.text);
-	ok(gck_store_commit(s, 31, commit, hash[0], &err) < 0, "another seq: %s", err.text);
+	ok(gck_store_commit(s, 31, commit, hash[0], &err) < 0,
+	   "another sequence number: %s", err.text);
 	json_decref(commit);
 	ok(checkpoint(s, 100, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err) == 0, "commit 100");
 	ok(checkpoint(s, 9, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err) == 0, "commit 9");
 	ok(all_of(gck_store_list(s, &seqs, &n, &err) == 0, n >= 2, seqs[n - 1] == 100,
-		  seqs[n - 2] == 9), "commits are listed in order of number");
+		  seqs[n - 2] == 9), "commits are listed in the order of their numbers");
 	free(seqs);
-	ok(all_of(!gck_store_read_commit(s, 55, NULL, NULL, &err), err.code == ENOENT), "none: %s",
+	ok(all_of(!gck_store_read_commit(s, 55, NULL, NULL, &err), err.code == ENOENT),
+	   "a missing commit: %s",
 	   err.text);
 	ok(all_of(!gck_store_read_commit(s, 9, hash[0], NULL, &err), err.code == EBADMSG),
 	   "another hash: %s", err.text);
@@ -462,9 +468,9 @@ static void test_prune_kept(void)
 	close(open(stray, O_CREAT | O_WRONLY, 0600));
 	ok(all_of(gck_store_prune(s, keep, 2, 62, &err) == 0,
 		  count_entries("60-a", "01234567") == 1),
-	   "in the directory of a commit that is kept nothing is removed %s", err.text);
+	   "nothing is removed from the directory of a kept commit %s", err.text);
 	ok(all_of(gck_store_prune(s, keep + 1, 1, 62, &err) == 0, count_entries("", "60-") == 0),
-	   "it goes with the commit %s", err.text);
+	   "it is removed with the commit %s", err.text);
 }
 
 #define HALF "0123456789abcdef"
@@ -496,7 +502,8 @@ static void test_strays(void)
 		make_file(ours[i]);
 		make_file(others[i]);
 	}
-	ok(gck_store_discard(s, 62, "a", &err) == 0, "a directory with something else in it (%s)",
+	ok(gck_store_discard(s, 62, "a", &err) == 0,
+	   "a directory with other files is discarded (%s)",
 	   err.text);
 	for (int i = 0; i < 3; i++) {
 		ok(access(in_store(ours[i]), F_OK) < 0, "%s is removed", ours[i]);
@@ -528,17 +535,18 @@ static void test_linked_directory(void)
 	ok(symlink("else", in_store("63-a")) == 0, "a link to another directory");
 	make_file("else/" NAME);
 	make_file("else/rank-0.json");
-	ok(ops->list(s->b, "63-a/", any, NULL, &err) < 0, "nothing is listed there: %s", err.text);
-	ok(ops->remove(s->b, "63-a/rank-0.json", &err) < 0, "nor removed: %s", err.text);
-	ok(ops->size(s->b, "63-a/" NAME, &size, &err) < 0, "nor read: %s", err.text);
+	ok(ops->list(s->b, "63-a/", any, NULL, &err) < 0, "it is not listed: %s", err.text);
+	ok(ops->remove(s->b, "63-a/rank-0.json", &err) < 0,
+	   "nothing in it is removed: %s", err.text);
+	ok(ops->size(s->b, "63-a/" NAME, &size, &err) < 0, "nothing is read: %s", err.text);
 	w = open_writer(s, 63, "a", GCK_COMPRESS_NONE, NULL, &err);
 	ok(gck_writer_put(w, "x", 1, &c, &err) < 0 || gck_writer_manifest(w, 0, m, hash, &err) < 0,
-	   "nor written: %s", err.text);
+	   "nothing is written: %s", err.text);
 	gck_writer_close(w);
 	json_decref(m);
 	ok(all_of(access(in_store("else/" NAME), F_OK) == 0,
 		  access(in_store("else/rank-0.json"), F_OK) == 0, count_entries("else", "") == 2),
-	   "what is there stays as it is");
+	   "the other directory is unchanged");
 	unlink(in_store("63-a"));
 }
 
@@ -667,11 +675,11 @@ static void test_foreign_links(void)
 	char path[ROOT_MAX + 16];
 
 	snprintf(path, sizeof path, "%s/c/8", root);
-	ok(symlink("/tmp", path) == 0, "somebody put a link in the job's place");
+	ok(symlink("/tmp", path) == 0, "a link in place of the job's directory");
 	ok(!gck_store_open(url, "c", 8, 0, true, &err), "refused: %s", err.text);
 	snprintf(path, sizeof path, "%s/c/9", root);
 	if (geteuid() != 0 || mkdir(path, 0777) < 0 || chown(path, 65534, 65534) < 0) {
-		skip("somebody else's directory", "needs root");
+		skip("another user's directory", "needs root");
 		return;
 	}
 	ok(all_of(!gck_store_open(url, "c", 9, 0, true, &err), err.code == EPERM), "%s", err.text);
@@ -712,9 +720,9 @@ int main(void)
 	test_linked_directory();
 	test_foreign_links();
 	in_child(stranger_child, "another user is refused");
-	in_child(shared_store_child, "a cluster's directory in the wrong hands is refused");
-	in_child(own_store_child, "a store of one's own needs no administrator");
-	in_child(full_child, "no space: said, nothing left behind");
+	in_child(shared_store_child, "a cluster's directory of a wrong owner is refused");
+	in_child(own_store_child, "a user's own store needs no administrator");
+	in_child(full_child, "no space: an error, and no file is left");
 	gck_store_close(s);
 	remove_tree(root);
 	return tap_done();

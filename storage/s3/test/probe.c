@@ -21,14 +21,14 @@ static void test_good(void)
 {
 	calm();
 	is_int(probe(STORE), 0, "a server that knows If-None-Match");
-	ok(found.only_new, "is found to %s", err.text);
-	ok(labs(found.skew_s) < 60, "with a good clock (%ld s)", found.skew_s);
-	is_int(logged("^DELETE .*/0/0/commit-0.json"), 1, "nothing is left there");
+	ok(found.only_new, "is recognised %s", err.text);
+	ok(labs(found.skew_s) < 60, "its clock is right (%ld s)", found.skew_s);
+	is_int(logged("^DELETE .*/0/0/commit-0.json"), 1, "no object is left");
 	write_file("options", "condition=no");
-	ok(all_of(probe(STORE) == 0, !found.only_new), "one that does not %s", err.text);
+	ok(all_of(probe(STORE) == 0, !found.only_new), "a server that does not %s", err.text);
 	write_file("options", "skew=400");
 	is_int(probe(STORE), 0, "a clock that is ahead");
-	ok(labs(found.skew_s - 400) < 60, "is seen (%ld s)", found.skew_s);
+	ok(labs(found.skew_s - 400) < 60, "is noticed (%ld s)", found.skew_s);
 }
 
 static void test_bad(void)

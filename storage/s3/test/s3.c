@@ -46,20 +46,21 @@ static void test_object(const char *how)
 	fill(data, sizeof data, 1);
 	ok(o->put_object(s->b, "7-ab/" HASH "1", data, sizeof data, false, &err) == 0,
 	   "%s: an object is put (%s)", how, err.text);
-	ok(has(s, "7-ab/" HASH "1", data, sizeof data), "%s: and is there", how);
+	ok(has(s, "7-ab/" HASH "1", data, sizeof data), "%s: and exists", how);
 	ok(all_of(o->get(s->b, "7-ab/" HASH "1", 59900, part, 100, &err) == 0,
-		  !memcmp(part, data + 59900, 100)), "%s: a part of it (%s)", how, err.text);
+		  !memcmp(part, data + 59900, 100)),
+		  "%s: a part of the object (%s)", how, err.text);
 	ok(all_of(o->get(s->b, "7-ab/" HASH "1", 59950, part, 100, &err) < 0, err.code == EBADMSG),
-	   "%s: more than there is: %s", how, err.text);
+	   "%s: more bytes than the object has: %s", how, err.text);
 	ok(all_of(o->get(s->b, "7-ab/" HASH "1", 60000, part, 100, &err) < 0, err.code == EBADMSG),
-	   "%s: behind its end: %s", how, err.text);
+	   "%s: bytes behind its end: %s", how, err.text);
 	ok(all_of(o->size(s->b, "7-ab/" HASH "2", &size, &err) < 0, err.code == ENOENT),
-	   "%s: what is not there: %s", how, err.text);
+	   "%s: an object that does not exist: %s", how, err.text);
 	is_int(logged("^PUT .*checksum-crc32c"), 1, "its checksum is signed");
 	ok(all_of(o->remove(s->b, "7-ab/" HASH "1", &err) == 0,
 		  o->remove(s->b, "7-ab/" HASH "1", &err) == 0), "%s: removed, twice", how);
 	ok(all_of(o->size(s->b, "7-ab/" HASH "1", &size, &err) < 0, err.code == ENOENT),
-	   "%s: and gone", how);
+	   "%s: and does not exist any more", how);
 	gck_store_close(s);
 }
 
@@ -71,10 +72,10 @@ static void test_shared(void)
 	calm();
 	for (int i = 0; i < 3; i++)
 		o->put_object(s->b, "7-ab/" HASH "3", "same", 4, true, NULL);
-	is_int(logged("^PUT "), 1, "what other ranks have put is not transferred again");
+	is_int(logged("^PUT "), 1, "an object that other ranks have put is not transferred again");
 	for (int i = 0; i < 2; i++)
 		o->put_object(s->b, "7-ab/" HASH "3", "same", 4, false, NULL);
-	is_int(logged("^PUT "), 3, "what is one's own is put without a look");
+	is_int(logged("^PUT "), 3, "a rank's own object is put without a check");
 	gck_store_close(s);
 }
 
@@ -95,12 +96,12 @@ static void test_many_at_once(void)
 	write_file("options", "checksum=ignored");
 	write_file("script", "1 PUT 7-ab status 404 NoSuchBucket");
 	ok(put_one(s, 0, NULL) < 0,
-	   "an object that is refused tells nothing of the server's checksums");
+	   "a refused object does not decide about checksums");
 	calm();
 	write_file("options", "checksum=ignored");
 	ok(gck_parallel(8, 64, put_one, s, NULL) == 0,
 	   "many objects at once, to a server that ignores checksums");
-	is_int(logged("^PUT .*crc32c"), 1, "one asks");
+	is_int(logged("^PUT .*crc32c"), 1, "one object asks");
 	is_int(logged("^PUT "), 65, "and is sent again");
 	gck_store_close(s);
 }
@@ -124,10 +125,10 @@ static void test_checksum_unknown(void)
 	write_file("script", "2 PUT 5[?] spoil");
 	ok(all_of(o->put_object(s->b, "7-ab/" HASH "4", "x", 1, false, NULL) == 0,
 		  o->put_object(s->b, "7-ab/" HASH "5", "x", 1, false, NULL) == 0),
-	   "a server that ignores them");
+	   "a server that ignores checksums");
 	is_int(logged("^PUT .*crc32c"), 1, "is asked once");
 	ok(all_of(logged("^PUT .*md5.* 400") == 2, has(s, "7-ab/" HASH "5", "x", 1)),
-	   "and given MD5, which it looks at");
+	   "and gets MD5s, which it verifies");
 	gck_store_close(s);
 }
 
@@ -140,24 +141,24 @@ static void test_commit(void)
 
 	calm();
 	ok(put(s, "commit-7.json", "first", 5, &err) == 0, "a commit is put (%s)", err.text);
-	is_int(logged("^PUT .*if-none-match"), 1, "only if there is none");
+	is_int(logged("^PUT .*if-none-match"), 1, "only if it does not exist");
 	is_int(logged("^PUT .*content-md5"), 1, "with its MD5");
 	ok(all_of(put(s, "commit-7.json", "other", 5, &err) < 0, err.code == EEXIST,
 		  strstr(err.text, "commit-7.json")), "another one of that name is refused: %s",
 	   err.text);
-	ok(has(s, "commit-7.json", "first", 5), "and the first one stays");
-	ok(put(s, "commit-7.json", "first", 5, &err) == 0, "the same again is no failure");
+	ok(has(s, "commit-7.json", "first", 5), "the first one stays");
+	ok(put(s, "commit-7.json", "first", 5, &err) == 0, "the same commit again is no failure");
 	ok(all_of(put(s, "7-ab/rank-0.json", "a", 1, &err) == 0,
 		  put(s, "7-ab/rank-0.json", "b", 1, &err) == 0), "a manifest may be replaced");
 	calm();
 	write_file("script", "1 PUT commit-8 lost");
 	ok(all_of(put(s, "commit-8.json", "mine", 4, &err) == 0, logged("^PUT .* 412") == 1),
-	   "a commit whose first answer was lost is known again (%s)", err.text);
+	   "a commit whose first answer was lost is recognised (%s)", err.text);
 	calm();
 	write_file("options", "condition=no");
 	ok(all_of(put(s, "commit-9.json", "first", 5, &err) == 0,
 		  put(s, "commit-10.json", "x", 1, &err) == 0),
-	   "a server without conditions takes it without (%s)", err.text);
+	   "a server without conditions gets it without one (%s)", err.text);
 	is_int(logged("^PUT .* 501"), 1, "and is asked once");
 	gck_store_close(s);
 }
@@ -177,7 +178,7 @@ static void test_parts(void)
 	calm();
 	fill(data, LARGE, 3);
 	ok(put(s, "7-ab/rank-0.json", data, LARGE, &err) == 0, "a large document (%s)", err.text);
-	ok(has(s, "7-ab/rank-0.json", data, LARGE), "is there");
+	ok(has(s, "7-ab/rank-0.json", data, LARGE), "exists");
 	is_int(logged("^PUT .*partNumber=.*content-md5|^PUT .*content-md5.*partNumber="), 3,
 	       "in three parts with their MD5");
 	calm();
@@ -186,15 +187,15 @@ static void test_parts(void)
 	ok(all_of(put(s, "7-ab/rank-1.json", data, LARGE, &err) == 0,
 		  has(s, "7-ab/rank-1.json", data, LARGE)),
 	   "with faults in parts and at the end (%s)", err.text);
-	is_int(logged("^PUT "), 5, "each part is tried again on its own");
-	is_int(logged("^POST .*uploadId="), 2, "an error inside a 200 is one");
+	is_int(logged("^PUT "), 5, "each part is retried by itself");
+	is_int(logged("^POST .*uploadId="), 2, "an error in a 200 is an error");
 	calm();
 	write_file("script",
 		   "1 PUT partNumber=2 say <html></html>\n1 POST uploadId= say <html></html>\n");
 	ok(all_of(put(s, "7-ab/rank-1.json", data, LARGE, &err) == 0,
 		  has(s, "7-ab/rank-1.json", data, LARGE)),
 	   "with a proxy's page for a part, and for the end (%s)", err.text);
-	is_int(logged("^PUT ") + logged("^POST .*uploadId="), 4 + 2, "each is asked for again");
+	is_int(logged("^PUT ") + logged("^POST .*uploadId="), 4 + 2, "each is requested again");
 	calm();
 	write_file("script", "1 POST uploadId= lost");
 	ok(all_of(put(s, "7-ab/rank-2.json", data, LARGE, &err) == 0, logged("^POST .* 404")),
@@ -210,7 +211,7 @@ static void test_parts(void)
 	ok(all_of(put(s, "7-ab/rank-3.json", data, LARGE, &err) < 0,
 		  strstr(err.text, "InternalError")), "an error inside each 200: %s", err.text);
 	ok(all_of(o->size(s->b, "7-ab/rank-3.json", &size, &err) < 0, err.code == ENOENT),
-	   "nothing is there");
+	   "the document does not exist");
 	free(data);
 	gck_store_close(s);
 }
@@ -249,7 +250,7 @@ static void test_lists(void)
 	calm();
 	is_list(s, "", "", "an empty step");
 	ok(all_of(!gck_store_open("s3://bucket/pre/fix", CLUSTER, 4, 0, false, &err),
-		  err.code == ENOENT), "is not opened to read: %s", err.text);
+		  err.code == ENOENT), "is not opened for reading: %s", err.text);
 	for (int i = 1; i <= 5; i++) {
 		snprintf(name, sizeof name, "commit-%d.json", i);
 		put(s, name, "x", 1, NULL);
@@ -262,12 +263,13 @@ static void test_lists(void)
 	calm();
 	write_file("options", "page=2");
 	is_list(s, "", "1-ab/ 2-ab/ 3-ab/ 4-ab/ 5-ab/ commit-1.json commit-2.json commit-3.json "
-		"commit-4.json commit-5.json ", "a step by pages");
-	is_int(logged("^GET .*list-type=2"), 5, "of two");
-	is_list(s, "5-ab/", "rank-0.json rank-1.json rank-2.json ", "a directory by pages");
-	is_list(s, "6-ab/", "", "a directory that is not there");
+		"commit-4.json commit-5.json ", "a step in pages");
+	is_int(logged("^GET .*list-type=2"), 5, "of two names");
+	is_list(s, "5-ab/", "rank-0.json rank-1.json rank-2.json ", "a directory in pages");
+	is_list(s, "6-ab/", "", "a directory that does not exist");
 	write_file("script", "1 GET continuation-token say <html></html>");
-	is_list(s, "5-ab/", "rank-0.json rank-1.json rank-2.json ", "a page that is none, once");
+	is_list(s, "5-ab/", "rank-0.json rank-1.json rank-2.json ",
+		"a page that is not a list, once");
 	write_file("script", "999 GET continuation-token say <html></html>");
 	ok(all_of(s->b->ops->list(s->b, "5-ab/", collect, &(struct found){ "" }, &err) < 0,
 		  err.code == EPROTO, strstr(err.text, "/4/0/5-ab/: list: attempt 10: ")),
@@ -308,29 +310,30 @@ static void test_checkpoints(void)
 	ok(checkpoint(s, 2, "bb", GCK_COMPRESS_LZ4, 1, two, 3, 200000, &err) == 0,
 	   "another that shares chunks with it (%s)", err.text);
 	ok(all_of(gck_store_verify(s, 1, NULL, &bytes, &err) == 0,
-		  gck_store_verify(s, 2, NULL, &bytes, &err) == 0), "both are whole (%s)",
+		  gck_store_verify(s, 2, NULL, &bytes, &err) == 0), "both are intact (%s)",
 	   err.text);
 	calm();
 	ok(all_of(gck_store_check(s, 2, NULL, &bytes, &err) == 0, bytes == 2,
 		  logged("^GET .*/[0-9a-f]{32}") == 0),
-	   "which is seen without reading an object (%s)", err.text);
+	   "which is checked without reading an object (%s)", err.text);
 	w = open_writer(s, 3, "cc", GCK_COMPRESS_NONE, NULL, &err);
 	write_rank(w, 0, one, 4, 1000, hashes[0], &err);
 	gck_writer_close(w);
 	begin_upload(s, "3-cc/rank-0.json");
 	ok(gck_store_discard(s, 3, "cc", &err) == 0, "an aborted one is discarded (%s)", err.text);
-	is_list(s, "", "1-aa/ 2-bb/ commit-1.json commit-2.json ", "nothing of it is left");
+	is_list(s, "", "1-aa/ 2-bb/ commit-1.json commit-2.json ", "none of its objects is left");
 	begin_upload(s, "1-aa/rank-7.json");
 	begin_upload(s, "4-dd/rank-0.json");
 	begin_upload(s, "9-ee/rank-0.json");
 	is_list(s, "", "1-aa/ 2-bb/ commit-1.json commit-2.json 4-dd/ 9-ee/ ",
-		"unfinished uploads are seen");
+		"unfinished uploads are listed");
 	calm();
 	ok(gck_store_prune(s, keep, 1, 9, &err) == 0, "prune (%s)", err.text);
-	is_int(logged("^DELETE .*uploadId=.* 204"), 2, "aborts what nobody completed");
-	is_list(s, "3-cc/", "", "and leaves");
-	ok(gck_store_verify(s, 2, NULL, &bytes, &err) == 0, "what is kept (%s)", err.text);
-	is_list(s, "", "1-aa/ 2-bb/ commit-2.json 9-ee/ ", "and what is busy");
+	is_int(logged("^DELETE .*uploadId=.* 204"), 2, "aborts unfinished uploads");
+	is_list(s, "3-cc/", "", "which leaves an empty directory");
+	ok(gck_store_verify(s, 2, NULL, &bytes, &err) == 0,
+	   "the kept commit is intact (%s)", err.text);
+	is_list(s, "", "1-aa/ 2-bb/ commit-2.json 9-ee/ ", "and the busy one stays");
 	calm();
 	write_file("options", "multiparts=no");
 	ok(gck_store_prune(s, keep, 1, 9, &err) == 0, "a server without lists of uploads (%s)",
@@ -465,9 +468,9 @@ static void test_many(void)
 		pthread_join(threads[i], NULL);
 	after = peak_kib();
 	is_int(m.failed, 0, "8 threads put 2 objects of 16 MiB each");
-	ok(has(m.s, "7-ab/" HASH "1", m.data, GCK_OBJECT_MAX), "and they are there");
-	ok(after - before < 64 << 10, "in less memory than 4 of them (%ld KiB)", after - before);
-	is_int(sign_.signed_, THREADS * EACH + 2, "each with a signature of its own");
+	ok(has(m.s, "7-ab/" HASH "1", m.data, GCK_OBJECT_MAX), "and the objects exist");
+	ok(after - before < 64 << 10, "in less memory than 4 objects (%ld KiB)", after - before);
+	is_int(sign_.signed_, THREADS * EACH + 2, "each with its own signature");
 	gck_store_close(m.s);
 	free((char *)m.data);
 }

@@ -111,10 +111,11 @@ static void document(void)
 	       "&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
 	       "&X-Amz-Signature="
 	       "aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404",
-	       "the S3 API reference's presigned URL, letter by letter");
+	       "the presigned URL of the S3 API reference");
 	free(url);
 	r.seconds = 7 * 24 * 3600 + 1;
-	ok(gck_sigv4_presign(&doc_keys, &r, &url, NULL) < 0, "more than a week is not signed");
+	ok(gck_sigv4_presign(&doc_keys, &r, &url, NULL) < 0,
+	   "a lifetime of more than a week is refused");
 }
 
 int main(void)

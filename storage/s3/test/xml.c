@@ -48,7 +48,7 @@ static void test_stop(void)
 	int calls = 0;
 
 	ok(all_of(gck_xml_read(data, strlen(data), "a", stop, &calls, &err) < 0, err.code == ENOSPC,
-		  calls == 1), "the reader's failure ends it: %s", err.text);
+		  calls == 1), "the callback's failure ends the reading: %s", err.text);
 }
 
 static void test_error(void)
@@ -58,12 +58,12 @@ static void test_error(void)
 		"so fast</Message><RequestId>1</RequestId></Error>";
 	struct gck_s3_error e;
 
-	ok(gck_xml_error(full, strlen(full), &e), "an error");
+	ok(gck_xml_error(full, strlen(full), &e), "an error document");
 	is_str(e.code, "SlowDown", "its code");
 	is_str(e.message, "not so fast", "its message, on one line");
-	ok(!gck_xml_error("<a/>", 4, &e), "something else is none");
-	ok(!gck_xml_error("oops", 4, &e), "nor is what is not XML");
-	ok(!gck_xml_error(NULL, 0, &e), "nor is nothing");
+	ok(!gck_xml_error("<a/>", 4, &e), "another document is not an error");
+	ok(!gck_xml_error("oops", 4, &e), "nor is a text that is not XML");
+	ok(!gck_xml_error(NULL, 0, &e), "nor is no text");
 }
 
 int main(void)
@@ -73,16 +73,16 @@ int main(void)
 	is_read("<a xmlns='http://s3/'><b>1 &lt; 2</b><c><b>x</b><d/></c></a>",
 		"a/b=1 < 2;a/c/b=x;a/c/d=;a/c=;a=;", "elements with their paths");
 	is_read("\n<a><![CDATA[<&]]>\xc3\xa4</a>", "a=<&\xc3\xa4;", "text of several pieces");
-	is_read(" \n <?xml version='1.0'?> <a/>", "a=;", "blanks in front of it");
+	is_read(" \n <?xml version='1.0'?> <a/>", "a=;", "blanks in front of the document");
 	is_refused("<a><b></a>", 10, "not XML", "tags that do not match");
 	is_refused("<a>", 3, "not XML", "half an answer");
 	is_refused("<html><a/></html>", 17, "is <html>, where <a> was asked for",
-		   "a page of a proxy's");
+		   "a proxy's page");
 	is_refused("", 0, "not XML", "no answer");
 	is_refused("<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>", 40, "document type", "entities");
 	for (int i = 0; i < 1000; i++)
 		memcpy(deep + 3 * i, "<a>", 3);
-	is_refused(deep, 3000, "too deep", "a deep one");
+	is_refused(deep, 3000, "too deep", "a deep document");
 	memset(large, 'x', 6000);
 	memcpy(large, "<a>", 3);
 	memcpy(large + 5996, "</a>", 4);
