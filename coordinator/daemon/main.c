@@ -21,7 +21,7 @@
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/import.h"
 #include "coordinator/daemon/daemon.h"
-#include "coordinator/daemon/objects/probe.h"
+#include "coordinator/daemon/objects/objects.h"
 #include "coordinator/daemon/requests/requests.h"
 
 struct arguments {

@@ -14,7 +14,7 @@
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/expire.h"
 #include "coordinator/daemon/daemon.h"
-#include "coordinator/daemon/objects/sweep.h"
+#include "coordinator/daemon/objects/objects.h"
 
 #define LEAD_S 120
 #define JOBS_EVERY 12     /* polls */

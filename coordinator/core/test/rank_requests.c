@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranks that ask for a checkpoint of their step: how many come of it, and who is told what. */
+ * Ranks that ask for a checkpoint of their step: how many are taken,
+ and which ranks are told what. */
 #include <errno.h>
 #include <string.h>
 
 #include "common/base/log.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/operations/rank_request.h"
-#include "coordinator/core/test/fake_agent.h"
-#include "test/support/tap.h"
-
-static struct fake f;
-
-static struct gck_step *step_0(void)
-{
-	return gck_state_step(&f.core.state, JOB, 0);
-}
+#include "coordinator/core/test/one_step.h"
 
 static void begin(void)
 {
 	fake_begin(&f, 1);
 	fake_settle(&f);
-}
-
-static void end(void)
-{
-	is_str(f.violation, "", "no rule of the agents was broken");
-	fake_end(&f);
 }
 
 static void ask(unsigned node, unsigned id, bool one, unsigned all)

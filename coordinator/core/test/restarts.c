@@ -9,15 +9,7 @@
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/import.h"
-#include "coordinator/core/test/fake_agent.h"
-#include "test/support/tap.h"
-
-static struct fake f;
-
-static struct gck_step *step_0(void)
-{
-	return gck_state_step(&f.core.state, JOB, 0);
-}
+#include "coordinator/core/test/one_step.h"
 
 static void begin_with(const char *options, unsigned commits)
 {
@@ -34,12 +26,6 @@ static void begin_with(const char *options, unsigned commits)
 static void begin(unsigned commits)
 {
 	begin_with("interval=30m", commits);
-}
-
-static void end(void)
-{
-	is_str(f.violation, "", "no rule of the agents was broken");
-	fake_end(&f);
 }
 
 static bool step_0_is_held_back(void)

@@ -12,28 +12,14 @@
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/operations/operation.h"
-#include "coordinator/core/test/fake_agent.h"
+#include "coordinator/core/test/one_step.h"
 #include "storage/image/image.h"
-#include "test/support/tap.h"
-
-static struct fake f;
-
-static struct gck_step *step_0(void)
-{
-	return gck_state_step(&f.core.state, JOB, 0);
-}
 
 /* The ranks of step 0 run. */
 static void begin(void)
 {
 	fake_begin(&f, 1);
 	fake_settle(&f);
-}
-
-static void end(void)
-{
-	is_str(f.violation, "", "no rule of the agents was broken");
-	fake_end(&f);
 }
 
 static void all_ranks_end(int32_t status)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "coordinator/daemon/objects/probe.h"
+#include "coordinator/daemon/objects/objects.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "coordinator/daemon/objects/sweep.h"
+#include "coordinator/daemon/objects/objects.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,6 @@
 
 #include "common/base/log.h"
 #include "coordinator/core/retention/removal.h"
-#include "coordinator/daemon/objects/probe.h"
 #include "coordinator/daemon/slurm/slurm.h"
 #include "storage/retention/retention.h"
 #include "storage/store/store.h"

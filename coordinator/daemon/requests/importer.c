@@ -7,7 +7,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/core/retention/import.h"
-#include "coordinator/daemon/objects/sweep.h"
+#include "coordinator/daemon/objects/objects.h"
 
 struct gck_importer {
 	struct gck_peer *peer;

@@ -11,7 +11,7 @@
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/needed.h"
 #include "coordinator/core/retention/removal.h"
-#include "coordinator/daemon/objects/sweep.h"
+#include "coordinator/daemon/objects/objects.h"
 
 struct request {
 	struct gck_peer *peer;
