@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the preload exports to the other parts of the shim, which may be in a process without it. */
+ * The preload's exports to the other parts of the shim, which may be in a process without it. */
 #ifndef GCK_PRELOAD_H
 #define GCK_PRELOAD_H
 
@@ -7,9 +7,9 @@
 
 #include "shim/link.h"
 
-/* Ask for a checkpoint and wait until it is done: gck_checkpoint() (all 0) or
- * gck_checkpoint_all(). Results are those of shim/user/gpuckpt.h; where less than 0, the reason is
- * in why. libgpuckpt finds this function by name. */
+/* Ask for a checkpoint and wait until it is done: gck_checkpoint() (all 0) or gck_checkpoint_all().
+ * Results as in shim/user/gpuckpt.h; below 0, why gets the reason. libgpuckpt finds this function
+ * by name. */
 int gck_preload_checkpoint(int all, char *why, size_t size);
 
 /* The rank's state, in the preload's data. Weak: NULL in a process without the preload. */

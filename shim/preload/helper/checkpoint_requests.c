@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of gck_checkpoint() that wait: the helper tells the agent of them, and the agent's answer
- * wakes them. All data is in the rank's state, and so in the image: in a restored process the
- * calls still wait, and are woken there. */
+ * Waiting calls of gck_checkpoint(): the helper reports them to the agent, and the agent's answer
+ * wakes them. All data is in the rank's state, and so in the image: in a restored process the calls
+ * still wait, and are woken there. */
 #include "config.h"
 
 #include "shim/preload/helper/helper.h"
@@ -15,7 +15,7 @@
 
 #include "shim/preload/helper/raw.h"
 
-/* An agent that crashed is back within a second or two; none comes back without its supervisor. */
+/* An agent that crashed is back within a second or two; without its supervisor none comes back. */
 #define AWAY_MS 15000
 
 static unsigned away_ms;
@@ -66,7 +66,7 @@ void gck_ask_wake(void)
 	gck_raw(SYS_futex, &gck_state.ask_word, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
-void gck_ask_told(const struct gck_link_outcome *t)
+void gck_ask_outcome(const struct gck_link_outcome *t)
 {
 	struct gck_shim_asker *a;
 
@@ -91,10 +91,10 @@ void gck_ask_linked(void)
 	gck_ask_send();
 }
 
-/* No agent answers any more: the calls fail. */
+/* No agent answers any more: fail the calls. */
 static void give_up(void)
 {
-	static const char why[] = "no agent of gpuckpt's answers on this node: see its log there";
+	static const char why[] = "no agent of gpuckpt answers on this node: see its log there";
 	struct gck_link_outcome t;
 
 	t.code = ENOTCONN;
@@ -104,7 +104,7 @@ static void give_up(void)
 	for (t.asker = 0; t.asker < GCK_ASKERS; t.asker++) {
 		t.failed = get(&gck_state.askers[t.asker].asked);
 		if (waits((int)t.asker))
-			gck_ask_told(&t);
+			gck_ask_outcome(&t);
 	}
 }
 

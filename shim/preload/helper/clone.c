@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The frozen clone: a copy-on-write fork of the rank that never runs the program. The rank's image
- * is written from it while the rank runs on. It exits by itself when its socket closes. */
+ * is written from it while the rank runs on. It exits when its socket closes. */
 #include "config.h"
 
 #include "shim/preload/helper/helper.h"
@@ -17,7 +17,7 @@
 
 #define MOST_FDS (1u << 20)
 
-/* If memory runs out, the kernel is to kill a clone before any rank. */
+/* Have the kernel kill a clone before any rank if memory runs out. */
 static void offer_to_oom_killer(void)
 {
 	int fd = gck_raw(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
@@ -28,7 +28,7 @@ static void offer_to_oom_killer(void)
 	gck_raw(SYS_close, fd);
 }
 
-/* Before Linux 5.9 there is no close_range. */
+/* Linux before 5.9 has no close_range. */
 static void close_one_by_one(unsigned keep)
 {
 	struct rlimit limit;
@@ -42,7 +42,7 @@ static void close_one_by_one(unsigned keep)
 	}
 }
 
-/* Ports, pipe ends and locks are the rank's alone. */
+/* The clone must not hold the rank's ports, pipe ends and locks. */
 static void close_all_but(unsigned keep)
 {
 	long r = gck_raw(SYS_close_range, keep + 1, ~0u, 0);
@@ -53,8 +53,8 @@ static void close_all_but(unsigned keep)
 		close_one_by_one(keep);
 }
 
-/* Copy pages out for the reader (doc/shim-link.md): nobody reads them as fast from outside. The
- * answer to a packet that brought a descriptor has its number here. */
+/* Copy pages out for the reader (doc/shim-link.md), which is faster than reading them from outside.
+ * If a packet brought a descriptor, the answer has its number here. */
 static void serve(int life)
 {
 	struct gck_link_msg m;
@@ -74,7 +74,7 @@ static void serve(int life)
 	}
 }
 
-/* No death signal: a rank that exits while its image is written is still worth writing. */
+/* No death signal: if the rank exits while its image is written, the image is still useful. */
 static _Noreturn void be_frozen(int life, int32_t tracer)
 {
 	char byte = GCK_LINK_FROZEN;
@@ -101,7 +101,7 @@ long gck_clone_make(int life, int32_t tracer)
 
 long gck_clone_end(int32_t pid)
 {
-	char info[128]; /* siginfo_t, which the kernel writes whole */
+	char info[128]; /* the size of siginfo_t, which the kernel writes whole */
 	long r = gck_raw(SYS_waitid, P_PID, pid, info, WEXITED | WNOHANG | WNOWAIT | __WCLONE, 0);
 
 	if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The helper: a thread of the rank that the program and libc do not know. It serves the agent as
- * long as the rank lives, and connects again when the link ends. */
+ * The helper: a thread of the rank, unknown to the program and libc. It serves the agent as long as
+ * the rank lives, and connects again when the link ends. */
 #include "config.h"
 
 #include "shim/preload/helper/helper.h"
@@ -26,7 +26,7 @@ static int32_t agent_pid, clone_pid;
 void gck_helper_allow(int32_t agent)
 {
 	agent_pid = gck_state.tracer = agent;
-	gck_raw(SYS_prctl, PR_SET_PTRACER, agent); /* fails without Yama: not needed then */
+	gck_raw(SYS_prctl, PR_SET_PTRACER, agent); /* fails without Yama, and is not needed then */
 }
 
 void gck_helper_run(struct gck_link_msg *m)
@@ -62,8 +62,8 @@ static long end_clone(int32_t pid)
 	return r;
 }
 
-/* A descriptor that lets the agent know which pages are written, for as long as it keeps it. The
- * threads are stopped, so that the program does not meet its number. */
+/* Pass the agent a userfaultfd, by which it tracks written pages while it keeps the descriptor. The
+ * threads are stopped, so that the program does not see its number here. */
 static int give_userfaultfd(int fd, struct gck_link_msg *m)
 {
 	long uffd = gck_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
@@ -98,7 +98,7 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 	case GCK_LINK_TRACK_DIRTY:
 		return give_userfaultfd(fd, m);
 	case GCK_LINK_OUTCOME:
-		gck_ask_told(&m->outcome);
+		gck_ask_outcome(&m->outcome);
 		return 0;
 	default:
 		return -EPROTO;
@@ -128,7 +128,7 @@ static void drop_link(void)
 	gck_state.linked = 0;
 }
 
-/* Connect and wait for GO: an agent that does not know us yet may refuse. */
+/* Connect and wait for GO. An agent that does not know this rank yet may refuse. */
 static bool connect_once(void)
 {
 	struct gck_link_msg m;
@@ -170,7 +170,8 @@ static void connect_again(void)
 	}
 }
 
-/* Called by gck_helper_entry only. A stray use of TLS must not read another thread's. */
+/* Called by gck_helper_entry only. Without a stack protector: an accidental use of TLS must not
+ * read another thread's. */
 __attribute__((used)) static _Noreturn void helper_main(void)
 {
 	uint64_t all = ~0ull;
@@ -188,7 +189,7 @@ __attribute__((used)) static _Noreturn void helper_main(void)
 		if (clone_pid)
 			end_clone(clone_pid);
 		drop_link();
-		rest(BACKOFF_MIN_MS); /* an agent that lets go at once must not make us spin */
+		rest(BACKOFF_MIN_MS); /* do not spin if an agent closes the link at once */
 	}
 }
 
@@ -203,7 +204,7 @@ __asm__(".text\n"
 	"	ud2\n"
 	".size gck_helper_entry, . - gck_helper_entry\n");
 
-/* clone() that lets the child start on its own stack in gck_helper_entry. */
+/* clone() whose child starts in gck_helper_entry on its own stack. */
 static long start_thread(unsigned long flags, uint64_t stack)
 {
 	register long r10 __asm__("r10") = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The freestanding part of the preload: the link to the agent and the helper thread that serves it.
- * Nothing in this folder may call libc or touch thread-local storage (no errno, no stack
+ * The freestanding part of the preload: the link to the agent, and the helper thread that serves
+ * it. Nothing in this folder may call libc or touch thread-local storage (no errno, no stack
  * protector): the helper has no TLS, and the other threads may be stopped while they hold any lock.
- * shim/preload/test/objects.sh checks the objects for it. Functions return -errno on failure. */
+ * shim/preload/test/objects.sh checks the objects. Functions return -errno on failure. */
 #ifndef GCK_PRELOAD_HELPER_H
 #define GCK_PRELOAD_HELPER_H
 
@@ -11,7 +11,7 @@
 
 #include "shim/preload/helper/state.h"
 
-/* Against flags that distributions add to CFLAGS, which come after ours. */
+/* Overrides flags that distributions add to CFLAGS, which come after ours. */
 #ifndef __clang__
 #pragma GCC optimize("no-stack-protector")
 #endif
@@ -20,22 +20,24 @@
 
 /* link.c -------------------------------------------------------------------------------------- */
 
-/* A socket, out of the program's way. While it is made it has a number that the program could
- * expect to get: so it is made once and kept until it is connected. The fd. */
+/* Make a socket with a high descriptor, out of the program's way. Returns the fd. For a moment it
+ * has a number that the program could expect to get, so make it once and keep it until it is
+ * connected. */
 int gck_link_socket(void);
 
-/* Connect to state->link, check that the listener is of our own uid and send HELLO. Only after
+/* Connect to state->link, check that the listener has our own uid, and send HELLO. Only after
  * -ECONNREFUSED can the same socket be tried again. */
 int gck_link_connect(int fd, bool reconnect);
 
 /* Whether fd is still the socket that gck_link_socket made: the program may have closed it. */
 bool gck_link_is_ours(int fd);
 
-/* Take the next packet, whole or not at all; waits. passed: NULL, or where an fd that came along
- * goes (-1: none). 1; 0 at the end of the link; -EBADF when the program took the fd away. */
+/* Wait for the next packet and receive it, whole or not at all. passed: NULL, or gets a descriptor
+ * in the packet (-1: none). 1; 0 at the end of the link; -EBADF if the program has closed or
+ * replaced the fd. */
 int gck_link_receive(int fd, struct gck_link_msg *m, int *passed);
 
-/* The same from any socket of packets, and blocking if flags has no MSG_DONTWAIT. */
+/* The same from any SEQPACKET socket; blocks unless flags has MSG_DONTWAIT. */
 int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags);
 
 /* Send a packet of a type with a number, and with m's calls if it has any. */
@@ -45,28 +47,30 @@ int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32
 int gck_link_give(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number,
 		  int give);
 
-/* ask.c --------------------------------------------------------------------------------------- */
+/* checkpoint_requests.c ----------------------------------------------------------------------- */
 
-/* Tell the agent of calls of gck_checkpoint() that wait, if any does. Any thread may. */
+/* Send ASK to the agent if calls of gck_checkpoint() wait. Any thread may call it. */
 void gck_ask_send(void);
 
-/* The same by the helper, now and then: not if the agent has not read the last one yet. */
+/* The same by the helper, regularly; not while the agent has not read the last one. */
 void gck_ask_again(void);
 
-/* The agent's word on such calls. */
-void gck_ask_told(const struct gck_link_outcome *t);
+/* Take the outcome of such calls. */
+void gck_ask_outcome(const struct gck_link_outcome *t);
 
-/* The link is there, has been away for ms more, or this is another process. */
+/* The link is up; it has been down for ms more; this is another process. */
 void gck_ask_linked(void);
 void gck_ask_away(unsigned ms);
 void gck_ask_wake(void);
 
 /* clone.c ------------------------------------------------------------------------------------- */
 
-/* Fork a clone that serves CALLS on life until its end of file; tracer may trace it. Its pid. */
+/* Fork a clone that serves CALLS on life until its end of file; tracer may trace it. Returns its
+ * pid. */
 long gck_clone_make(int life, int32_t tracer);
 
-/* Kill and reap. Only a child made with another exit signal than SIGCHLD is touched. The pid. */
+/* Kill and reap a clone. Only a child with an exit signal other than SIGCHLD is touched. Returns
+ * the pid. */
 long gck_clone_end(int32_t pid);
 
 /* helper.c ------------------------------------------------------------------------------------ */
@@ -77,11 +81,11 @@ void gck_helper_run(struct gck_link_msg *m);
 /* Let the agent and its descendants trace this process. */
 void gck_helper_allow(int32_t agent);
 
-/* Start the helper, all signals blocked, on state->helper_stack_top. It serves state->link_fd, or
- * connects if that is -1. The thread's TID. */
+/* Start the helper on state->helper_stack_top, with all signals blocked. It serves state->link_fd,
+ * or connects if that is -1. Returns the thread's TID. */
 long gck_helper_start(void);
 
-/* Where a thread starts to be the helper; its stack is aligned here. Never returns. */
+/* Entry point of a thread that becomes the helper; aligns its stack. Never returns. */
 void gck_helper_entry(void);
 
 #endif

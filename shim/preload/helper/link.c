@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The link's socket: connecting, one packet out, one packet in. */
+ * The link's socket: connecting, sending one packet, receiving one packet. */
 #include "config.h"
 
 #include "shim/preload/helper/helper.h"
@@ -19,7 +19,8 @@
 
 static uint64_t link_dev, link_ino;
 
-/* A number that the program will not meet: from 1000 up, or lower where the limit is small. */
+/* Move fd to a number that the program does not use: from 1000 up, or lower if the limit is
+ * small. */
 static int move_high(int fd)
 {
 	int high = -EINVAL;
@@ -51,7 +52,7 @@ static int connect_to(int fd, const char *name)
 	return r;
 }
 
-/* Anybody could listen under a name whose owner has gone. */
+/* Check the peer's uid: anybody could listen under a name whose owner is gone. */
 static int check_peer(int fd)
 {
 	struct ucred peer;
@@ -112,7 +113,8 @@ bool gck_link_is_ours(int fd)
 	return identity(fd, &dev, &ino) && dev == link_dev && ino == link_ino;
 }
 
-/* In slices: a thread that sleeps in a socket does not notice that the program closed its fd. */
+/* Wait in slices: a thread that sleeps in a socket does not notice that the program closed its
+ * fd. */
 static int wait_readable(int fd)
 {
 	struct timespec slice;
@@ -193,7 +195,7 @@ int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags)
 	return -EPROTO;
 }
 
-/* n bytes of m, and a descriptor if give is one. */
+/* Send n bytes of m, and a descriptor if give is one. */
 static int put(int fd, const struct gck_link_msg *m, unsigned long n, int give)
 {
 	union {

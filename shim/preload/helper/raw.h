@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Raw system calls: gck_raw(SYS_x, arguments...) returns what the kernel does, -errno on failure,
- * and touches neither errno nor any other thread-local storage. */
+ * Raw system calls: gck_raw(SYS_x, arguments...) returns the kernel's result, -errno on failure,
+ * and touches neither errno nor other thread-local storage. */
 #ifndef GCK_PRELOAD_RAW_H
 #define GCK_PRELOAD_RAW_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rank's struct gck_shim_state (shim/link.h): filled by the constructor, kept by the helper and
- * the interposed functions, rewritten by a restorer. */
+ * The rank's struct gck_shim_state (shim/link.h). The constructor fills it, the helper and the
+ * interposed functions keep it up to date, a restorer rewrites it. */
 #ifndef GCK_PRELOAD_STATE_H
 #define GCK_PRELOAD_STATE_H
 

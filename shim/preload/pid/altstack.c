@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Alternate signal stacks cannot be read from outside a thread, so sigaltstack is interposed and
- * the state keeps them by thread. An entry is written before the system call: a thread that is
+ * the state records them by thread. An entry is written before the system call: a thread that is
  * captured in between repeats the call when it is restored. */
 #include "config.h"
 
@@ -65,7 +65,7 @@ void gck_altstack_begin(void)
 		gck_state.overflow = 1;
 }
 
-/* The calling thread's entry, made if it has none; the key's destructor gives it back. */
+/* The calling thread's entry; makes it if there is none. The key's destructor frees it. */
 static struct gck_shim_altstack *own(void)
 {
 	uint64_t fs_base = (uint64_t)pthread_self();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * pthread_cancel in a restored rank. libc marks the thread and signals its cached TID, which may
- * be nobody's or, to the kernel, that of another thread of the rank, and glibc 2.36 ends whichever
- * thread gets the signal. So it is sent again to the right one, and a handler in front of libc's
- * lets it pass only where somebody has asked for it. */
+ * pthread_cancel in a restored rank. libc marks the thread and signals its cached TID, which to the
+ * kernel may be unused or another thread of the rank; glibc 2.36 ends whichever thread gets the
+ * signal. So the signal is sent again to the right thread, and a handler before libc's passes it on
+ * only to threads whose cancellation was requested. */
 #include "config.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ struct kernel_sigaction {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t asked[MAX_ASKED]; /* threads that were to be cancelled; 0: free */
-static bool asked_more;            /* than there is room for: every signal passes */
+static pthread_t asked[MAX_ASKED]; /* threads to be cancelled; 0: free */
+static bool asked_more;            /* the table is full: every signal passes */
 static handler_fn *libc_handler;
 
 static bool is_asked(pthread_t thread)
@@ -76,7 +76,7 @@ static void *wait_for_cancel(void *unused)
 	return unused;
 }
 
-/* libc installs its handler when a thread is cancelled for the first time. */
+/* Make libc install its handler, which it does when a thread is cancelled for the first time. */
 static void make_libc_install(void)
 {
 	pthread_t t;
@@ -103,8 +103,8 @@ static void install(void)
 	gck_raw(SYS_rt_sigaction, GCK_SIGCANCEL, &act, 0, sizeof act.mask);
 }
 
-/* Whether libc has sent its signal, in vain: it does so to threads that can be cancelled at once
- * only; another signal would interrupt the others' system calls. */
+/* Whether libc has sent its signal to the wrong TID. It signals only threads that can be cancelled
+ * at once; another signal would interrupt the others' system calls. */
 static bool was_signalled(int result, int32_t vtid)
 {
 	return result == ESRCH || gck_raw(SYS_tgkill, gck_state.rpid, vtid, 0) == 0;

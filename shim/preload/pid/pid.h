@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The libc functions that the preload interposes: what their files share. */
+ * The libc functions that the preload interposes: declarations that their files share. */
 #ifndef GCK_PRELOAD_PID_H
 #define GCK_PRELOAD_PID_H
 
@@ -11,9 +11,9 @@
 
 #include "shim/preload/helper/state.h"
 
-/* ---- libc's own functions ------------------------------------------------------------ */
+/* ---- libc's own functions ------------------------------------------------------------------ */
 
-/* Those behind interposed functions that are more than a system call. */
+/* libc's versions of interposed functions that do more than one system call. */
 struct gck_real {
 	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 	int (*pthread_kill)(pthread_t, int);
@@ -33,28 +33,29 @@ struct gck_real {
 	int (*fcntl)(int, int, ...);
 };
 
-/* Find them: the constructor does, so that a signal handler need not. */
+/* Find them. The constructor calls it, so that a signal handler need not. */
 void gck_real_resolve(void);
 
 /* For callers that may run before the constructor. */
 const struct gck_real *gck_real(void);
 
-/* ---- alternate signal stacks --------------------------------------------------------- */
+/* ---- alternate signal stacks --------------------------------------------------------------- */
 
-/* This process is a rank: keep account of its alternate signal stacks from here on. */
+/* This process is a rank: record its alternate signal stacks from now on. */
 void gck_altstack_begin(void);
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-#define GCK_SIGCANCEL 32 /* glibc's own; the next one is, too */
+#define GCK_SIGCANCEL 32 /* glibc's own; so is the next one */
 
-/* The kernel's TID of a thread that is known to libc by another; 0: it is libc's business. */
+/* The kernel's TID of a thread whose TID in libc is a virtual one; 0: libc can handle the
+ * thread. */
 int32_t gck_kernel_tid(pthread_t thread);
 
-/* In a new thread: an earlier one of the same pthread_t may have been cancelled. */
+/* In a new thread: drop a cancellation of an earlier thread with the same pthread_t. */
 void gck_cancel_forget(void);
 
-/* Where glibc keeps a thread's TID: on x86-64 a pthread_t is the thread's fs_base. */
+/* Address of glibc's copy of a thread's TID. On x86-64 a pthread_t is the thread's fs_base. */
 static inline int32_t *gck_tid_of(pthread_t thread)
 {
 	return (int32_t *)(thread + gck_state.tid_offset);

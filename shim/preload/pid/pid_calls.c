@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * System calls that take or give a PID or a TID: which ones there are, and libc's thin wrappers of
- * them, interposed. syscall() is interposed as well, for programs that go past the wrappers. */
+ * System calls that take or return a PID or a TID, and libc's thin wrappers of them, interposed.
+ * syscall() is interposed as well, for programs that bypass the wrappers. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static long owner_command(int fd, int command, long arg)
 	}
 }
 
-/* The argument who of get- and setpriority or of ioprio_get and _set. */
+/* Translate the argument `who` of get- and setpriority or of ioprio_get and _set. */
 static long priority_who(long which, long who, long process, long group)
 {
 	if (which == process)
@@ -146,8 +146,8 @@ static inline long call6(long nr, long a, long b, long c, long d, long e, long f
 	call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define call(...) call_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
-/* Under another name in C: the prototype is variadic, and this takes whatever stands in the
- * registers and the first word of the stack, as libc's own does. */
+/* Under another name in C: the prototype is variadic, and this takes the values in the registers
+ * and the first word of the stack, as libc's own does. */
 long gck_syscall(long nr, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -156,7 +156,7 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 	return gck_result(call6(nr, a, b, c, d, e, f));
 }
 
-/* ---- who am I ---------------------------------------------------------------------- */
+/* ---- own numbers --------------------------------------------------------------------------- */
 
 GCK_EXPORT pid_t getpid(void)
 {
@@ -193,7 +193,7 @@ GCK_EXPORT int setpgid(pid_t pid, pid_t group)
 	return gck_result(call(SYS_setpgid, pid, group));
 }
 
-/* ---- signals ----------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------- */
 
 GCK_EXPORT int kill(pid_t pid, int sig)
 {
@@ -210,7 +210,7 @@ GCK_EXPORT int tgkill(pid_t pid, pid_t tid, int sig)
 	return gck_result(call(SYS_tgkill, pid, tid, sig));
 }
 
-/* The kernel's idea of the sender: that is what a handler sees of kill(), too. */
+/* The sender's ids are the kernel's: a handler sees those of kill(), too. */
 GCK_EXPORT int sigqueue(pid_t pid, int sig, const union sigval value)
 {
 	siginfo_t info;
@@ -229,7 +229,7 @@ GCK_EXPORT int pidfd_open(pid_t pid, unsigned flags)
 	return gck_result(call(SYS_pidfd_open, pid, flags));
 }
 
-/* ---- scheduling and limits --------------------------------------------------------- */
+/* ---- scheduling and limits ----------------------------------------------------------------- */
 
 GCK_EXPORT int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
 {
@@ -271,7 +271,7 @@ GCK_EXPORT int sched_rr_get_interval(pid_t tid, struct timespec *interval)
 	return gck_result(call(SYS_sched_rr_get_interval, tid, interval));
 }
 
-/* The kernel answers 20 less the nice value, so that errors can be told from it. */
+/* The kernel returns 20 less the nice value, so that results differ from errors. */
 GCK_EXPORT int getpriority(__priority_which_t which, id_t who)
 {
 	long r = call(SYS_getpriority, which, who);
@@ -297,7 +297,7 @@ GCK_EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource, const struct 
 	return gck_result(call(SYS_prlimit64, pid, resource, new, old));
 }
 
-/* ---- memory of another ------------------------------------------------------------- */
+/* ---- another process's memory -------------------------------------------------------------- */
 
 GCK_EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nlocal,
 				    const struct iovec *remote, unsigned long nremote,
@@ -315,9 +315,9 @@ GCK_EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsig
 				   flags));
 }
 
-/* ---- fcntl: owners of a file's signals ----------------------------------------------- */
+/* ---- fcntl: owners of a file's signals ----------------------------------------------------- */
 
-/* All other commands go to libc, where waiting for a lock is a cancellation point. */
+/* Other commands go to libc, where waiting for a lock is a cancellation point. */
 static int owner_call(int fd, int command, long arg)
 {
 	struct f_owner_ex owner;
@@ -325,7 +325,7 @@ static int owner_call(int fd, int command, long arg)
 
 	if (command != F_GETOWN)
 		return gck_result(owner_command(fd, command, arg));
-	/* A process group is a negative result, which is not to be taken for an error. */
+	/* a process group is a negative result, which must not be mistaken for an error */
 	r = get_owner(fd, &owner);
 	if (r < 0)
 		return gck_result(r);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libc's functions on a thread, interposed: libc hands the kernel the TID that it has cached,
- * which in a restored rank is the thread's virtual one. Calls on threads without a virtual TID go
- * to libc. */
+ * libc's functions on a thread, interposed: libc passes its cached TID to the kernel, which in a
+ * restored rank is the thread's virtual TID. Calls on threads without a virtual TID go to libc. */
 #include "config.h"
 
 #include "shim/preload/pid/pid.h"
@@ -19,7 +18,7 @@
 
 #define NAME_SIZE 16
 
-/* ---- libc's own functions ------------------------------------------------------------ */
+/* ---- libc's own functions ------------------------------------------------------------------ */
 
 static struct gck_real real;
 static bool resolved;
@@ -54,7 +53,7 @@ const struct gck_real *gck_real(void)
 	return &real;
 }
 
-/* ---- numbers ------------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------------------------- */
 
 int32_t gck_kernel_tid(pthread_t thread)
 {
@@ -67,7 +66,7 @@ int32_t gck_kernel_tid(pthread_t thread)
 	return vtid > 0 && rtid != vtid ? rtid : 0;
 }
 
-/* ---- life -------------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------------------------- */
 
 struct start {
 	void *(*function)(void *);
@@ -81,14 +80,14 @@ static void *run(void *p)
 	void *(*function)(void *) = s->function;
 	void *arg = s->arg;
 
-	gck_tid_settle();
+	gck_tid_make_unique();
 	gck_cancel_forget();
 	__atomic_store_n(&s->settled, 1, __ATOMIC_RELEASE);
 	gck_raw(SYS_futex, &s->settled, FUTEX_WAKE_PRIVATE, 1);
 	return function(arg);
 }
 
-/* The creator waits until the thread has its number: it may use it at once. */
+/* The creator waits until the thread has its number, since it may use it at once. */
 GCK_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			      void *(*function)(void *), void *arg)
 {
@@ -103,9 +102,9 @@ GCK_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	return r;
 }
 
-/* ---- signals ----------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------- */
 
-/* A thread that has ended and was not joined is no error. */
+/* A thread that has ended and was not joined is not an error. */
 static int signal_result(pthread_t thread, long r)
 {
 	if (r == -ESRCH && __atomic_load_n(gck_tid_of(thread), __ATOMIC_ACQUIRE) == 0)
@@ -144,7 +143,7 @@ GCK_EXPORT int pthread_sigqueue(pthread_t thread, int sig, const union sigval va
 			     gck_raw(SYS_rt_tgsigqueueinfo, gck_state.rpid, tid, sig, &info));
 }
 
-/* ---- scheduling -------------------------------------------------------------------- */
+/* ---- scheduling ---------------------------------------------------------------------------- */
 
 GCK_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
@@ -203,7 +202,7 @@ GCK_EXPORT int pthread_setschedprio(pthread_t thread, int priority)
 	return -gck_raw(SYS_sched_setparam, tid, &param);
 }
 
-/* ---- names ------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 static long open_comm(int32_t tid, int flags)
 {
@@ -256,10 +255,10 @@ GCK_EXPORT int pthread_getname_np(pthread_t thread, char *name, size_t size)
 	return 0;
 }
 
-/* ---- what libc makes from a TID ---------------------------------------------------- */
+/* ---- values that libc derives from a TID --------------------------------------------------- */
 
-/* The kernel's form: the complement of the TID above three bits, here "a thread's", "as scheduled".
- * A clock id that the program keeps over a restart names a thread that is gone. */
+/* The kernel's format: the complement of the TID above three bits, here "a thread's", "as
+ * scheduled". A clock id from before a restart names a thread that is gone. */
 GCK_EXPORT int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
 {
 	int32_t tid = gck_kernel_tid(thread);
@@ -276,8 +275,8 @@ GCK_EXPORT int clock_getcpuclockid(pid_t pid, clockid_t *clock)
 					       clock);
 }
 
-/* glibc fills everything in before it fails to find the affinity of a TID that the kernel does not
- * know, or finds a stranger's. */
+/* glibc fills in everything before it fails to get the affinity of a TID that the kernel does not
+ * know, or gets another thread's. */
 GCK_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
 {
 	int32_t tid = gck_kernel_tid(thread);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of TIDs. An entry is one 64-bit word, so that it is read, taken and given back whole,
- * without a lock: a signal handler may look into it at any moment. Entries are not removed when a
- * thread ends, since its TID must be known until it is gone; who needs the place asks. */
+ * The table of TIDs. An entry is one 64-bit word, so that it is read, taken and freed as a whole,
+ * without a lock: a signal handler may read it at any moment. Entries are not removed when a thread
+ * ends, since its TID must be known until it is gone; a thread that needs an entry checks whether
+ * the old one's thread is gone. */
 #include "config.h"
 
 #include "shim/preload/pid/virtual_ids.h"
@@ -10,7 +11,7 @@
 
 #include "shim/preload/pid/pid.h"
 
-#define KERNEL_MAX_PID (1 << 22) /* PID_MAX_LIMIT: the kernel stays below */
+#define KERNEL_MAX_PID (1 << 22) /* PID_MAX_LIMIT: the kernel's numbers are below it */
 
 union entry {
 	struct gck_shim_tid tid;
@@ -48,7 +49,7 @@ int32_t gck_pid_to_program(int32_t pid)
 	return pid == -gck_state.rpid ? -gck_state.vpid : pid;
 }
 
-/* A child has the table, too, but not the threads. */
+/* Length of the table. A child has the table, too, but not the threads. */
 static uint32_t entries(void)
 {
 	return gck_state.ntids && gck_is_rank() ? gck_state.ntids : 0;
@@ -117,7 +118,7 @@ static void add(int32_t vtid, int32_t rtid)
 	gck_state.overflow = 1;
 }
 
-/* The kernel gave this number to the calling thread: whoever had it is gone. */
+/* The kernel gave this number to the calling thread: its previous owner is gone. */
 static void forget(int32_t rtid)
 {
 	for (uint32_t i = 0; i < gck_state.ntids; i++) {
@@ -142,7 +143,7 @@ static bool is_used(int32_t vtid)
 	return false;
 }
 
-void gck_tid_settle(void)
+void gck_tid_make_unique(void)
 {
 	int32_t rtid = gck_raw(SYS_gettid);
 	int32_t vtid;

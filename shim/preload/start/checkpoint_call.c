@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The function behind gck_checkpoint(3) in a rank: it waits for a checkpoint of the step. The
- * helper answers it. An image holds the call while it waits; in the restored process it waits on,
- * and returns. */
+ * The function behind gck_checkpoint(3) in a rank: it waits for a checkpoint of the step, and the
+ * helper delivers the answer. An image contains the waiting call; in the restored process it goes
+ * on waiting, and returns. */
 #include "config.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "shim/preload/helper/raw.h"
 #include "shim/preload/preload.h"
 
-/* A child of a rank's is none. */
+/* A child of a rank is not a rank. */
 static bool is_rank(void)
 {
 	return gck_state.helper_tid && gck_raw(SYS_getpid) == gck_state.rpid;
@@ -24,15 +24,15 @@ static uint32_t get(const uint32_t *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* Out of which image, as the caller must see it: each rank of a call that all make has to see the
- * same, though some were not in it yet when the image was taken. */
+/* Whether the caller must see that it was restored. All ranks of a collective call must see the
+ * same, also those that had not made the call when the image was taken. */
 static bool restored(int asker, uint32_t call, uint32_t restarts)
 {
 	return asker == GCK_ASKER_ALL ? call <= get(&gck_state.all_restored)
 				      : get(&gck_state.restarts) != restarts;
 }
 
-/* Is the call answered? Its result is then in *result. */
+/* Whether the call is answered; *result then has its result. */
 static bool answered(int asker, uint32_t call, uint32_t restarts, int *result)
 {
 	const struct gck_shim_asker *a = &gck_state.askers[asker];
@@ -50,7 +50,7 @@ static bool answered(int asker, uint32_t call, uint32_t restarts, int *result)
 	return true;
 }
 
-/* word: the futex's, from before the call was first looked at. */
+/* word: the futex's value from before the first check of the call. */
 static void wait_for_answer(int asker, uint32_t call, uint32_t restarts, uint32_t word, int *result)
 {
 	while (!answered(asker, call, restarts, result)) {
@@ -59,8 +59,8 @@ static void wait_for_answer(int asker, uint32_t call, uint32_t restarts, uint32_
 	}
 }
 
-/* Of a call that was not in the image: nothing more is asked for it. */
-static void settle(int asker, uint32_t call)
+/* For a call that was not in the image: do not ask for it any more. */
+static void drop_request(int asker, uint32_t call)
 {
 	uint32_t *committed = &gck_state.askers[asker].committed;
 	uint32_t was = get(committed);
@@ -70,9 +70,8 @@ static void settle(int asker, uint32_t call)
 		;
 }
 
-/* The program's own number of restarts is taken before the call has a number: an image that was
- * taken in between has no such call, and the process that comes out of it needs no other
- * checkpoint. */
+/* The number of restarts is read before the call gets its number. If an image is taken in between,
+ * it does not have the call, and the restored process needs no other checkpoint. */
 __attribute__((visibility("default"))) int gck_preload_checkpoint(int all, char *why, size_t size)
 {
 	int asker = all ? GCK_ASKER_ALL : GCK_ASKER_ONE;
@@ -81,7 +80,8 @@ __attribute__((visibility("default"))) int gck_preload_checkpoint(int all, char 
 	int result = 0;
 
 	if (!is_rank()) {
-		snprintf(why, size, "this process is no rank of a step that runs with --gpu-ckpt");
+		snprintf(why, size,
+			 "this process is not a rank of a step that runs with --gpu-ckpt");
 		return -ENOSYS;
 	}
 	call = __atomic_add_fetch(&gck_state.askers[asker].asked, 1, __ATOMIC_SEQ_CST);
@@ -91,7 +91,7 @@ __attribute__((visibility("default"))) int gck_preload_checkpoint(int all, char 
 		wait_for_answer(asker, call, restarts, word, &result);
 	}
 	if (result > 0)
-		settle(asker, call);
+		drop_request(asker, call);
 	if (result < 0)
 		snprintf(why, size, "%s", gck_state.askers[asker].why);
 	return result;

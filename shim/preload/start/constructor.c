@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The constructor: asks the agent what this process is to become, before anything of the program's
- * runs. In a process that is not a rank it does nothing but fill in the state.
+ * The constructor: asks the agent what this process must become, before any code of the program
+ * runs. In a process that is not a rank it only fills in the state.
  *
  * The object is linked with -z initfirst: not even libc's own constructor has run, so the
- * environment comes from the arguments and messages go out by raw system calls. */
+ * environment comes from the arguments, and messages are written by raw system calls. */
 #include "config.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "shim/preload/preload.h"
 
 #define GUARD 4096
-#define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: an agent that crashed is started again */
+#define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: a crashed agent is restarted */
 #define ASK_PAUSE_NS 250000000
 
 static void say(const char *what, const char *object, const char *consequence)
@@ -56,7 +56,8 @@ static char *find(char **envp, const char *name)
 	return NULL;
 }
 
-/* glibc keeps a thread's TID where the kernel clears it at the thread's end. */
+/* Find glibc's copy of the TID: it is at the address that the kernel clears when the thread
+ * ends. */
 static int64_t find_tid_offset(void)
 {
 	uint64_t address;
@@ -68,10 +69,10 @@ static int64_t find_tid_offset(void)
 
 /* ---- standard descriptors ------------------------------------------------------------------ */
 
-/* What the task was given as descriptors 0 to 2, as device and inode. A shell that starts the
- * program by exec may have put files of its own there before. So the first constructor writes down
- * what it finds, in place of the dots that the plugin put into GPUCKPT_STDIO, and a later one reads
- * it: 16 hexadecimal digits, a colon, 16 digits, a comma; three times. */
+/* The task's descriptors 0 to 2, by device and inode. A shell that starts the program by exec may
+ * have put its own files there. So the first constructor writes what it finds over the dots that
+ * the plugin put into GPUCKPT_STDIO, and a later one reads it: 16 hexadecimal digits, a colon, 16
+ * digits, a comma; three times. */
 #define DIGITS 16
 #define FIELDS 6
 #define FIELD (DIGITS + 1)
@@ -124,8 +125,8 @@ static void look(uint64_t stdio[3][2])
 	}
 }
 
-/* note: the value of GPUCKPT_STDIO in the environment (NULL: not set), which is filled in if it is
- * blank. stdio: device and inode of each; 0, 0 is closed. */
+/* note: the value of GPUCKPT_STDIO in the environment (NULL: not set); if it is blank, it is filled
+ * in. stdio: device and inode of each; 0, 0: closed. */
 static void find_stdio(char *note, uint64_t stdio[3][2])
 {
 	if (note && is_whole(note)) {
@@ -142,7 +143,7 @@ static void find_stdio(char *note, uint64_t stdio[3][2])
 	}
 }
 
-/* ---- state -------------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------------------------- */
 
 static void fill_state(void)
 {
@@ -160,7 +161,7 @@ __attribute__((visibility("default"))) struct gck_shim_state *gck_preload_state(
 	return &gck_state;
 }
 
-/* Guard page, stack and scratch lie in one mapping; every image has it. */
+/* Map guard page, stack and scratch as one mapping; every image has it. */
 static int map_helper(void)
 {
 	size_t size = GUARD + GCK_HELPER_STACK + GCK_SHIM_SCRATCH;
@@ -176,10 +177,10 @@ static int map_helper(void)
 	return 0;
 }
 
-/* ---- what the agent says ------------------------------------------------------------- */
+/* ---- the agent's answer -------------------------------------------------------------------- */
 
-/* Send HELLO and wait for the answer: how long the coordinator is waited for is the agent's
- * business. The link's fd; m is the answer. */
+/* Send HELLO and wait for the answer, without a limit: the agent decides how long to wait for the
+ * coordinator. Returns the link's fd; m gets the answer. */
 static int ask_once(struct gck_link_msg *m)
 {
 	int fd = gck_link_socket();
@@ -194,8 +195,8 @@ static int ask_once(struct gck_link_msg *m)
 	return r < 0 ? r : -ECONNRESET;
 }
 
-/* The agent may trace from the moment it answers, so Yama has to allow it before; nothing of the
- * program's is here yet. GO narrows it to the agent. */
+/* The agent may trace from the moment it answers, so Yama must allow that before; the process has
+ * no state of the program yet. GO narrows the permission to the agent. */
 static int ask(struct gck_link_msg *m)
 {
 	const struct timespec pause = { .tv_nsec = ASK_PAUSE_NS };
@@ -212,7 +213,8 @@ static int ask(struct gck_link_msg *m)
 	return fd;
 }
 
-/* The agent's worker empties this process while it waits, or finds that the rank had finished. */
+/* Wait. The agent's worker empties this process meanwhile, or the rank turns out to have
+ * finished. */
 static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
 {
 	struct gck_link_msg m;
@@ -226,7 +228,7 @@ static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
 	leave(1);
 }
 
-/* A child of the rank's has no part in the link. */
+/* A child of the rank does not use the link. */
 static void leave_link_to_parent(void)
 {
 	if (gck_link_is_ours(gck_state.link_fd))
@@ -249,7 +251,7 @@ static void go(int fd, const struct gck_link_msg *m)
 	if (tid < 0) {
 		gck_state.link_fd = -1;
 		gck_raw(SYS_close, fd);
-		say("no thread for the agent's helper (limit on processes or memory?)",
+		say("cannot start the helper thread (limit on processes or memory?)",
 		    "", "; this rank runs without checkpoints");
 		return;
 	}
@@ -258,8 +260,8 @@ static void go(int fd, const struct gck_link_msg *m)
 	pthread_atfork(NULL, NULL, leave_link_to_parent);
 }
 
-/* restarted: where GPUCKPT_RESTARTS stands, NULL or "0" at a first start. Only there may a rank
- * start from the beginning without the agent's word. */
+/* restarted: the value of GPUCKPT_RESTARTS; NULL or "0" at a first start. Only then may a rank
+ * start from the beginning without the agent's permission. */
 static void obey(int fd, const struct gck_link_msg *m, char *restarted)
 {
 	bool cold = !restarted || !strcmp(restarted, "0");
@@ -269,7 +271,7 @@ static void obey(int fd, const struct gck_link_msg *m, char *restarted)
 	if (fd >= 0 && m->type == GCK_LINK_EXIT)
 		leave(m->pid & 255);
 	if (fd >= 0 && m->type == GCK_LINK_GO) {
-		/* An exec later on is no restart: it may go on without the agent. */
+		/* a later exec is not a restart: it may go on without the agent */
 		if (!cold)
 			strcpy(restarted, "0");
 		go(fd, m);
@@ -300,7 +302,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	if (!link || !pid || atoi(pid) != gck_state.rpid)
 		return;
 	if (!*link || strlen(link) >= sizeof gck_state.link) {
-		say("GPUCKPT_LINK is no socket's name: ", link, "; ignored");
+		say("GPUCKPT_LINK is not a socket's name: ", link, "; ignored");
 		return;
 	}
 	strcpy(gck_state.link, link);

@@ -91,7 +91,7 @@ static struct rank start(struct gck_link_hello *hello, int *link)
 	return r;
 }
 
-/* ---- answers to HELLO ----------------------------------------------------------------------- */
+/* ---- answers to HELLO ---------------------------------------------------------------------- */
 
 static void test_go(void)
 {
@@ -198,7 +198,7 @@ static void test_agent_dies_before_answer(void)
 	close(link);
 }
 
-/* ---- calls and clones ----------------------------------------------------------------------- */
+/* ---- calls and clones ---------------------------------------------------------------------- */
 
 static void test_calls(void)
 {
@@ -312,7 +312,7 @@ static void test_nonsense(void)
 	close(link3);
 }
 
-/* ---- deaths --------------------------------------------------------------------------------- */
+/* ---- deaths -------------------------------------------------------------------------------- */
 
 /* An agent of its own process: admits the rank, clones it, says so, and waits to be killed. */
 static pid_t fork_agent(pid_t *clone)
@@ -403,7 +403,7 @@ static void test_few_fds(void)
 	close(link);
 }
 
-/* ---- children and exec ---------------------------------------------------------------------- */
+/* ---- children and exec --------------------------------------------------------------------- */
 
 static void test_children(void)
 {

@@ -116,7 +116,7 @@ static bool until(volatile int *value, int want)
 	return *value == want;
 }
 
-/* ---- the process ---------------------------------------------------------------------------- */
+/* ---- the process --------------------------------------------------------------------------- */
 
 static void test_pid(pid_t real)
 {
@@ -197,7 +197,7 @@ static void test_children(pid_t real)
 	is_int(WEXITSTATUS(status), 0, "so has a child by vfork");
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------------------------- */
 
 static void test_signals(void)
 {
@@ -359,7 +359,7 @@ static void test_collision(pid_t real)
 	state->ntids = 3;
 }
 
-/* ---- alternate stacks ----------------------------------------------------------------------- */
+/* ---- alternate stacks ---------------------------------------------------------------------- */
 
 static struct gck_shim_altstack *altstack_of(pthread_t t)
 {
@@ -401,7 +401,7 @@ static void test_altstack(void)
 	ok(!altstack_of(t) && state->naltstacks == 1, "and with pthread_cancel");
 }
 
-/* ---- the rank ------------------------------------------------------------------------------- */
+/* ---- the rank ------------------------------------------------------------------------------ */
 
 static int rank(void)
 {
