@@ -23,7 +23,7 @@
 /* The obstacles to a checkpoint, and limits that the user should know. One entry: {"object": "fd
  * 5", "reason": "an outside TCP connection (10.0.0.1:80)", "remedy": "..", "refuse": true}. */
 json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
-			 const struct gck_options *o, struct gck_error *err);
+			 const struct gck_options *o, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Whether the process has ended or is ending. Calls on it then fail for misleading reasons. */
 bool gck_process_ended(pid_t pid);
@@ -37,7 +37,8 @@ struct gck_device_memory; /* gpu.h */
  * appends to, estimate the image's size. link: the helper's socket, used by this process alone
  * until the end. */
 struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_hello *hello,
-				     const struct gck_options *o, struct gck_error *err);
+				     const struct gck_options *o,
+				     struct gck_error *err) GCK_MUST_CHECK;
 
 /* Bytes of memory that the image is expected to hold, before deduplication. */
 uint64_t gck_capture_expected(const struct gck_capture *c);
@@ -57,14 +58,14 @@ uint64_t gck_capture_device(const struct gck_capture *c);
 const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n);
 
 /* Stop every thread but the helper. */
-int gck_capture_freeze(struct gck_capture *c, struct gck_error *err);
+int gck_capture_freeze(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
 
 /* With the rank frozen: check that it has no MPI or is quiesced for checkpoint seq, and the same
  * for its GPU. ECANCELED if not: it resumed by itself meanwhile, or has just begun to use them. */
-int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *err);
+int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *err) GCK_MUST_CHECK;
 
 /* With the rank frozen: read its state, copy what a fork does not freeze, fork the clone. */
-int gck_capture_take(struct gck_capture *c, struct gck_error *err);
+int gck_capture_take(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
 
 /* With the rank taken: get the numbers of the last calls of gck_checkpoint() and
  * gck_checkpoint_all() before the image. */
@@ -73,7 +74,7 @@ void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS]);
 /* With this rank frozen and taken, once all ranks of the step are frozen: update what the image
  * records of files. A log grows by what other ranks have appended meanwhile. EAGAIN, naming the
  * file, if another file in the image was changed. */
-int gck_capture_update_files(struct gck_capture *c, struct gck_error *err);
+int gck_capture_update_files(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Let the rank go on. Does nothing if it is not frozen. */
 void gck_capture_resume(struct gck_capture *c);
@@ -91,12 +92,13 @@ void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_
  * other than 0 stops the write with ECANCELED. */
 int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 		      int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
-		      struct gck_error *err);
+		      struct gck_error *err) GCK_MUST_CHECK;
 
 /* Then write the manifest; the image is in the store. extra: members to add to it (rank, job, ...),
  * borrowed. */
 int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
-			 const json_t *extra, char hash[GCK_HASH_TEXT], struct gck_error *err);
+			 const json_t *extra, char hash[GCK_HASH_TEXT],
+			 struct gck_error *err) GCK_MUST_CHECK;
 
 /* Dirty page tracking. Between two checkpoints of a process the tracker lies in tracker_fds, a
  * socketpair of packets that the caller keeps. Before the rank is frozen: take it from there.
@@ -117,13 +119,14 @@ struct gck_restore;
 
 /* Take over a process that waits in its preload's constructor (HOLD), tracing it with EXITKILL.
  * link_name: the name to which the restored shim connects. */
-struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gck_error *err);
+struct gck_restore *gck_restore_open(pid_t pid, const char *link_name,
+				     struct gck_error *err) GCK_MUST_CHECK;
 
 /* Choose the image, and check that it fits this node and that the files it needs exist. The reader
  * is used until the next image or the end. May be called again with another image, also after a
  * build or a failed build, until gck_restore_files. */
 int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
-		      struct gck_error *err);
+		      struct gck_error *err) GCK_MUST_CHECK;
 
 /* Set the number of the last gck_checkpoint_all() that any rank had called when the commit's images
  * were taken. The restored rank's calls up to it return as in other ranks, also calls that it makes
@@ -133,12 +136,12 @@ void gck_restore_asked(struct gck_restore *r, uint32_t all);
 /* Empty the process and rebuild it from the image: memory is fetched and verified, threads are made
  * and stay stopped. No file is changed. progress as in gck_capture_write. */
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
-		      struct gck_error *err);
+		      struct gck_error *err) GCK_MUST_CHECK;
 
 /* Cut files back to their size at the checkpoint (the cut part is kept in a file beside), then let
  * the rank run. After that the process is an ordinary rank, and its helper connects. */
-int gck_restore_files(struct gck_restore *r, struct gck_error *err);
-int gck_restore_run(struct gck_restore *r, struct gck_error *err);
+int gck_restore_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_run(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* After a build: whether the image uses MPI or CUDA. The stand-ins rebuild them once the rank
  * runs. */

@@ -211,8 +211,8 @@ static void look_at(struct uses *all, const struct task *t)
 		if (process_vm_readv(t->pid, to, 2, from, 2, 0) != (ssize_t)sizeof states)
 			memset(states, 0, sizeof states);
 	}
-	if (states[0] || states[1])
-		gck_exclusions_read(&left, t->pid, states[0], states[1], NULL);
+	if (states[0] || states[1]) /* if it fails, nothing counts as excluded */
+		(void)!gck_exclusions_read(&left, t->pid, states[0], states[1], NULL);
 	read_maps(all, t, &left);
 	read_fds(all, t, &left);
 	gck_exclusions_free(&left);

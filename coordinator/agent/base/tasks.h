@@ -39,8 +39,8 @@ struct task {
 	uint64_t shim_state; /* agent: address of its struct gck_shim_state; 0: no link */
 	struct thread_link *mpi, *cuda; /* agent: links of its MPI and CUDA threads; NULL: none */
 	struct task_requests requests; /* agent: checkpoints that it asks for */
-	int tracker_fds[2];        /* agent: where a worker leaves its page marks for the next; -1:
-			      * none yet */
+	int tracker_fds[2]; /* agent: a worker leaves its dirty page tracker here for the next; -1:
+			     * none yet */
 	struct child *tracer; /* agent: stops it while the node is isolated; NULL: no process
 			       * does */
 	bool told_not_held;  /* agent: it was logged that it could not be stopped */
@@ -63,7 +63,7 @@ struct task *tasks_apply(struct tasks *t, const struct gck_control *m);
  * on. */
 void tasks_begin_requests(struct task_requests *asks);
 
-/* Closes the marks of a task that has ended. */
+/* Closes the tracker of a task that has ended. */
 void tasks_close_tracker(struct task *t);
 
 /* Returns [{"rank","pid"}] of the tasks that have not ended. */

@@ -103,8 +103,8 @@ static struct child *start_worker(struct rank_checkpoint *m, const json_t *prepa
 	int keep[3 + GCK_LINK_DATA_FDS] = {l->fd, m->task->tracker_fds[0], m->task->tracker_fds[1]};
 	struct child *child;
 
-	if (m->task->cuda)
-		gck_device_channel_make(&m->device, NULL);
+	if (m->task->cuda) /* optional, see above */
+		(void)!gck_device_channel_make(&m->device, NULL);
 	fill(m, prepare, a->step);
 	memcpy(keep + 3, m->device.own, sizeof m->device.own);
 	child = child_start(a->loop, &ops, &m->work, keep, sizeof keep / sizeof *keep, m, err);
@@ -112,7 +112,8 @@ static struct child *start_worker(struct rank_checkpoint *m, const json_t *prepa
 	return child;
 }
 
-/* A worker leaves its page marks here for the next. Without them all pages are read. */
+/* For the dirty page tracker, which a worker leaves here for the next. Without it all pages are
+ * read. */
 static void make_shelf(struct task *t)
 {
 	if (t->tracker_fds[0] < 0 &&

@@ -37,9 +37,9 @@ struct rank_checkpoint {
 	uint64_t device_copy_max[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
 						    * bytes; UINT64_MAX: no other rank uses the
 						    * device, so what it finds free */
-	json_int_t fits_device;   /* how many of its bytes have room there, as far as is known */
-	struct gck_device_channel_ends device; /* channel for the copies on its devices; -1: they cannot
-				        * be read */
+	json_int_t fits_device;   /* estimate of its bytes that fit there */
+	struct gck_device_channel_ends device; /* channel for the device copies; -1: they cannot be
+						* read */
 	bool announced;           /* it was told what to drain, and not yet to drain or resume */
 	bool device_copy;         /* its drain left copies on the devices */
 	bool sends_device_copy;   /* it was told to send those to its worker */

@@ -53,7 +53,7 @@ struct worker_task {
 	char nonce[64];
 	unsigned backstop_ms;         /* an agent silent for so long while the rank is held
 				       * counts as hung */
-	int tracker_fds[2];                 /* where page marks pass to the next worker
+	int tracker_fds[2];           /* passes the dirty page tracker to the next worker
 				       * (shim/process/process.h); -1: none */
 	bool base_named;              /* false: the newest commit in the store is the base */
 	char key[GCK_WRAPPED_MAX];    /* wrapped key of the image; "": not encrypted */

@@ -74,7 +74,7 @@ static void test_choice(void)
 	is_str(chosen("bH a-", "1", "bH c-", "580"), "", "and stay where the seen one does");
 	is_str(chosen("aH b- c-", "", "dH eH fH", "580"), "def", "one for each");
 	is_str(chosen("aH b-", "", "cH", "580"),
-	       "the image is of a node with 2 GPUs, this one has 1, and the driver wants one for "
+	       "the image is of a node with 2 GPUs, this one has 1, and the driver needs one for "
 	       "each: restart it on nodes with as many",
 	       "or it is refused");
 	is_str(chosen("aH bH", "", "cH", "580"),

@@ -214,12 +214,12 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 	if (c->t.shim->cuda_state && c->t.excluded.drained_for != seq)
 		return gck_fail(err, ECANCELED, "its GPU is not drained%s",
 				c->t.excluded.drained_for ? ""
-							  : ": it was let go too early, or has "
-							    "just begun: try again");
+							  : ": it resumed too early, or has just "
+							    "begun to use it: try again");
 	if (!c->t.shim->mpi_state || c->t.excluded.closed_for == seq)
 		return 0;
 	return gck_fail(err, ECANCELED, "its MPI is not quiesced%s", c->t.excluded.closed_for ? "" :
-			": it was let go too early, or has just begun: try again");
+			": it resumed too early, or has just begun to use it: try again");
 }
 
 /* Describe the held rank. */

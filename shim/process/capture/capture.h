@@ -67,27 +67,27 @@ struct gck_output {
 
 /* Store the pages of mask, whose bytes are at data, as one page group. */
 int gck_output_put(struct gck_output *o, struct gck_page_groups *to, uint64_t address,
-		   uint64_t mask, const char *data);
+		   uint64_t mask, const char *data) GCK_MUST_CHECK;
 
 /* Count bytes as done. -1 if the write was cancelled. */
-int gck_output_count(struct gck_output *o, uint64_t bytes);
+int gck_output_count(struct gck_output *o, uint64_t bytes) GCK_MUST_CHECK;
 
 /* Reuse a page group of the previous commit. 1; 0: its chunk is gone; -1 on failure. */
 int gck_output_again(struct gck_output *o, struct gck_page_groups *to,
-		     const struct gck_page_group *x);
+		     const struct gck_page_group *x) GCK_MUST_CHECK;
 
 /* Finish calls of the vdso in which threads were stopped, by single steps in the clone, which must
  * be ready. Call it before memory is read. Changes registers in the image. */
-int gck_output_finish_calls(struct gck_output *o);
+int gck_output_finish_calls(struct gck_output *o) GCK_MUST_CHECK;
 
 /* Store private memory. */
-int gck_output_memory(struct gck_output *o);
+int gck_output_memory(struct gck_output *o) GCK_MUST_CHECK;
 void gck_output_free(struct gck_output *o);
 
 /* Store the data of the devices, if the capture has their channel. */
-int gck_output_device(struct gck_output *o);
+int gck_output_device(struct gck_output *o) GCK_MUST_CHECK;
 
 /* Store the contents of files that are mapped privately and are part of the image. */
-int gck_output_contents(struct gck_output *o);
+int gck_output_contents(struct gck_output *o) GCK_MUST_CHECK;
 
 #endif

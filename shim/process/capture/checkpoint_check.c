@@ -17,13 +17,13 @@
 static void note_limits(struct gck_obstacles *f)
 {
 	static const char *const notes[][3] = {
-		{"clocks", "CPU time clocks and the kernel's usage counters start anew",
+		{"clocks", "CPU time clocks and the kernel's usage counters start from zero",
 		 "use CLOCK_MONOTONIC"},
 		{"environment",
 		 "SLURM_* and other variables have the new step's values after a restart, but "
 		 "copies that a program has made keep the old ones; a program that is executed "
-		 "with such a copy (by a shell, by python) is no rank after it",
-		 "ask for them anew, with getenv"},
+		 "with such a copy (by a shell, by python) is then not a rank",
+		 "read them again, with getenv"},
 		{"system calls",
 		 "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. in signal(7)) "
 		 "may return EINTR at a checkpoint",
@@ -33,12 +33,12 @@ static void note_limits(struct gck_obstacles *f)
 		 "within some 30 ms, may return with a part of its bytes written",
 		 "write the rest, as after any short write"},
 		{"sleeping",
-		 "a sleep or wait with a relative time limit that a checkpoint caught begins anew "
-		 "after a restart, or returns EINTR where it was made by code that does not show "
-		 "which call it is",
+		 "a sleep or wait with a relative time limit during a checkpoint starts again "
+		 "after a restart, or returns EINTR if its code does not show which call it is",
 		 "repeat it, as after any signal"},
 		{"scheduling",
-		 "memory policy, I/O priority, timer slack and parent-death signal are not carried",
+		 "memory policy, I/O priority, timer slack and parent-death signal are not "
+		 "restored",
 		 "set them again if they matter"},
 	};
 

@@ -15,7 +15,8 @@
 #define ADDRESS_MAX (1ull << 56)
 #define LOOK_MS 100 /* interval of checks for a cancelled write */
 
-_Static_assert(GCK_LINK_DATA_PAGE_GROUP == GCK_GROUP_BYTES, "hashes are of the image's windows");
+_Static_assert(GCK_LINK_DATA_PAGE_GROUP == GCK_GROUP_BYTES,
+	       "hashes are of the image's page groups");
 
 /* A GET or HASH under way; answers come in the same order. */
 struct asked {
@@ -39,7 +40,7 @@ struct reading {
 static int broken(struct reading *r, const struct gck_link_data *m)
 {
 	return gck_fail(r->o->err, EPROTO,
-			"its CUDA part broke the rules of its device data: %u, %llx, %llx",
+			"its CUDA part sent an invalid packet about device data: %u, %llx, %llx",
 			m->type, (unsigned long long)m->address, (unsigned long long)m->size);
 }
 

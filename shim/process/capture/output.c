@@ -185,7 +185,8 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 	int result;
 
 	if (c->life < 0)
-		return gck_fail(err, EINVAL, "nothing was taken that could be written");
+		return gck_fail(err, EINVAL,
+				"the rank was not captured: there is nothing to write");
 	result = write_clone(&o) || write_kept(&o) || gck_output_device(&o) ||
 		 gck_prefixes_sync(&c->prefixes, c->img, err) ||
 		 gck_external_sync_named(c->img, err) ||

@@ -25,7 +25,8 @@ struct gck_device_memory {
 /* How many GETs fit into a ring. */
 #define GCK_DEVICE_RING_SLOTS 8u
 
-int gck_device_channel_make(struct gck_device_channel_ends *e, struct gck_error *err);
+int gck_device_channel_make(struct gck_device_channel_ends *e,
+			    struct gck_error *err) GCK_MUST_CHECK;
 
 /* Close the descriptors of one side that were not given away. */
 void gck_device_channel_drop(int fds[GCK_LINK_DATA_FDS]);
@@ -38,7 +39,7 @@ struct gck_device_channel {
 
 /* Takes descriptors of `own`, which must stay open. */
 int gck_device_channel_open(struct gck_device_channel *d, const int fds[GCK_LINK_DATA_FDS],
-			    struct gck_error *err);
+			    struct gck_error *err) GCK_MUST_CHECK;
 void gck_device_channel_close(struct gck_device_channel *d);
 
 /* Send a packet. why: the text for an errno value, or NULL. A dead peer is reported by the next
@@ -49,7 +50,7 @@ void gck_device_channel_send(const struct gck_device_channel *d, const struct gc
 /* Wait up to ms for a packet. 1; 0: none came; -1 with ECONNRESET (the other end is gone) or
  * EPROTO. */
 int gck_device_channel_receive(const struct gck_device_channel *d, struct gck_link_data *m, int ms,
-		    struct gck_error *err);
+		    struct gck_error *err) GCK_MUST_CHECK;
 
 /* Serve a restored rank's GETs until it needs nothing more or ends. w: the image's `device`, which
  * the reader reads ahead in order. progress: as in gck_capture_write. If a read fails, the rank
@@ -57,7 +58,7 @@ int gck_device_channel_receive(const struct gck_device_channel *d, struct gck_li
 int gck_device_channel_serve(const struct gck_device_channel *d, const struct gck_page_groups *w,
 		     struct gck_reader *reader,
 		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
-		     struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
 
 /* ---- which GPUs a restored rank gets ------------------------------------------------------- */
 

@@ -146,7 +146,7 @@ static int ask_gpus(const char *library, const char *environment, size_t size,
 				    : "the driver does not answer");
 	if (!is_list_sound(&said.devices))
 		return gck_fail(err, EBADMSG,
-				PROGRAM " says what makes no sense: is it of another release?");
+				PROGRAM " gave an invalid answer: is it of another release?");
 	*out = said.devices;
 	return 0;
 }
@@ -212,7 +212,7 @@ static int place_hidden(const struct gck_cuda_devices *was, const struct gck_cud
 	if (here->all < was->all)
 		return gck_fail(err, ENOTSUP,
 				"the image is of a node with %u GPUs, this one has %u, and the "
-				"driver wants one for each: restart it on nodes with as many",
+				"driver needs one for each: restart it on nodes with as many",
 				was->all, here->all);
 	for (uint32_t i = 0; i < was->n; i++)
 		taken[place[i]] = true;
@@ -281,7 +281,7 @@ int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *
 		return 0;
 	if (!is_sound(&s))
 		return gck_fail(err, EBADMSG,
-				"what the image says of its GPUs makes no sense: restart from "
+				"the image's list of GPUs is invalid: restart from "
 				"another commit");
 	if (ask_gpus(s.library, r->environment, r->environment_size, &here, err) ||
 	    choose(&s, &here, err))

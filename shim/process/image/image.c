@@ -77,12 +77,12 @@ static int check(const struct gck_page_groups *w, size_t i, struct gck_error *er
 
 	if (gck_hex_table_get(&w->rows, i, NUMBER) >= INT64_MAX / GCK_GROUP_BYTES || !mask ||
 	    gck_hex_table_get(&w->rows, i, CHUNK) >= w->chunks->rows.n)
-		return gck_fail(err, EINVAL, "window %zu has an address, mask or chunk that "
-				"cannot be", i);
+		return gck_fail(err, EINVAL,
+				"page group %zu has an impossible address, mask or chunk", i);
 	size = gck_page_groups_at(w, i).chunk.size;
 	if (size == (uint64_t)__builtin_popcountll(mask) * GCK_PAGE)
 		return 0;
-	return gck_fail(err, EINVAL, "window %zu has %d pages and a chunk of %u bytes", i,
+	return gck_fail(err, EINVAL, "page group %zu has %d pages and a chunk of %u bytes", i,
 			__builtin_popcountll(mask), size);
 }
 

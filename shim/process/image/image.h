@@ -252,7 +252,7 @@ void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err) GCK_MU
 
 /* Append a page group; -1 without memory. */
 int gck_page_groups_add(struct gck_page_groups *w, const struct gck_page_group *x,
-			struct gck_error *err);
+			struct gck_error *err) GCK_MUST_CHECK;
 struct gck_page_group gck_page_groups_at(const struct gck_page_groups *w, size_t i);
 uint64_t gck_page_groups_address(const struct gck_page_groups *w, size_t i);
 void gck_page_groups_sort(struct gck_page_groups *w);
@@ -260,7 +260,7 @@ void gck_page_groups_sort(struct gck_page_groups *w);
 /* Read a list from JSON; free it with gck_hex_table_clear. chunks may be NULL: page groups then
  * have only their chunk's number. */
 int gck_page_groups_load(struct gck_page_groups *w, const json_t *value,
-			 const struct gck_chunks *chunks, struct gck_error *err);
+			 const struct gck_chunks *chunks, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Index of the first page group that ends after an address. */
 size_t gck_page_groups_find(const struct gck_page_groups *w, uint64_t address);
@@ -268,10 +268,11 @@ uint64_t gck_page_groups_bytes(const struct gck_page_groups *w);
 
 /* Convert to and from a manifest: {"format": 1, "image": {..}}. from_json needs the member "store"
  * that the store's writer added, and checks every value: a manifest is data from outside. */
-json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err);
-struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err);
+json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;
+struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Its list `pages` alone, without its chunks, to be given to gck_hex_table_clear. */
-int gck_image_pages(const json_t *manifest, struct gck_page_groups *pages, struct gck_error *err);
+int gck_image_pages(const json_t *manifest, struct gck_page_groups *pages,
+		    struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

@@ -14,7 +14,7 @@ static int check_groups(const struct gck_page_groups *w, const char *what, struc
 		struct gck_page_group x = gck_page_groups_at(w, i);
 
 		if (x.address < last.address || (x.address == last.address && (x.mask & last.mask)))
-			return gck_fail(err, EINVAL, "%s: window %zu is out of order", what, i);
+			return gck_fail(err, EINVAL, "%s: page group %zu is out of order", what, i);
 		last = x;
 	}
 	return 0;
@@ -31,7 +31,8 @@ static int check_content(const struct gck_page_groups *w, uint64_t size, const c
 		unsigned last = 63u - (unsigned)__builtin_clzll(x.mask);
 
 		if (x.address + (uint64_t)last * GCK_PAGE >= size)
-			return gck_fail(err, EINVAL, "%s: window %zu is behind its end", what, i);
+			return gck_fail(err, EINVAL, "%s: page group %zu is behind its end", what,
+					i);
 	}
 	return 0;
 }

@@ -25,24 +25,25 @@ struct gck_frozen_copies {
 };
 
 /* Allocate and touch memory for bytes, so that the copy causes no page faults. */
-int gck_frozen_prepare(struct gck_frozen_copies *k, uint64_t bytes, struct gck_error *err);
+int gck_frozen_prepare(struct gck_frozen_copies *k, uint64_t bytes,
+		       struct gck_error *err) GCK_MUST_CHECK;
 void gck_frozen_free(struct gck_frozen_copies *k);
 
 /* Copy the first size bytes of a file; holes are skipped. */
 int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
-		    uint64_t size, struct gck_error *err);
+		    uint64_t size, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Drop the copies of this object or file. */
 void gck_frozen_drop(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index);
 
 /* Copy bytes of our own memory. */
 int gck_frozen_bytes(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
-		     const void *data, size_t size, struct gck_error *err);
+		     const void *data, size_t size, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Copy ranges of memory. An address in the image is `shift` more than in memory. */
 int gck_frozen_ranges(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
 		    const struct gck_source *s, const struct gck_ranges *r, int64_t shift,
-		    struct gck_error *err);
+		    struct gck_error *err) GCK_MUST_CHECK;
 
 /* For copying what a fork does not freeze, while the rank is held. */
 struct gck_external_files;

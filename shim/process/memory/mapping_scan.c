@@ -82,7 +82,7 @@ static bool refused(struct gck_scan *s, const struct area *a)
 		refuse(s, a, "use key 0", "memory with a protection key");
 	else if (!a->deleted && a->vma->inode && *name == '/' && !S_ISREG(a->st.st_mode) &&
 		 strcmp(name, "/dev/zero"))
-		refuse(s, a, "close it first", "a mapping of something that is no regular file");
+		refuse(s, a, "close it first", "a mapping of something that is not a regular file");
 	else
 		return false;
 	return true;
@@ -279,7 +279,7 @@ static void note_contents(struct gck_scan *s)
 
 		if (!c->carried)
 			gck_obstacle_add(s->f, false, c->path, "keep it as it is",
-				 "a mapped file of %llu bytes is not carried: the node of the "
+				 "a mapped file of %llu bytes is not in the image: the node of the "
 				 "restart needs the same file", (unsigned long long)c->size);
 	}
 }
@@ -338,7 +338,7 @@ static void scan_other_mpi(struct gck_scan *s)
 		if (s->maps.v[i].offset || !is_other_mpi(path))
 			continue;
 		gck_obstacle_add(s->f, true, "MPI", "build the program with Open MPI 4.1",
-			 "%s is not Open MPI 4.1: what its ranks send each other is not carried",
+			 "%s is not Open MPI 4.1: messages between its ranks are not saved",
 			 path);
 		return;
 	}

@@ -13,7 +13,8 @@
 int gck_scan_maps(struct gck_scan *s) GCK_MUST_CHECK;
 
 /* Index of the image's object with this inode; adds it if it is missing. -1 without memory. */
-int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const char *name);
+int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode,
+		    const char *name) GCK_MUST_CHECK;
 
 /* Convert GCK_VM_* to GCK_MAP_*. */
 uint32_t gck_map_flags(uint32_t vm);

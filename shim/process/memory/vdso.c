@@ -168,7 +168,8 @@ int gck_restore_same_vdso(struct gck_restore *r, bool *same, struct gck_error *e
 	parts_image(r, &was);
 	code = code_of(&now);
 	if (!code || code->size > MAX_VDSO || !(bytes = malloc(code->size)))
-		return gck_fail(err, ENOEXEC, "this node's kernel gives no vdso: it needs one");
+		return gck_fail(err, ENOEXEC,
+				"this node's kernel provides no vdso, which the image needs");
 	failed = gck_remote_read(&r->remote, code->start, bytes, code->size, err);
 	if (!failed) {
 		struct gck_hash h = gck_hash_bytes(bytes, code->size);

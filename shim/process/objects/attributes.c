@@ -255,12 +255,10 @@ static int set_mm(struct gck_restore *r, struct gck_error *err)
 		return -1;
 	result = call(r, err, SYS_prctl, PR_SET_MM, PR_SET_MM_MAP, at, sizeof map);
 	return !result ? 0
-		       : gck_fail(
-				 err, (int)-result,
-				 "process %d: its heap and stack cannot be told "
-				 "to the kernel (PR_SET_MM_MAP): %s: is its data limit (ulimit -d) "
-				 "too low?",
-				 r->remote.pid, strerror((int)-result));
+		       : gck_fail(err, (int)-result,
+				  "process %d: its heap and stack cannot be set in the kernel "
+				  "(PR_SET_MM_MAP): %s: is its data limit (ulimit -d) too low?",
+				  r->remote.pid, strerror((int)-result));
 }
 
 static int set_directory(struct gck_restore *r, struct gck_error *err)

@@ -118,7 +118,7 @@ int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck
 		if (!strcmp(v->link, kinds[i].link))
 			return kinds[i].read(s, v, x);
 	gck_obstacle_add(s->f, true, v->object, "close it first",
-			 "a kernel object that is not carried: %s", v->link);
+			 "an unsupported kernel object: %s", v->link);
 	return 0;
 }
 

@@ -24,19 +24,19 @@ struct gck_external_files {
 
 /* Watch a file from now on, with a duplicate of fd. */
 int gck_external_add(struct gck_external_files *o, enum gck_frozen_of of, uint32_t index, int fd,
-		    uint64_t size, int64_t mtime_ns, struct gck_error *err);
+		    uint64_t size, int64_t mtime_ns, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Compare size and time of a watched file with those at the copy. Fills *now. -1: unreadable. */
 int gck_external_same(const struct gck_external_file *x, struct stat *now, bool *same,
-		     struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
 void gck_external_free(struct gck_external_files *o);
 
 int64_t gck_mtime_ns(const struct stat *st);
 
 /* Flush a file to stable storage. */
-int gck_external_sync(int fd, const char *path, struct gck_error *err);
+int gck_external_sync(int fd, const char *path, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Flush the files that img only names: opened for reading, or mapped without their content. */
-int gck_external_sync_named(const struct gck_image *img, struct gck_error *err);
+int gck_external_sync_named(const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

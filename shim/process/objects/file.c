@@ -228,7 +228,7 @@ int gck_make_unlinked(struct gck_restore *r, const struct gck_file *f, struct gc
 	if (fd < 0)
 		fd = memfd_create(f->path, MFD_CLOEXEC);
 	if (fd < 0)
-		return gck_make_failed(err, f, "making anew the deleted file");
+		return gck_make_failed(err, f, "making the deleted file again");
 	if (gck_restore_fill_file(r, &f->data, f->size, fd, f->path, err))
 		return gck_close_failed(fd);
 	own = gck_make_reopen(fd, f, err);

@@ -289,7 +289,7 @@ static int map_files(struct gck_restore *r, struct gck_error *err)
 int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 {
 	if (!r->built || r->filed)
-		return gck_fail(err, EINVAL, "files are put back once, after the process is built");
+		return gck_fail(err, EINVAL, "files are restored once, after the process is built");
 	for (size_t i = 0; i < r->nrewrites; i++)
 		if (open_outside(r, &r->rewrites[i], err)) {
 			undo(r);

@@ -165,7 +165,7 @@ int gck_prefixes_verify(const struct gck_prefixes *p, const struct gck_image *im
 		now = digest(state);
 		if (!result && (now.hi != f->prefix.hi || now.lo != f->prefix.lo))
 			result = gck_fail(err, ENOTSUP, "%s is changed in place while it is open, "
-					  "and too large to be carried whole (%llu bytes); write a "
+					  "and too large to be stored whole (%llu bytes); write a "
 					  "new file instead", f->path, (unsigned long long)f->size);
 	}
 	XXH3_freeState(state);

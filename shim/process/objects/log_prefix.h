@@ -17,20 +17,20 @@ struct gck_prefixes {
 
 /* Start hashes of the files of img that are only appended to. */
 int gck_prefixes_start(struct gck_prefixes *p, const struct gck_target *t,
-		       const struct gck_image *img, struct gck_error *err);
+		       const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;
 
 /* With the rank held: update sizes and hashes in img->files. May be called again: another rank may
  * have appended meanwhile. */
 int gck_prefixes_finish(struct gck_prefixes *p, const struct gck_target *t, struct gck_image *img,
-			struct gck_error *err);
+			struct gck_error *err) GCK_MUST_CHECK;
 
 /* Read the files again and compare them with the hashes in img. */
 int gck_prefixes_verify(const struct gck_prefixes *p, const struct gck_image *img,
-			struct gck_error *err);
+			struct gck_error *err) GCK_MUST_CHECK;
 
 /* Flush the files to stable storage before the commit depends on them. */
 int gck_prefixes_sync(const struct gck_prefixes *p, const struct gck_image *img,
-		      struct gck_error *err);
+		      struct gck_error *err) GCK_MUST_CHECK;
 void gck_prefixes_free(struct gck_prefixes *p);
 
 /* A descriptor of the rank for img->files[file]. */

@@ -135,9 +135,9 @@ int gck_close_failed(int fd);
 
 /* A pipe's or socketpair's two ends are made with the first of them. NULL: not made yet, or
  * failed. */
-struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f);
+struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f) GCK_MUST_CHECK;
 struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
-			      struct gck_error *err);
+			      struct gck_error *err) GCK_MUST_CHECK;
 
 /* Put the bytes that waited in an end back into it, and set the end's status flags. */
 int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,

@@ -152,8 +152,9 @@ static int take_all(struct gck_hold *h, const struct gck_map *m, uint64_t swappe
 	for (size_t i = 0; i < r->n; i++)
 		known += r->v[i].end - r->v[i].start;
 	if (size > known + FILL_MAX)
-		return gck_fail(h->err, EAGAIN, "%llu of its %llu bytes are swapped out, and which "
-				"cannot be told; use shm_open or memfd_create, or try again",
+		return gck_fail(h->err, EAGAIN,
+				"%llu of its %llu bytes are swapped out, and it is unknown which; "
+				"use shm_open or memfd_create, or try again",
 				(unsigned long long)swapped, (unsigned long long)size);
 	r->n = 0;
 	return gck_ranges_add(r, m->start, m->end, h->err);

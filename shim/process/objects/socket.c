@@ -65,7 +65,7 @@ static int ask_kernel(uint32_t inode, struct known *k, struct gck_error *err)
 		close(fd);
 	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ||
 	    answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
-		return gck_fail(err, ENOTSUP, "the kernel does not tell about a socket "
+		return gck_fail(err, ENOTSUP, "the kernel does not describe a socket "
 				"(CONFIG_UNIX_DIAG)");
 	at = (const char *)&answer + NLMSG_SPACE(sizeof(struct unix_diag_msg));
 	while (at + sizeof(a) <= (const char *)&answer + n) {
@@ -297,7 +297,8 @@ int gck_make_socket(struct gck_restore *r, const struct gck_file *f, struct gck_
 	if (!pair && !(pair = gck_pair_add(r, f, err)))
 		return -1;
 	if (f->data_size && f->sock_type != SOCK_STREAM)
-		return gck_fail(err, ENOTSUP, "messages that wait in a socketpair are not carried");
+		return gck_fail(err, ENOTSUP,
+				"messages that wait in a socketpair cannot be restored");
 	if (f->data_size && gck_make_refill(r, f, pair->end[!side], err))
 		return -1;
 	if (gck_make_status(pair->end[side], f, err))

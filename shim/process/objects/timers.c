@@ -64,7 +64,7 @@ int gck_scan_timer_list(struct gck_scan *s)
 	if (!text) {
 		gck_obstacle_add(s->f, false, "timers",
 				 "use a kernel with CONFIG_CHECKPOINT_RESTORE",
-				 "this kernel does not list POSIX timers: they are not carried");
+				 "this kernel does not list POSIX timers, so they cannot be saved");
 		return 0;
 	}
 	for (char *at = text, *next; at && !strncmp(at, "ID: ", 4); at = next) {
@@ -170,8 +170,8 @@ static int create_as(struct gck_restore *r, const struct gck_posix_timer *t, str
 			break;
 	}
 	return gck_fail(err, ENOTSUP,
-			"timer %d cannot get its number again: this kernel hands them out "
-			"in order; Linux 6.16 or newer is needed",
+			"timer %d cannot get its number again: this kernel assigns them in order; "
+			"Linux 6.16 or newer is needed",
 			t->id);
 }
 

@@ -42,13 +42,13 @@ struct gck_maps {
 };
 
 /* Read /proc/PID/maps or smaps; proc: see procfs.h. */
-int gck_maps_read(int proc, struct gck_maps *m, struct gck_error *err);
-int gck_smaps_read(int proc, struct gck_maps *m, struct gck_error *err);
+int gck_maps_read(int proc, struct gck_maps *m, struct gck_error *err) GCK_MUST_CHECK;
+int gck_smaps_read(int proc, struct gck_maps *m, struct gck_error *err) GCK_MUST_CHECK;
 
 void gck_maps_free(struct gck_maps *m);
 
 /* Append a mapping, which must lie after the others. */
-int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *err);
+int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The mapping that holds this address, or NULL. */
 const struct gck_vma *gck_maps_find(const struct gck_maps *m, uint64_t address);

@@ -15,7 +15,7 @@ struct gck_source {
 	int pagemap, mem;
 };
 
-int gck_source_open(struct gck_source *s, pid_t pid, struct gck_error *err);
+int gck_source_open(struct gck_source *s, pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
 void gck_source_close(struct gck_source *s);
 
 struct gck_range {
@@ -28,17 +28,17 @@ struct gck_ranges {
 };
 
 int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
-		   struct gck_error *err);
+		   struct gck_error *err) GCK_MUST_CHECK;
 
 /* Append the ranges of the process's own pages between start and end: of anonymous memory, pages
  * that are present or swapped out and not the zero page; of a private file mapping (file), the
  * changed pages. */
 int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		    struct gck_ranges *out, struct gck_error *err);
+		    struct gck_ranges *out, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Read n ranges one after the other into data. */
 int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_t n, void *data,
-		    struct gck_error *err);
+		    struct gck_error *err) GCK_MUST_CHECK;
 
 /* data holds the pages of mask in order: drop those that are all zero, and return the mask of the
  * rest. */

@@ -12,16 +12,17 @@
 #include "common/base/error.h"
 
 /* Open /proc/PID. -1 with ESRCH if the process does not exist. */
-int gck_proc_open(pid_t pid, struct gck_error *err);
+int gck_proc_open(pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The whole file, NUL-terminated; free it. size may be NULL. */
-char *gck_proc_read(int proc, const char *name, size_t *size, struct gck_error *err);
+char *gck_proc_read(int proc, const char *name, size_t *size, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The target of a symbolic link; free it. */
-char *gck_proc_link(int proc, const char *name, struct gck_error *err);
+char *gck_proc_link(int proc, const char *name, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The numbered entries of a directory ("task", "fd"), ascending; free *v. */
-int gck_proc_list(int proc, const char *name, int **v, size_t *n, struct gck_error *err);
+int gck_proc_list(int proc, const char *name, int **v, size_t *n,
+		  struct gck_error *err) GCK_MUST_CHECK;
 
 /* The text after "key" at the start of a line, blanks skipped, or NULL. */
 const char *gck_proc_field(const char *text, const char *key);
@@ -29,7 +30,8 @@ uint64_t gck_proc_number(const char *text, const char *key, int base, uint64_t o
 
 /* Numbers of /proc/PID/stat: field i of proc(5) (from 4 on) is v[i]. The state is *state. */
 #define GCK_STAT_FIELDS 53
-int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck_error *err);
+int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS],
+		  struct gck_error *err) GCK_MUST_CHECK;
 
 /* Whether it is a zombie or exiting. Its memory is gone then, and files below /proc/PID belong to
  * root. */

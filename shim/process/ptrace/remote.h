@@ -31,13 +31,13 @@ struct gck_batch {
 };
 
 /* Seize the main thread and stop it. From then on it dies with the tracer and takes no signal. */
-int gck_remote_seize(struct gck_remote *r, pid_t pid, struct gck_error *err);
+int gck_remote_seize(struct gck_remote *r, pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Seize and stop another thread of the process, only for gck_remote_exit. */
-int gck_remote_seize_thread(pid_t tid, struct gck_error *err);
+int gck_remote_seize_thread(pid_t tid, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Map a plant at this free address and use it from now on. The previous one stays mapped. */
-int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *err);
+int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Add a call with up to six arguments to a batch; returns its index. */
 unsigned gck_batch_add_(struct gck_batch *b, long nr, const uint64_t args[6]);
@@ -45,7 +45,8 @@ unsigned gck_batch_add_(struct gck_batch *b, long nr, const uint64_t args[6]);
 
 /* Have thread tid run the batch, and fill in each call's result (-errno on failure). -1 if the
  * thread could not run it to its end. Threads that the batch makes are left stopped at birth. */
-int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b, struct gck_error *err);
+int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b,
+		   struct gck_error *err) GCK_MUST_CHECK;
 
 /* Make one call. Its result, or -errno; -ESRCH with err filled if the thread could not make it. */
 int64_t gck_remote_call_(struct gck_remote *r, pid_t tid, struct gck_error *err, long nr,
@@ -54,10 +55,10 @@ int64_t gck_remote_call_(struct gck_remote *r, pid_t tid, struct gck_error *err,
 	gck_remote_call_(r, tid, err, nr, (const uint64_t[6]){__VA_ARGS__})
 
 /* Wait until a thread that a batch made is stopped at its birth. */
-int gck_remote_born(pid_t tid, struct gck_error *err);
+int gck_remote_born(pid_t tid, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Make a stopped thread that is not the main thread exit, and wait for that. */
-int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err);
+int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Make one call by the main thread that ends in a system call stop. Unlike a batch it raises no
  * SIGTRAP (which would reset that signal's action), and it may unmap the plant. */
@@ -68,8 +69,8 @@ int64_t gck_remote_last_(struct gck_remote *r, struct gck_error *err, long nr,
 
 /* Access the target's memory. -1, naming the address, unless all size bytes were copied. */
 int gck_remote_read(const struct gck_remote *r, uint64_t address, void *data, size_t size,
-		    struct gck_error *err);
+		    struct gck_error *err) GCK_MUST_CHECK;
 int gck_remote_write(const struct gck_remote *r, uint64_t address, const void *data, size_t size,
-		     struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

@@ -19,7 +19,7 @@
 
 static int broken(struct gck_error *err, const char *what, uint64_t value)
 {
-	return gck_fail(err, EPROTO, "what its MPI part says of itself makes no sense: %s %llu",
+	return gck_fail(err, EPROTO, "the state of its MPI part is invalid: %s %llu",
 			what, (unsigned long long)value);
 }
 

@@ -38,7 +38,7 @@ struct gck_exclusions {
 /* Read them from process pid. mpi and cuda: addresses of its struct gck_mpi_state and struct
  * gck_cuda_state; 0: it has none. Frees what *l held before. */
 int gck_exclusions_read(struct gck_exclusions *l, pid_t pid, uint64_t mpi, uint64_t cuda,
-		      struct gck_error *err);
+		      struct gck_error *err) GCK_MUST_CHECK;
 void gck_exclusions_free(struct gck_exclusions *l);
 
 bool gck_exclusions_fd(const struct gck_exclusions *l, int fd);
@@ -55,6 +55,7 @@ bool gck_exclusions_range(const struct gck_exclusions *l, uint64_t start, uint64
 bool gck_exclusions_hollow(const struct gck_exclusions *l, uint64_t start, uint64_t end);
 
 /* Cut the excluded ranges out of a list of mappings. */
-int gck_exclusions_cut(const struct gck_exclusions *l, struct gck_maps *m, struct gck_error *err);
+int gck_exclusions_cut(const struct gck_exclusions *l, struct gck_maps *m,
+		       struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

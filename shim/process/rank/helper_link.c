@@ -83,7 +83,7 @@ static int get(const struct peer *p, struct gck_link_msg *m, int *passed, int ti
 				(int)p->pid, n ? strerror(errno) : "the link ended");
 	if ((size_t)n < offsetof(struct gck_link_msg, calls) ||
 	    m->ncalls > GCK_LINK_MAX_CALLS || (size_t)n < packet_size(m))
-		return gck_fail(err, EPROTO, "%s %d sent %zd bytes that are no message", p->what,
+		return gck_fail(err, EPROTO, "%s %d sent %zd bytes that are not a message", p->what,
 				(int)p->pid, n);
 	return 0;
 }

@@ -10,24 +10,25 @@
 
 /* Run the m->ncalls calls of m in the rank; results are in m. */
 int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
-		     struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
 
 /* Get a userfaultfd of the rank's memory. Once this has returned, only we have a descriptor of it.
  * Call it while the rank is held. */
 int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd,
-			   struct gck_error *err);
+			   struct gck_error *err) GCK_MUST_CHECK;
 
 /* Fork a frozen clone, which lives until *life is closed. Its memory is a copy now. It can be read
  * when it is ready; the rank need not be held until then. */
 int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, int *life,
-		     struct gck_error *err);
-int gck_clone_ready(int life, int timeout_ms, struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
+int gck_clone_ready(int life, int timeout_ms, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Have a clone run m's calls. fd (-1: none) is passed to it; the answer's m->pid is its number
  * there. Answers come in the order of the requests. */
-int gck_clone_ask(pid_t clone, int life, struct gck_link_msg *m, int fd, struct gck_error *err);
+int gck_clone_ask(pid_t clone, int life, struct gck_link_msg *m, int fd,
+		  struct gck_error *err) GCK_MUST_CHECK;
 int gck_clone_answer(pid_t clone, int life, struct gck_link_msg *m, uint32_t ncalls,
-		     struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
 
 int gck_helper_reap(const struct gck_target *t, pid_t clone, int timeout_ms,
 		    struct gck_error *err);

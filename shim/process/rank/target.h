@@ -20,16 +20,16 @@ struct gck_target {
 };
 
 int gck_target_open(struct gck_target *t, pid_t pid, int link,
-		    const struct gck_link_hello *hello, struct gck_error *err);
+		    const struct gck_link_hello *hello, struct gck_error *err) GCK_MUST_CHECK;
 void gck_target_close(struct gck_target *t);
 
 /* Read the shim's state again, and what its MPI and CUDA parts exclude. */
-int gck_target_refresh(struct gck_target *t, struct gck_error *err);
+int gck_target_refresh(struct gck_target *t, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The TID that the program sees for this thread. */
 int32_t gck_target_vtid(const struct gck_target *t, int32_t rtid);
 
 /* A descriptor of ours for the rank's open file description fd; -1 with errno. */
-int gck_target_fd(const struct gck_target *t, int fd);
+int gck_target_fd(const struct gck_target *t, int fd) GCK_MUST_CHECK;
 
 #endif

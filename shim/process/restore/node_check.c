@@ -133,7 +133,7 @@ static int check_xstate(const struct gck_thread *t, uint64_t here, struct gck_er
 	used = word_at(t->xstate, GCK_XSTATE_BV_AT);
 	if (used & GCK_XSTATE_TILES)
 		return gck_fail(err, ENOTSUP,
-				"thread \"%s\" has AMX tiles in use, which are not carried",
+				"thread \"%s\" has AMX tiles in use, which cannot be restored",
 				t->name);
 	if (used & ~here)
 		return gck_fail(err, ENOTSUP,

@@ -227,7 +227,7 @@ static int leave(struct gck_restore *r, struct gck_error *err)
 int gck_restore_run(struct gck_restore *r, struct gck_error *err)
 {
 	if (!r->filed || r->ran)
-		return gck_fail(err, EINVAL, "a rank runs once, after its files are put back");
+		return gck_fail(err, EINVAL, "a rank runs once, after its files are restored");
 	if (gck_restore_process_last(r, err) || gck_restore_queue(r, err) ||
 	    gck_restore_arm(r, err) || leave(r, err) || gck_restore_start(r, err))
 		return -1;

@@ -174,7 +174,7 @@ static char state_of(pid_t pid)
 	char state = '?';
 
 	if (proc >= 0) {
-		gck_proc_stat(proc, &state, v, NULL);
+		(void)!gck_proc_stat(proc, &state, v, NULL); /* state stays '?' */
 		close(proc);
 	}
 	return state;
@@ -284,7 +284,7 @@ static void test_deaths(void)
 	start();
 	tell("do", "memory");
 	whole = groups(true, 1 << 30, &killed, &err);
-	ok(whole > 0, "an image of %ld windows", whole);
+	ok(whole > 0, "an image of %ld page groups", whole);
 	do {
 		n = groups(true, i++, &killed, &err);
 		failed += n < 0;

@@ -351,7 +351,7 @@ static void there_and_back(struct rank *r)
 	ok(first.manifest && r->done && !r->hashed, "devices' data are stored: %s", first.err.text);
 	is_int(r->gets, 10096 * KIB, "all of it is read once, and no more");
 	is_int((long long)first.progress.done, 10096 * KIB, "and counts as progress");
-	ok(device.rows.n == 38, "zeros are no windows: %zu", device.rows.n);
+	ok(device.rows.n == 38, "zeros are no page groups: %zu", device.rows.n);
 	locate(&device, first.manifest);
 	serve_begin(&s, &first, &device, &rank);
 	ok(same_back(&rank, r->memory), "a restored rank gets the same, and zeros elsewhere");
@@ -367,7 +367,7 @@ static void there_and_back(struct rank *r)
 	r->memory[6 << 20]++;
 	second = store_it(r, 2, &first, go_on, &again);
 	ok(second.manifest && r->hashed == 10096 * KIB, "a second time its hashes are asked for");
-	is_int(r->gets, GCK_GROUP_BYTES, "only the window that changed is read");
+	is_int(r->gets, GCK_GROUP_BYTES, "only the page group that changed is read");
 	ok(second.stored == GCK_GROUP_BYTES, "and stored");
 	locate(&again, second.manifest);
 	serve_begin(&s, &second, &again, &rank);
@@ -429,7 +429,7 @@ static void damaged(struct rank *r)
 	device.chunks = &other;
 	serve_begin(&s, &w, &device, &rank);
 	is_int(get(&rank, gck_page_groups_address(&device, 19), GCK_GROUP_BYTES, 0, &m), 0,
-	       "a sound window");
+	       "a valid page group");
 	is_int(get(&rank, gck_page_groups_address(&device, 20), GCK_GROUP_BYTES, 0, &m), EBADMSG,
 	       "a damaged one");
 	ok(strstr(m.why, "is damaged"), "the rank is told why: %s", m.why);
@@ -455,10 +455,10 @@ int main(void)
 	there_and_back(&r);
 	damaged(&r);
 	fails(&r, NO_LIST, ENODEV, "the copy cannot be mapped", "a rank that has none says why");
-	fails(&r, PIECES_OVERLAP, EPROTO, "broke the rules", "pieces that touch");
-	fails(&r, PIECE_ODD, EPROTO, "broke the rules", "a piece of no pages");
+	fails(&r, PIECES_OVERLAP, EPROTO, "an invalid packet", "pieces that touch");
+	fails(&r, PIECE_ODD, EPROTO, "an invalid packet", "a piece of no pages");
 	fails(&r, LOST_MEMORY, ENOMEM, "the program needed", "the program took the room");
-	fails(&r, WRONG_ANSWER, EPROTO, "broke the rules", "another answer");
+	fails(&r, WRONG_ANSWER, EPROTO, "an invalid packet", "another answer");
 	fails(&r, GONE, ECONNRESET, "went away", "it ends");
 	fails(&r, SILENT, ECANCELED, "stopped", "it hangs, and the write is called off");
 	gck_store_close(store);

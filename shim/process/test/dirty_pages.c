@@ -321,7 +321,7 @@ static void a_life(uint64_t seed, int checkpoints)
 	}
 	ok(good == checkpoints, "images of a life are true (seed %lu)%s%s", (unsigned long)seed,
 	   good == i ? "" : ": ", err.text);
-	printf("# %lu windows were not read\n", (unsigned long)(unread - before));
+	printf("# %lu page groups were not read\n", (unsigned long)(unread - before));
 	is_int(stop(), 0, "the rank ends by itself");
 	forget(&newest);
 	forget(&older);
@@ -376,10 +376,10 @@ int main(void)
 	for (int i = 0; i < lives; i++)
 		a_life(first + (uint64_t)i, 20);
 	if (can_track()) {
-		ok(unread > 0, "%lu windows were not read", (unsigned long)unread);
+		ok(unread > 0, "%lu page groups were not read", (unsigned long)unread);
 		test_killed();
 	} else {
-		skip("windows that are not read", "this kernel does not tell what was written");
+		skip("page groups that are not read", "this kernel does not tell what was written");
 	}
 	tests_end();
 	return tap_done();

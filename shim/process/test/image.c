@@ -57,7 +57,7 @@ static void group(struct gck_page_groups *w, uint64_t address, unsigned first, u
 
 	x.mask = ((1ull << pages) - 1) << first;
 	x.chunk.index = pages - 1;
-	gck_page_groups_add(w, &x, NULL);
+	must(gck_page_groups_add(w, &x, NULL));
 }
 
 static void fill_threads(struct gck_image *img)
@@ -185,6 +185,39 @@ static json_t *make_manifest(void)
 	return j;
 }
 
+/* The keys of a list's first element, as "a,b,c"; the tables take them from names in C. */
+static void are_keys(const json_t *image, const char *list, const char *keys)
+{
+	const json_t *one = json_array_get(json_object_get(image, list), 0);
+	char found[1024] = "", name[64];
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)one, key, value)
+		snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s",
+			 *found ? "," : "", key);
+	snprintf(name, sizeof(name), "the keys of format 1 in %s", list);
+	is_str(found, keys, name);
+}
+
+static void test_keys(void)
+{
+	json_t *j = make_manifest();
+	const json_t *image = json_object_get(j, "image");
+
+	are_keys(image, "contents", "path,device,inode,size,mtime_ns,carried,windows");
+	are_keys(image, "objects", "name,has_path,mode,seals,size,device,inode,windows");
+	are_keys(image, "maps", "start,end,prot,kind,flags,content,object,offset,name");
+	are_keys(image, "files", "kind,flags,offset,path,size,least,mtime_ns,mode,unlinked,"
+		 "whole,written,prefix,data,data_size,id,name,sock_type,"
+		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
+		 "value_ns,interval_ns,ticks,sigmask,object,entries");
+	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
+		 "robust_size,rseq.address,rseq.size,rseq.signature,altstack.sp,"
+		 "altstack.size,altstack.flags,pending,affinity,nice,policy,priority");
+	json_decref(j);
+}
+
 static void test_round_trip(void)
 {
 	json_t *j = make_manifest(), *again = NULL;
@@ -200,7 +233,7 @@ static void test_round_trip(void)
 		ok(gck_page_groups_at(&img->contents[0].groups, 0).chunk.size == 7 * GCK_PAGE &&
 		   gck_page_groups_address(&img->contents[0].groups, 0) == 0 &&
 		   gck_page_groups_address(&img->contents[0].groups, 1) == GCK_GROUP_BYTES,
-		   "windows know their chunks");
+		   "page groups know their chunks");
 		ok(!strcmp(img->maps[0].name, "/bin/\xfe") &&
 		   !memcmp(img->threads[2].name, "n\xff" "me", 5), "names that are no UTF-8");
 		ok(img->threads[0].nice == -5 && img->threads[0].rseq.signature == 0xf1f1f1f1u &&
@@ -264,7 +297,7 @@ static void test_many(void)
 	json_decref(j);
 	j = gck_json_parse(text, strlen(text), &err);
 	again = gck_image_from_json(j, &err);
-	ok(again && again->device.rows.n == MANY, "an image of %u windows", MANY);
+	ok(again && again->device.rows.n == MANY, "an image of %u page groups", MANY);
 	for (uint64_t i = 0; again && i < MANY; i++) {
 		struct gck_page_group x = gck_page_groups_at(&again->device, i);
 
@@ -273,7 +306,7 @@ static void test_many(void)
 			 x.chunk.size != (1 + i % 14) * GCK_PAGE;
 		wrong += gck_page_groups_find(&again->device, i * GCK_GROUP_BYTES + GCK_PAGE) != i;
 	}
-	is_int((long long)wrong, 0, "is read back, in order, and every window is found");
+	is_int((long long)wrong, 0, "is read back, in order, and every page group is found");
 	test_no_memory(j);
 	json_decref(j);
 	free(text);
@@ -319,9 +352,9 @@ static void test_relations(void)
 				     "000000000014000000000000000100000000"), "out of order");
 	refused("pages", json_string("00000000001c000000000000000100000000"), "no private mapping");
 	refused("pages", json_string("000000000014000000000000000100000001"), "a chunk of 8192");
-	refused("pages", json_string("000000000014000000000000000100000010"), "cannot be");
-	refused("pages", json_string("000000000014000000000000000000000000"), "cannot be");
-	refused("pages", json_string("ffffffffffff000000000000000100000000"), "cannot be");
+	refused("pages", json_string("000000000014000000000000000100000010"), "impossible");
+	refused("pages", json_string("000000000014000000000000000000000000"), "impossible");
+	refused("pages", json_string("ffffffffffff000000000000000100000000"), "impossible");
 	refused("pages", json_string("00000000001g000000000000000100000000"), "not hexadecimal");
 	refused("device", json_string("000000000016000000000000000100000000"
 				      "000000000014000000000000000100000000"), "out of order");
@@ -437,6 +470,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		seed = strtoull(argv[1], NULL, 0) | 1;
 	test_round_trip();
+	test_keys();
 	test_many();
 	test_relations();
 	test_mutations(argc > 2 ? (unsigned)atoi(argv[2]) : 2000);

@@ -41,10 +41,10 @@ static void make_content(struct gck_content *c)
 
 		if (i % 3 == 0)
 			continue;
-		gck_page_groups_add(&c->groups, &w, NULL);
+		must(gck_page_groups_add(&c->groups, &w, NULL));
 		w.mask = ~w.mask;
 		if (i % 7 == 0 && w.mask)
-			gck_page_groups_add(&c->groups, &w, NULL);
+			must(gck_page_groups_add(&c->groups, &w, NULL));
 	}
 }
 

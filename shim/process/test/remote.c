@@ -59,13 +59,13 @@ static void test_calls(void)
 	gck_batch_add(&b, SYS_getppid, 0);
 	for (int i = 0; i < GCK_REMOTE_CALLS - 2; i++)
 		gck_batch_add(&b, SYS_umask, i % 512);
-	gck_remote_write(&r, r.scratch, "/nowhere", 9, &err);
+	must(gck_remote_write(&r, r.scratch, "/nowhere", 9, &err));
 	is_int(gck_remote_run(&r, pid, &b, &err), 0, "a full batch");
 	is_int(b.calls[0].result, -ENOENT, "first result");
 	is_int(b.calls[1].result, getpid(), "second result");
 	is_int(b.calls[GCK_REMOTE_CALLS - 1].result, (GCK_REMOTE_CALLS - 4) % 512, "last result");
-	gck_remote_write(&r, r.scratch, "hello", 6, &err);
-	gck_remote_read(&r, r.scratch, text, 6, &err);
+	must(gck_remote_write(&r, r.scratch, "hello", 6, &err));
+	must(gck_remote_read(&r, r.scratch, text, 6, &err));
 	is_str(text, "hello", "memory");
 	is_int(gck_remote_read(&r, 0x1000, text, 6, &err), -1, "no memory there");
 	is_int(gck_remote_plant(&r, PLANT, &err), -1, "no second plant in the same place");
@@ -84,7 +84,7 @@ static void make_threads(struct gck_remote *r, struct gck_batch *b)
 	struct gck_error err = {0};
 
 	b->n = 0;
-	gck_remote_write(r, r->scratch, &ca, sizeof ca, &err);
+	must(gck_remote_write(r, r->scratch, &ca, sizeof ca, &err));
 	for (int i = 0; i < 3; i++)
 		gck_batch_add(b, SYS_clone3, r->scratch, sizeof ca);
 	is_int(gck_remote_run(r, r->pid, b, &err), 0, "three threads in one batch");
@@ -141,8 +141,8 @@ static void test_killed_with_threads(void)
 
 	make_threads(&r, &b);
 	for (int i = 0; i < 3; i++)
-		gck_remote_born((pid_t)b.calls[i].result, &err);
-	gck_remote_write(&r, r.scratch, &forever, sizeof forever, &err);
+		must(gck_remote_born((pid_t)b.calls[i].result, &err));
+	must(gck_remote_write(&r, r.scratch, &forever, sizeof forever, &err));
 	if (!(killer = fork())) {
 		nanosleep(&pause, NULL);
 		_exit(kill(pid, SIGKILL));

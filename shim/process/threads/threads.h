@@ -33,14 +33,14 @@ void gck_threads_wait_transfers(const struct gck_target *t);
 
 /* Stop every thread but the helper within timeout_ms. On failure all are released. */
 int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
-		     struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
 
 /* Release all. Does nothing if none is held. */
 void gck_threads_release(struct gck_held *h);
 
 /* Read all held threads into img->threads (the main thread first) and img->pending. */
 int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
-		     struct gck_obstacles *f, struct gck_error *err);
+		     struct gck_obstacles *f, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Set the registers of threads whose system call the freeze interrupted: the call is made again, or
  * returns EINTR. img->actions and all pending signals must be known. */
