@@ -81,7 +81,7 @@ static void read_addresses(struct rank *r)
 		ok(false, "the rank started");
 }
 
-/* A rank that was let go. */
+/* Start a rank that gets GO. */
 static struct rank start(struct gck_link_hello *hello, int *link)
 {
 	struct rank r = agent_run(&agent, NULL, rank_argv, true);
@@ -293,7 +293,7 @@ static void test_clone_outlives_rank(void)
 	close(link);
 }
 
-/* A packet that no agent sends: the helper lets go of the link and comes again. */
+/* A packet that no agent sends: the helper drops the link and connects again. */
 static void test_nonsense(void)
 {
 	struct gck_link_hello h;
@@ -314,7 +314,8 @@ static void test_nonsense(void)
 
 /* ---- deaths -------------------------------------------------------------------------------- */
 
-/* An agent of its own process: admits the rank, clones it, says so, and waits to be killed. */
+/* An agent in a process of its own: admits the rank, clones it, reports that, and waits to be
+ * killed. */
 static pid_t fork_agent(pid_t *clone)
 {
 	struct gck_link_hello h;
@@ -442,7 +443,7 @@ static void test_exec(void)
 	close(link2);
 }
 
-/* 0 if a rank of another user takes our listener for no agent. */
+/* 0 if a rank of another user refuses our listener. */
 static int other_user(void)
 {
 	struct rank r;

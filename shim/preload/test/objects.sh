@@ -17,7 +17,8 @@ same "$needed" libc.so.6 "it needs libc and nothing else"
 readelf -d $lib | grep -q INITFIRST
 check $? "its constructor runs first"
 
-undefined=$(nm -u shim/preload/helper/.libs/*.o | sed -n 's/^ *[Uw] //p' | grep -v -e '^gck_' -e '^_GLOBAL_OFFSET_TABLE_$')
+undefined=$(nm -u shim/preload/helper/.libs/*.o | sed -n 's/^ *[Uw] //p' |
+	grep -v -e '^gck_' -e '^_GLOBAL_OFFSET_TABLE_$')
 same "$undefined" "" "the helper calls nothing outside its folder"
 
 objdump -d shim/preload/helper/.libs/*.o | grep -q '%[fg]s:'

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rank of test_preload_link: counts in a thread, and does what lines on its standard input
- * say, with a line of answer each. Its first line gives addresses. */
+ * The rank of test_preload_link: counts in a thread, and obeys lines on its standard input,
+ * answering each with a line. Its first line has addresses. */
 #include "config.h"
 
 #include <dirent.h>
@@ -47,7 +47,7 @@ static int threads(void)
 	return n - 2;
 }
 
-/* Children, as the program sees them. */
+/* The program's children, as wait sees them. */
 static void answer_wait(void)
 {
 	int r = waitpid(-1, NULL, WNOHANG);
@@ -55,7 +55,7 @@ static void answer_wait(void)
 	printf("waitpid %d %s sigchld %d\n", r, r < 0 ? strerrorname_np(errno) : "-", sigchlds);
 }
 
-/* A child without exec: has it threads, has it the link? */
+/* A child without exec: whether it has threads, and the link. */
 static void answer_fork(int link)
 {
 	int status;
@@ -68,7 +68,7 @@ static void answer_fork(int link)
 	printf("threads %d link %d\n", WEXITSTATUS(status) >> 1, WEXITSTATUS(status) & 1);
 }
 
-/* Close everything, and use the link's number for something of our own. */
+/* Close everything, and use the link's number for a file of our own. */
 static void answer_closefrom(int link)
 {
 	int null;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * preload_run PROGRAM [ARGUMENT...]: run a program as a rank, clone it every few milliseconds, and
- * end with its exit status; the number of clones goes to standard error. */
+ * exit with its exit status. The number of clones goes to standard error. */
 #include "config.h"
 
 #include <errno.h>

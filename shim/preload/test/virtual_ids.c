@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Virtual PIDs and TIDs. The test's second process is a rank under the preload that does to itself
- * what a restart does: the state and libc's cached TIDs say other numbers than the kernel. Two of
- * its threads even have their numbers exchanged: whoever takes one for the other is found out. */
+ * Virtual PIDs and TIDs. The test's second process is a rank under the preload that changes itself
+ * as a restart does: the state and libc's cached TIDs differ from the kernel's numbers. Two of its
+ * threads even have each other's numbers, so that any confusion is found. */
 #include "config.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct worker {
 	pthread_t thread;
 	pid_t tid;             /* the kernel's */
 	sem_t ready, go;
-	int wait_fd;           /* read()s here when told to go */
+	int wait_fd;           /* read()s here until it must act */
 	volatile int usr1, queued, timer;
 	pid_t gettid, sys_gettid;
 };
@@ -95,7 +95,7 @@ static void entry(int i, int32_t vtid, int32_t rtid)
 	state->tids[i] = (struct gck_shim_tid){ vtid, rtid };
 }
 
-/* What a restart leaves: a and b have each other's old TID. */
+/* Do what a restart does: a and b get each other's old TID. */
 static void restart(void)
 {
 	entry(0, VPID, getpid());
@@ -331,7 +331,7 @@ static void *new_thread(void *arg)
 	return NULL;
 }
 
-/* The kernel gives a new thread a number that another is known by. */
+/* The kernel gives a new thread a number that is another thread's virtual TID. */
 static void test_collision(pid_t real)
 {
 	bool good = false, good2 = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast an image in memory is written and restored, against dd between memory file systems in
- * the same run; one core each. `bench_restore MIB` prints `name value unit`. */
+ * How fast an image in memory is written and restored, compared with dd between memory file systems
+ * in the same run; one core each. `bench_restore MIB` prints `name value unit`. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #define BASE "/dev/shm"
 #define REPEAT 3
 
-/* dd of a file of so many MiB; seconds, the best of a few. */
+/* Seconds for dd of a file of this many MiB, the best of a few. */
 static double copy(const char *directory, long mib)
 {
 	char command[1000];

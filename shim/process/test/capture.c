@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Capturing a real rank: what able refuses and names, and what an image holds. */
+ * Capturing a real rank: what able refuses and reports, and the content of images. */
 #include "config.h"
 
 #include <errno.h>
@@ -59,7 +59,8 @@ static void test_able(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* A page's bytes in a list of page groups: the byte that all of it is, -1: not stored, -2: mixed. */
+/* A page's bytes in a list of page groups: the byte of a uniform page, -1: not stored, -2:
+ * mixed. */
 static int stored(struct gck_reader *r, const struct gck_page_groups *w, uint64_t address)
 {
 	static unsigned char data[GCK_GROUP_BYTES];
@@ -227,7 +228,7 @@ static void test_image(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* The rank changes what it wrote before while a checkpoint is under way. */
+/* The rank changes what it wrote before, during a checkpoint. */
 static void test_rewrite(void)
 {
 	struct gck_error err = {0};
@@ -269,7 +270,7 @@ static void test_append(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* Nothing but smaps tells of locks, which is read while the rank runs on. */
+/* Only smaps, which is read while the rank runs, shows locks. */
 static void is_locked(const char *verb, bool locked)
 {
 	struct gck_error err = {0};

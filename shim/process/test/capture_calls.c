@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * System calls that threads are in when they are held. */
+ * System calls during which threads are held. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define CLOCK_HOLDS 10
 #define CLOCK_TRIES 1000
 
-/* A call is to be made again: its number in rax, the instruction next. */
+/* Whether a call is made again: its number in rax, the instruction next. */
 static bool makes(const struct gck_image *img, const char *thread, uint64_t nr)
 {
 	for (size_t i = 0; i < img->nthreads; i++)
@@ -25,7 +25,7 @@ static bool makes(const struct gck_image *img, const char *thread, uint64_t nr)
 	return false;
 }
 
-/* The second and third time the kernel shows restart_syscall. */
+/* At the second and third time the kernel shows restart_syscall. */
 static void test_sleepers(void)
 {
 	struct gck_error err = {0};
@@ -48,7 +48,7 @@ static void test_sleepers(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* Is some thread in the middle of a call of the vdso? */
+/* Whether a thread is in the middle of a call of the vdso. */
 static bool in_vdso(const struct gck_image *img)
 {
 	const struct gck_map *m = img->maps, *end = m + img->nmaps;
@@ -62,8 +62,8 @@ static bool in_vdso(const struct gck_image *img)
 	return found;
 }
 
-/* A checkpoint: was a thread in such a call when it was held, and is it in the image, or did what the
- * clone wrote keep its marks? -1: it failed. */
+/* A checkpoint. 1: a thread was in such a call when it was held. *after: it is in one in the image,
+ * or pages that the clone wrote count as unwritten. -1: failed. */
 static int hold_clock(uint32_t seq, bool *after, struct gck_error *err)
 {
 	const int tracker_fds[2] = {-1, -1};
@@ -86,7 +86,8 @@ static int hold_clock(uint32_t seq, bool *after, struct gck_error *err)
 	return before;
 }
 
-/* Hold it until it was found in a call CLOCK_HOLDS times; how many of these are in an image. -1: failed. */
+/* Hold the rank until it was in a call CLOCK_HOLDS times. Returns how often the image has a thread
+ * in one. -1: failed. */
 static int hold_clock_often(const char *what)
 {
 	struct gck_error err = {0};
@@ -120,7 +121,7 @@ static void test_clock(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* This CPU and kernel have AMX tiles. */
+/* Whether this CPU and kernel have AMX tiles. */
 static bool has_tiles(void)
 {
 	char line[8192];

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Now in the vdso, most of the time, and now sure that nobody else writes what it had written there. */
+/* In the vdso most of the time; else checking that nobody else wrote its memory. */
 static volatile bool reading_clock;
 static int stale;
 static pthread_t clock_reader;

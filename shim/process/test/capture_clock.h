@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What capture_program does with the clock: a thread that is held in the vdso, more often than not. */
+ * capture_program's work with the clock: its thread is mostly held in the vdso. */
 #ifndef GCK_TEST_CAPTURE_CLOCK_H
 #define GCK_TEST_CAPTURE_CLOCK_H
 
@@ -8,7 +8,7 @@ void clock_do(void);
 void clock_do_shared(void);
 void clock_undo(void);
 
-/* How often somebody else had written there. */
+/* How often another process had written there. */
 int clock_stale(void);
 
 #endif

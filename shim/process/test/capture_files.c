@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files outside a rank that others write to while it is held, and that have to be on stable storage
- * before a commit depends on them. */
+ * Files outside a rank that others write to while it is held, and files that must be on stable
+ * storage before a commit depends on them. */
 #include "config.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "test/support/tap.h"
 #include "test/support/read_chunk.h"
 
-static const char *sync_fails; /* at the end of a file's name */
+static const char *sync_fails; /* for files whose names end so */
 static int synced;             /* calls for that file */
 
-/* In place of libc's: the library calls this one. */
+/* Replaces libc's: the library calls this one. */
 int fsync(int fd)
 {
 	char link[32], path[256];
@@ -33,7 +33,7 @@ int fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
-/* Its files have another device for stat(2) than in /proc/PID/maps: so do those of btrfs. */
+/* stat(2) reports another device for its files than /proc/PID/maps, as on btrfs. */
 static dev_t subvolume;
 
 static int look_at(int dir, const char *path, struct stat *st, int flags)
@@ -110,7 +110,7 @@ static const struct gck_file *named(const struct gck_image *img, const char *end
 	return NULL;
 }
 
-/* Another rank of the step appends after this one was taken, before all are held. */
+/* Another rank of the step appends after this one was taken and before all are held. */
 static void test_logs(void)
 {
 	struct gck_error err = {0};
@@ -223,7 +223,7 @@ static void test_changed(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* What MPI's library has open is its own; the rest is refused before anything is brought to rest. */
+/* Files of MPI's library are its own; others are refused before anything is quiesced. */
 static void test_mpi(void)
 {
 	struct gck_error err = {0};
@@ -273,7 +273,8 @@ static void test_sync(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* Without O_APPEND a file may be changed anywhere later: it is carried while it is not too long. */
+/* Without O_APPEND a file may later be changed anywhere: its content is stored unless it is too
+ * long. */
 static void test_long(void)
 {
 	struct gck_error err = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank is never harmed: no signal is lost, no thread stays stopped, no clone is left, whenever
- * the worker dies. */
+ * A rank is never harmed: no signal is lost, no thread stays stopped, no clone remains, at whatever
+ * moment the worker dies. */
 #include "config.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "shim/process/test/capture_rank.h"
 #include "test/support/tap.h"
 
-/* A worker that freezes and resumes the rank without end, and is mostly killed in between. */
+/* A worker that freezes and resumes the rank without end, and is usually killed during that. */
 static pid_t worker(void)
 {
 	pid_t pid = fork();
@@ -37,8 +37,8 @@ static pid_t worker(void)
 	return pid;
 }
 
-/* Send signals, so many that the rank does nothing but take them, while workers that freeze it are
- * killed at any instruction. */
+/* Send so many signals that the rank only handles signals, while workers that freeze it are killed
+ * at any instruction. */
 static void test_signals(void)
 {
 	enum { ROUNDS = 100, SIGNALS = 2000 };
@@ -50,10 +50,10 @@ static void test_signals(void)
 		pid_t pid = worker();
 		int status;
 
-		usleep(3000); /* until it is at it */
+		usleep(3000); /* until it has begun */
 		for (int k = 0; k < SIGNALS; k++)
 			while (sigqueue(rank.pid, SIGRTMIN, (union sigval){0}) && errno == EAGAIN)
-				usleep(1000); /* as many as may be pending are */
+				usleep(1000); /* as many as may be pending */
 		usleep((unsigned)(rand() % 1000));
 		early += waitpid(pid, &status, WNOHANG) != 0;
 		kill(pid, SIGKILL);
@@ -65,7 +65,7 @@ static void test_signals(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* Whole checkpoints, killed at any instruction; the agent then ends the link. */
+/* Whole checkpoints, killed at any instruction; then the agent ends the link. */
 static void test_killed(void)
 {
 	enum { ROUNDS = 60 };
@@ -131,7 +131,7 @@ static void test_churn(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* Hold and let go 40 times: how often that was good. */
+/* Hold and release 40 times; how many holds were harmless. */
 static int hold_often(struct gck_error *err)
 {
 	int good = 0;
@@ -147,8 +147,9 @@ static int hold_often(struct gck_error *err)
 	return good;
 }
 
-/* A blocking write that a stop cuts short is harm to a program that does not look. Without a wait for
- * such calls more than half of the holds do that; with it a loaded machine may do so at one time. */
+/* A stop that cuts a blocking write short harms a program that ignores short writes. Without the
+ * wait for such calls more than half of the holds do that; with it, a loaded machine may do it
+ * once. */
 static void test_writes(void)
 {
 	struct gck_error err = {0};
@@ -203,7 +204,7 @@ static void test_stopped(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* What is left of a rank that was killed. */
+/* Reap a rank that was killed. */
 static void bury(void)
 {
 	close(helper_link);
@@ -232,7 +233,7 @@ static void test_gone(void)
 
 struct victim {
 	pid_t pid;
-	int after; /* so many words of progress */
+	int after; /* after this many progress reports */
 };
 
 static int kill_it(void *arg, uint64_t done, uint64_t all)
@@ -248,7 +249,8 @@ static int kill_it(void *arg, uint64_t done, uint64_t all)
 	return 0;
 }
 
-/* How many page groups the image has; -1: it was not written. clone: whether that is killed, or the rank. */
+/* How many page groups the image has; -1: it was not written. clone: kill the clone, else the
+ * rank. */
 static long groups(bool clone, int after, bool *killed, struct gck_error *err)
 {
 	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
@@ -273,7 +275,7 @@ static long groups(bool clone, int after, bool *killed, struct gck_error *err)
 	return n;
 }
 
-/* As the kernel does it when memory runs out. */
+/* As the kernel does if memory runs out. */
 static void test_deaths(void)
 {
 	struct gck_error err = {0};

@@ -85,7 +85,7 @@ static void do_unix(void)
 		perror("listen");
 }
 
-/* A name of the kernel's choice, "@00a1f" say. */
+/* Listen under a name that the kernel chooses, such as "@00a1f". */
 static int listen_abstract(int type, int backlog)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -110,7 +110,7 @@ static void do_connected(void)
 
 static int32_t listed;
 
-/* As if MPI's library had a socket of its own. */
+/* A socket that belongs to MPI's library. */
 static void do_mpi(void)
 {
 	static struct gck_mpi_state mpi = {.magic = GCK_MPI_STATE_MAGIC, .size = sizeof(mpi),
@@ -291,7 +291,7 @@ static int idle(void *unused)
 	return 0;
 }
 
-/* A thread that glibc does not know. It cannot be undone. */
+/* A thread without glibc; cannot be undone. */
 static void do_raw(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
@@ -300,7 +300,7 @@ static void do_raw(void)
 	      CLONE_THREAD | CLONE_SYSVSEM, NULL);
 }
 
-/* Tiles in use, if this CPU has them and the kernel gives them. */
+/* Tiles in use, if CPU and kernel allow them. */
 static void do_tiles(void)
 {
 	static unsigned char config[64] __attribute__((aligned(64))) = {
@@ -378,13 +378,13 @@ static void do_memory(void)
 		perror("ftruncate");
 	add_page("changed", map(3 * PAGE, MAP_PRIVATE, fd), 0xd4);
 	close(fd);
-	/* far more than may be copied, but only two pages are there */
+	/* more than may be copied, but only two pages are present */
 	at = map((size_t)16 << 30, MAP_SHARED | MAP_NORESERVE, -1);
 	add_page("shared", (char *)at + ((size_t)8 << 30), 0xd5);
 	memset((char *)at + ((size_t)12 << 30), 0xd6, PAGE);
 }
 
-/* Large shared memory without a descriptor, swapped out where there is swap. */
+/* Large shared memory without a descriptor, swapped out if there is swap. */
 static void do_swapped(void)
 {
 	size_t size = 8 << 20;
@@ -455,7 +455,7 @@ static void do_log(void)
 		perror("log");
 }
 
-/* Files that are mapped shared: one that is closed, and one that is open and has no name. */
+/* Files that are mapped shared: one is closed, one is open without a name. */
 static void do_shared(void)
 {
 	static const char *const names[] = {"shared", "gone"};
@@ -479,7 +479,7 @@ static void do_read(void)
 		perror("read");
 }
 
-/* Written without O_APPEND, the offset at its end. */
+/* Written without O_APPEND; the offset is at its end. */
 static void write_long(const char *name, off_t size)
 {
 	fds[0] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -506,7 +506,7 @@ static void do_rewrite(void)
 	close(fd);
 }
 
-/* One thread writes more than a pipe holds, another takes it slowly; and again. */
+/* One thread writes more than a pipe holds, and another reads it slowly, repeatedly. */
 static int flow[2];
 
 static void *writer(void *unused)
@@ -573,7 +573,7 @@ static void undo_churn(void)
 	pthread_join(churner, NULL);
 }
 
-/* One thread in each call that the kernel continues by restart_syscall; named after it. */
+/* A thread for each call that the kernel continues by restart_syscall, named after it. */
 static void *sleeper(void *kind)
 {
 	static const char *const names[] = {"nanosleep", "clock", "poll", "futex", "raw"};
@@ -604,7 +604,7 @@ static void *sleeper(void *kind)
 	return NULL;
 }
 
-/* They cannot be undone. */
+/* Cannot be undone. */
 static void do_sleepers(void)
 {
 	pthread_t t;
@@ -614,7 +614,7 @@ static void do_sleepers(void)
 	usleep(100000);
 }
 
-/* One page of what "memory" made. */
+/* Lock one page of "memory". */
 static void do_locked(void)
 {
 	if (mlock((void *)page_of("zero"), PAGE))
@@ -626,7 +626,7 @@ static void undo_locked(void)
 	munlock((void *)page_of("zero"), PAGE);
 }
 
-/* The main thread ends, and another one goes on in its place. */
+/* The main thread ends, and another one continues. */
 static void serve(void);
 static pthread_t main_thread;
 

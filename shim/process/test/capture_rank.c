@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One rank running capture_program, and what the capture tests do with it. */
+ * One rank running capture_program, and the capture tests' operations on it. */
 #include "config.h"
 
 #include "shim/process/test/capture_rank.h"
@@ -128,7 +128,7 @@ void tests_begin(void)
 	struct gck_error err = {0};
 	char url[64];
 
-	close_range(3, ~0u, 0); /* what a harness left open would be the rank's as well */
+	close_range(3, ~0u, 0); /* the rank would inherit descriptors that a harness left open */
 	signal(SIGPIPE, SIG_IGN);
 	gck_options_init(&options);
 	if (!mkdtemp(rank_directory))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One rank running capture_program, and what the capture tests do with it. */
+ * One rank running capture_program, and the capture tests' operations on it. */
 #ifndef GCK_TEST_CAPTURE_RANK_H
 #define GCK_TEST_CAPTURE_RANK_H
 
@@ -14,27 +14,27 @@ extern struct gck_options options;
 extern struct gck_store *store;
 extern int helper_link;
 
-/* Make directory, store and agent; remove them. What fails here ends the test. */
+/* Make directory, store and agent; remove them. A failure ends the test. */
 void tests_begin(void);
 void tests_end(void);
 
-/* Start the rank; end it: its exit status. */
+/* Start the rank; stop it and return its exit status. */
 void start(void);
 int stop(void);
 
-/* "do NAME" or "undo NAME": did it answer ok? */
+/* Send "do NAME" or "undo NAME"; whether it answers ok. */
 bool tell(const char *verb, const char *name);
 
-/* Does able refuse with this text? NULL: is nothing refused? */
+/* Whether able refuses with this text. NULL: whether it refuses nothing. */
 bool refuses(const char *reason);
 
-/* Does able name this object for this reason without refusing? */
+/* Whether able reports this object with this reason, without refusing. */
 bool is_noted(const char *object, const char *reason);
 
-/* One whole checkpoint: the image as it can be read back, or NULL. */
+/* One whole checkpoint. The image as read back, or NULL. */
 struct gck_image *checkpoint(json_t **manifest, struct gck_error *err);
 
-/* Does a checkpoint fail with this text? */
+/* Whether a checkpoint fails with this text. */
 bool fails(const char *reason);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What devices have, out of a rank and into the store, and back into a restored one; the rank is a thread
- * with a script. */
+ * Device data from a rank to the store, and back into a restored rank; the rank is a thread with a
+ * script. */
 #include "config.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define BASE 0x600000000000ull
 #define MEMORY (12u << 20)
 #define KIB 1024ull
-#define STEP (1028 * KIB) /* of what a restored rank asks for */
+#define STEP (1028 * KIB) /* size of a restored rank's GETs */
 
 static char root[ROOT_MAX];
 static struct gck_store *store;
@@ -51,7 +51,7 @@ struct rank {
 	bool done;
 };
 
-/* By their offsets in memory: one that begins and ends within page groups, two in one page group, one that
+/* By offset in memory: one that begins and ends within page groups, two in one page group, one that
  * takes several GETs. */
 static const struct piece { uint64_t at, size;
 } pieces[] = {
@@ -110,7 +110,7 @@ static void put_hashes(struct rank *r, uint64_t at, uint64_t size, unsigned char
 	r->hashed += (unsigned)size;
 }
 
-/* Does it go on after this? */
+/* Answer one packet. Whether the rank goes on. */
 static bool answer(struct rank *r, const struct gck_link_data *m)
 {
 	struct gck_link_data ready = {.type = GCK_LINK_DATA_READY,
@@ -173,7 +173,7 @@ static int stop_after_ten(void *arg, uint64_t done, uint64_t all)
 struct progress {
 	uint64_t done;
 	unsigned grew; /* times */
-	bool ended;    /* as who looks on would think: all was done */
+	bool ended;    /* progress reported that all was done */
 };
 
 static int go_on(void *arg, uint64_t done, uint64_t all)
@@ -187,7 +187,7 @@ static int go_on(void *arg, uint64_t done, uint64_t all)
 }
 
 struct written {
-	json_t *manifest;      /* NULL: it failed */
+	json_t *manifest;      /* NULL: the write failed */
 	struct gck_error err;
 	uint64_t stored;
 	struct progress progress;
@@ -208,7 +208,7 @@ static int write_device(struct written *w, struct gck_writer *writer, const int 
 	return rc;
 }
 
-/* The page groups are kept beside the manifest: what a manifest is made of otherwise is not here. */
+/* The page groups are kept beside the manifest, which here has no other parts. */
 static struct written store_it(struct rank *r, uint32_t seq, const struct written *before,
 			       int (*progress)(void *, uint64_t, uint64_t),
 			       struct gck_page_groups *device)
@@ -244,7 +244,7 @@ static struct written store_it(struct rank *r, uint32_t seq, const struct writte
 	return out;
 }
 
-/* As it comes back in an image: where the chunks lie is in the manifest. */
+/* As read back from an image: the manifest says where the chunks are. */
 static void locate(struct gck_page_groups *w, const json_t *manifest)
 {
 	static struct gck_chunks chunks;
@@ -312,7 +312,7 @@ static uint32_t get(const struct gck_device_channel *d, uint64_t address, uint64
 	return gck_device_channel_receive(d, m, 10000, NULL) > 0 ? m->value : ECONNRESET;
 }
 
-/* All of the memory, in steps that meet page groups and the gaps between pieces anywhere. */
+/* Compare all of the memory, in steps that cross page groups and the gaps between pieces. */
 static bool same_back(const struct gck_device_channel *d, const unsigned char *memory)
 {
 	static const unsigned char zeros[4096];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank whose memory something may write past the page tables has no marks; its /proc entry is of our making. */
+ * Dirty pages are not tracked for a rank whose memory a device may write past the page tables. Its
+ * /proc entry is made by this test. */
 #include "config.h"
 
 #include "shim/process/memory/dirty_pages.h"
@@ -28,7 +29,7 @@ static void put_status(const char *text)
 	close(fd);
 }
 
-/* fd: what a descriptor leads to that stays out of the image; NULL: there is none. */
+/* Whether pages are tracked. fd: target of a descriptor that the image leaves out; NULL: none. */
 static bool track_dirty(const char *fd, uint64_t cuda_state)
 {
 	struct gck_shim_state shim = {.cuda_state = cuda_state};

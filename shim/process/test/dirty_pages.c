@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What was not written is not read: a program that changes its memory in every way there is, with
- * checkpoints that build on one another, are given up, or build on older ones. Each image must have, to
- * the bit, what the rank had when it was held. GPUCKPT_SEED=N; GPUCKPT_LONG=1: many more. */
+ * Unwritten pages are not read. A program changes its memory in every way there is; checkpoints
+ * build on one another, are given up, or build on older ones. Each image must be exactly the rank's
+ * memory when it was held. GPUCKPT_SEED=N; GPUCKPT_LONG=1: many more rounds. */
 #include "config.h"
 
 #include <err.h>
@@ -28,13 +28,13 @@
 #include "test/support/tap.h"
 #include "test/support/read_chunk.h"
 
-/* An image that others may build on. */
+/* An image on which others may build. */
 struct base {
 	json_t *manifest;
 	char hash[GCK_HASH_TEXT];
 };
 
-/* What the rank had, page by page. */
+/* The rank's memory, page by page. */
 struct truth {
 	char *data;
 	bool there[(DIRTY_END - DIRTY_AT) / DIRTY_PAGE];
@@ -66,7 +66,7 @@ static void work(unsigned most)
 		errx(99, "the rank does not work on");
 }
 
-/* Other memory under the same addresses. */
+/* The program executes itself: new memory at the same addresses. */
 static void exec_anew(void)
 {
 	int old = helper_link;
@@ -111,7 +111,7 @@ static const struct gck_map *map_at(const struct gck_image *img, uint64_t addres
 	return NULL;
 }
 
-/* Lay the image's pages out as a restart does. */
+/* Assemble the image's pages as a restart does. */
 static bool lay_out(const struct gck_image *img, struct gck_reader *r, char *data)
 {
 	static char chunk[GCK_GROUP_BYTES];
@@ -146,7 +146,7 @@ static bool is_true(const json_t *manifest)
 		    !memcmp(data + at, truth.data + at, DIRTY_PAGE))
 			continue;
 		m = map_at(img, DIRTY_AT + at);
-		/* The file's own page, which is not stored. */
+		/* the file's own page, which is not stored */
 		if (m && m->kind == GCK_MAP_FILE && truth.data[at] && !data[at])
 			continue;
 		printf("# the page at %lx is another one in image %u\n",
@@ -172,7 +172,7 @@ static uint64_t some_page(void)
 	return DIRTY_AT + page * DIRTY_PAGE;
 }
 
-/* The page may have gone since, or not be writable: then nothing is changed. */
+/* The page may be gone, or not writable: then nothing changes. */
 static void write_from_outside(void)
 {
 	uint64_t word = rnd(), at = some_page();
@@ -217,7 +217,7 @@ static void count_unread(const struct gck_capture *c)
 	}
 }
 
-/* A page group that the clone may have written is read, whatever its marks. */
+/* A page group that the clone may have written is read, also if it is protected. */
 static bool is_read(struct gck_capture *c, uint64_t group)
 {
 	gck_dirty_spoil(&c->dirty, group + rnd() % GCK_GROUP_BYTES);
@@ -278,7 +278,8 @@ static bool one(enum ending end, bool on_older, struct gck_error *err)
 	return right;
 }
 
-/* Another takes a checkpoint while the marks are in somebody's hands, who puts them back as they were. */
+/* Another process takes a checkpoint while one has the tracker, and that one puts the tracker back
+ * unchanged. */
 static bool two(struct gck_error *err)
 {
 	struct gck_dirty_tracker aside;
@@ -327,7 +328,7 @@ static void a_life(uint64_t seed, int checkpoints)
 	forget(&older);
 }
 
-/* It is killed when its clone is there: what it wrote in between cannot be known. */
+/* The rank is killed once its clone exists: its last writes are unknown. */
 static void test_killed(void)
 {
 	struct gck_error err = {0};
@@ -338,7 +339,7 @@ static void test_killed(void)
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
 	if (!c)
 		errx(99, "%s", err.text);
-	gck_capture_take_tracker(c, tracker_fds); /* of another rank */
+	gck_capture_take_tracker(c, tracker_fds); /* the first is another rank's */
 	gck_capture_take_tracker(c, tracker_fds);
 	if (gck_capture_freeze(c, &err) || gck_capture_take(c, &err))
 		errx(99, "%s", err.text);
@@ -351,7 +352,7 @@ static void test_killed(void)
 	close(helper_link);
 }
 
-/* Does this kernel tell what was written, and may we ask? */
+/* Whether this kernel can track written pages, and permits it. */
 static bool can_track(void)
 {
 	struct uffdio_api api = {.api = UFFD_API, .features = 1 << 15};

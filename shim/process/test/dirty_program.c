@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank that changes its memory in every way that it can: `dirty_program DIRECTORY`. Reads "work SEED
- * NUMBER" and answers "ok" when so many changes are made, chosen by the seed; "count" is answered by 0,
- * "writing" starts a thread that writes all the time, "exec" makes it the same program anew. */
+ * A rank that changes its memory in every possible way: `dirty_program DIRECTORY`. It reads "work
+ * SEED NUMBER" and answers "ok" after that many changes, chosen by the seed; "count" is answered by
+ * 0, "writing" starts a thread that writes all the time, "exec" executes the same program again. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -27,9 +27,9 @@
 #define MOST (4ul << 20) /* bytes of a slot in use */
 #define FILE_SIZE MOST
 
-static size_t sizes[DIRTY_SLOTS]; /* 0: nothing is mapped */
-static bool closed[DIRTY_SLOTS];  /* may not be written now */
-static bool pieces[DIRTY_SLOTS];  /* of several mappings, which mremap does not take together */
+static size_t sizes[DIRTY_SLOTS]; /* 0: not mapped */
+static bool closed[DIRTY_SLOTS];  /* not writable now */
+static bool pieces[DIRTY_SLOTS];  /* several mappings, which mremap does not move at once */
 static uint64_t seed_;
 static int data_fd, direct_fd;
 
@@ -92,7 +92,7 @@ static void by_read(char *page)
 		_exit(4);
 }
 
-/* Straight from the disk into the page, where the file system does that. */
+/* From the disk directly into the page, if the file system supports that. */
 static void by_direct(char *page)
 {
 	if (direct_fd >= 0)
@@ -128,7 +128,7 @@ static void by_kernel(char *page)
 	(void)!getrandom(page, 100, 0);
 }
 
-/* Past the program's own mapping, by the kernel's way into any process. */
+/* Through /proc/self/mem, bypassing the program's mapping. */
 static void by_mem(char *page)
 {
 	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
@@ -148,7 +148,7 @@ static void by_vm(char *page)
 		_exit(8);
 }
 
-/* A child has its own copy; the page that is left is the parent's alone again. */
+/* A child gets a copy; when it has ended, the page is the parent's alone again. */
 static void beside_child(char *page)
 {
 	pid_t pid = fork();
@@ -162,7 +162,7 @@ static void beside_child(char *page)
 	waitpid(pid, NULL, 0);
 }
 
-/* A child that has the same memory. */
+/* A child with the same memory. */
 static void by_vfork(char *page)
 {
 	volatile char *to = page + rnd() % DIRTY_PAGE;
@@ -241,7 +241,7 @@ static void map_anew(int i)
 			store_page(slot_at(i) + at);
 }
 
-/* Only a part, so that what is around it stays as it is. */
+/* Map over a part; what is around it stays. */
 static void map_over(int i)
 {
 	size_t at = rnd() % (sizes[i] / DIRTY_PAGE) * DIRTY_PAGE;
@@ -273,7 +273,7 @@ static void resize(int i)
 		sizes[i] = size;
 }
 
-/* Two slots change places, pages and all. */
+/* Exchange two slots with their pages. */
 static void exchange(int i)
 {
 	int other = (int)(rnd() % DIRTY_SLOTS);
@@ -291,7 +291,7 @@ static void exchange(int i)
 	sizes[other] = size;
 }
 
-/* The pages go to another slot, the mapping stays and is empty. */
+/* Move the pages to another slot; the mapping stays and is empty. */
 static void move_pages_out(int i)
 {
 	int other = (int)(rnd() % DIRTY_SLOTS);
@@ -350,7 +350,7 @@ static void change(void)
 		on_slot[rnd() % (sizeof(on_slot) / sizeof(on_slot[0]))](i);
 }
 
-/* In a slot of its own, beside what the other thread does. */
+/* Writes in a slot of its own while the other thread works. */
 static void *write_on(void *arg)
 {
 	char *at = (char *)DIRTY_AT + (DIRTY_SLOTS + 1ul) * DIRTY_STRIDE;

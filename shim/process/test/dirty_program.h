@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where dirty_program has the memory that it changes. */
+ * Addresses of the memory that dirty_program changes. */
 #ifndef GCK_TEST_DIRTY_PROGRAM_H
 #define GCK_TEST_DIRTY_PROGRAM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What getenv tells a restored program, over a lineage of starts. The "restored process" is this one:
- * what environ.c reads, writes and maps elsewhere is done here. */
+ * getenv in a restored program, over a series of restarts. This process is the "restored process":
+ * reads, writes and mappings of environ.c happen here. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "shim/process/objects/objects.h"
 #include "test/support/tap.h"
 
-static int maps;            /* made so far */
+static int maps;            /* how many were made */
 static char **env;          /* the program's `environ` */
 static struct gck_shim_state *state;
 static struct gck_image img;
@@ -99,11 +99,14 @@ static void replace(const char *name, char *entry)
 }
 
 static char first[] =
-	"HOME=/home/a\0SLURM_NODEID=0\0SLURM_NODELIST=n1\0TMPDIR=/tmp/1\0HOSTNAME=n1\0SLURM_CPU_BIND=none\0OMPI_MCA_btl=tcp\0OMPI_MCA_osc=rdma";
+	"HOME=/home/a\0SLURM_NODEID=0\0SLURM_NODELIST=n1\0TMPDIR=/tmp/1\0HOSTNAME=n1\0"
+	"SLURM_CPU_BIND=none\0OMPI_MCA_btl=tcp\0OMPI_MCA_osc=rdma";
 static const char second[] =
-	"HOME=/else\0SLURM_NODEID=1\0SLURM_NODELIST=n2\0TMPDIR=/tmp/2\0HOSTNAME=n2\0SLURM_CPU_BIND=none\0OMPI_MCA_btl=tcp\0OMPI_MCA_osc=rdma\0SLURM_RESTART_COUNT=1";
+	"HOME=/else\0SLURM_NODEID=1\0SLURM_NODELIST=n2\0TMPDIR=/tmp/2\0HOSTNAME=n2\0"
+	"SLURM_CPU_BIND=none\0OMPI_MCA_btl=tcp\0OMPI_MCA_osc=rdma\0SLURM_RESTART_COUNT=1";
 static const char third[] =
-	"HOME=/else\0SLURM_NODEID=2\0SLURM_NODELIST=n3\0TMPDIR=/tmp/3\0HOSTNAME=n3\0SLURM_CPU_BIND=none\0OMPI_MCA_btl=self\0OMPI_MCA_osc=rdma\0SLURM_RESTART_COUNT=2";
+	"HOME=/else\0SLURM_NODEID=2\0SLURM_NODELIST=n3\0TMPDIR=/tmp/3\0HOSTNAME=n3\0"
+	"SLURM_CPU_BIND=none\0OMPI_MCA_btl=self\0OMPI_MCA_osc=rdma\0SLURM_RESTART_COUNT=2";
 
 static void values(void)
 {
@@ -152,7 +155,9 @@ static void lineage(void)
 	for (int i = 2; i < 100; i++) {
 		size_t size = (size_t)snprintf(
 			text, sizeof text,
-			"SLURM_NODEID=0%cSLURM_NODELIST=n%d%cTMPDIR=/tmp/%d%cHOSTNAME=n%d%cSLURM_CPU_BIND=none%cOMPI_MCA_btl=tcp%cOMPI_MCA_osc=rdma%cSLURM_RESTART_COUNT=%d",
+			"SLURM_NODEID=0%cSLURM_NODELIST=n%d%cTMPDIR=/tmp/%d%cHOSTNAME=n%d%c"
+			"SLURM_CPU_BIND=none%cOMPI_MCA_btl=tcp%cOMPI_MCA_osc=rdma%c"
+			"SLURM_RESTART_COUNT=%d",
 			0, i, 0, i, 0, i, 0, 0, 0, 0, i);
 
 		restart(text, size + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the MPI and CUDA parts say is not in the image; this process is the rank. */
+ * What the MPI and CUDA parts exclude from the image; this process is the rank. */
 #include "config.h"
 
 #include "shim/process/rank/exclusions.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An image as JSON and back; damaged manifests of every kind: refused or harmless, never a crash
- * (run it under a sanitizer to see leaks). `test_image SEED ROUNDS` for more mutations. */
+ * An image as JSON and back. Damaged manifests of every kind are refused or harmless, and never
+ * crash the reader (run it under a sanitizer to see leaks). `test_image SEED ROUNDS` for more
+ * mutations. */
 #include "config.h"
 
 #include <signal.h>
@@ -36,7 +37,7 @@ static void *zeroed(size_t n, size_t size)
 	return v;
 }
 
-/* The manifest's table of chunks: as the store writes it. Chunk i has i + 1 pages. */
+/* The manifest's table of chunks, as the store writes it. Chunk i has i + 1 pages. */
 static json_t *make_store(unsigned n)
 {
 	char *text = zeroed(n, 55 + 1), *at = text;
@@ -245,8 +246,8 @@ static void test_round_trip(void)
 	gck_image_free(img);
 }
 
-/* What a process without memory says of an image: that it is damaged, which would be believed, or why it has
- * none of it. */
+/* Exit status of a process without memory that reads an image: whether the error is lack of memory.
+ * It must not be that the image is damaged, since that would be believed. */
 static int say_without_memory(const json_t *j)
 {
 	struct gck_error err = {0};
@@ -279,7 +280,8 @@ static void test_no_memory(const json_t *j)
 	   "without memory it is not taken for damaged");
 }
 
-/* As many page groups as 20 GiB have, put in from behind: their text is not parsed as others are. */
+/* As many page groups as 20 GiB have, added in reverse order: their text has a parser of its
+ * own. */
 static void test_many(void)
 {
 	struct gck_image *img = make_image(), *again;
@@ -314,7 +316,7 @@ static void test_many(void)
 	gck_image_free(img);
 }
 
-/* A path like "maps 1 start" in the image gets a value; that has to be refused, naming why. */
+/* Set a path like "maps 1 start" in the image to a value. It must be refused with this reason. */
 static void refused(const char *path, json_t *value, const char *why)
 {
 	json_t *j = make_manifest(), *at = json_object_get(j, "image");

@@ -111,7 +111,7 @@ static void test_self(void)
 	ok(gck_proc_open(1 << 22, &err) == -1 && err.code == ESRCH, "no such process");
 }
 
-/* A directory with a stat of this state and these flags, as if it were a process's. */
+/* Make a directory with this stat, like a process's, and ask whether that has ended. */
 static bool ended(const char *stat)
 {
 	char dir[] = "/tmp/gck-proc.XXXXXX", path[40];

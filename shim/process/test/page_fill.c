@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What mappings need of files that are not there: all of it, found without a look at all page groups for each. */
+ * What mappings need of missing files is found completely, without scanning all page groups for
+ * each mapping. */
 #include "config.h"
 
 #include "shim/process/image/image.h"
@@ -32,7 +33,7 @@ static uint64_t number(uint64_t below)
 	return seed % below;
 }
 
-/* Every third page group is missing, some are there twice with other pages. */
+/* Every third page group is missing; some occur twice with other pages. */
 static void make_content(struct gck_content *c)
 {
 	for (uint64_t i = 0; i < GROUPS; i++) {
@@ -59,7 +60,7 @@ static void make_maps(struct gck_map *maps)
 	}
 }
 
-/* Has a mapping what it shows of a page group, and nothing else? */
+/* Whether a mapping gets exactly what it shows of a page group. */
 static bool right(const struct pieces *p, const struct gck_map *m, size_t group)
 {
 	struct gck_page_group w = (gck_page_groups_at)(&p->v[0].of->groups, group);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading pages: what the page map says, by PAGEMAP_SCAN and on kernels without it; packing. */
+ * Reading pages: the page map, by PAGEMAP_SCAN and on kernels without it; packing. */
 #include "shim/process/proc/pages.c"
 
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 
 #define PAGES 64
 
-/* Pages 1 and 2 are written, 5 is read only, 9 is written and given back, 20 is written. */
+/* Pages 1 and 2 are written, 5 is read only, 9 is written and freed, 20 is written. */
 static char *make_anonymous(void)
 {
 	char *at = mmap(NULL, PAGES * GCK_PAGE, PROT_READ | PROT_WRITE,

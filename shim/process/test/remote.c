@@ -130,7 +130,7 @@ static void test_signals(void)
 	printf("# %s\n", err.text);
 }
 
-/* The main thread is no zombie before its tracer has reaped the others. */
+/* The main thread becomes a zombie only after its tracer has reaped the others. */
 static void test_killed_with_threads(void)
 {
 	struct timespec pause = {.tv_nsec = 200000000}, forever = {.tv_sec = 60};
@@ -156,7 +156,7 @@ static void test_killed_with_threads(void)
 	end(pid);
 }
 
-/* Who is traced dies with its tracer. */
+/* A tracee dies with its tracer. */
 static void test_tracer_death(void)
 {
 	int fds[2], status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restored programs end as if nothing had happened: each is checkpointed, killed and restored again
- * and again at random moments. */
+ * Restored programs end as if nothing had happened: each is checkpointed, killed and restored
+ * repeatedly at random moments. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -14,13 +14,14 @@
 #include "test/support/tap.h"
 
 struct program {
-	const char *name, *rounds; /* a millisecond each: several times what the checkpoints take */
+	const char *name, *rounds; /* rounds of a millisecond: several times as long as the
+				    * checkpoints take */
 	int restarts;
 	int longest_ms; /* between two checkpoints */
 	bool other_kernel;
 };
 
-/* What a rank that goes on after its checkpoint may do to its files. */
+/* What a rank that runs on after its checkpoint may do to its files. */
 static void spoil(const char *directory, int i)
 {
 	char path[300];
@@ -35,7 +36,8 @@ static void spoil(const char *directory, int i)
 		unlink(path);
 }
 
-/* Standard input of every program: 8 bytes a round. A new process gets it as the last left it. */
+/* Standard input of every program: 8 bytes a round. A new process gets it with the last one's
+ * offset. */
 static void make_input(const char *directory, const char *rounds)
 {
 	char path[300];
@@ -91,8 +93,8 @@ static void test_program(const struct program *p)
 	ok(!system(alone), "its files are removed");
 }
 
-/* A restored rank that executes another program is a rank still: the new process's PID and link are
- * in the environment that the program gets. */
+/* A restored rank that executes another program is still a rank: the program's environment has the
+ * new process's PID and link. */
 static void test_exec(void)
 {
 	char path[300], directory[] = "/tmp/gpuckpt-program-XXXXXX";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A small image made by hand, restored into a real held process: that it runs, what is refused by
- * name, that a failed build leaves the process good for another image, that the process dies with
- * its restorer at any moment, and that nothing outside changes before the word is "run". */
+ * A small image made by hand, restored into a real held process: it runs; unfit images are refused
+ * by name; after a failed build the process can take another image; the process dies with its
+ * restorer at any moment; and nothing outside changes before "run". */
 #include "config.h"
 
 #include <elf.h>
@@ -183,7 +183,7 @@ static void fill_image(struct gck_image *img, struct gck_writer *w, char result)
 	free(memory);
 }
 
-/* Write an image that ends with this status, changed by `change`; its manifest. */
+/* Write an image that exits with this status, changed by `change`. Returns its manifest. */
 static json_t *make(uint32_t seq, char result, void (*change)(struct gck_image *))
 {
 	struct gck_image *img = base_image();
@@ -281,9 +281,9 @@ static void test_runs(void)
 	*strstr(outside, ".gpuckpt-cut-1") = '\0';
 }
 
-static off_t cut_by_other; /* when we read there, another rank cuts the log back to 4 bytes */
+static off_t cut_by_other; /* when we read at this offset, another rank cuts the log to 4 bytes */
 
-/* In place of libc's: the library calls this one. */
+/* Replaces libc's: the library calls this one. */
 ssize_t pread(int fd, void *data, size_t size, off_t offset)
 {
 	if (cut_by_other && offset == cut_by_other && !truncate(outside, 4))
@@ -291,8 +291,8 @@ ssize_t pread(int fd, void *data, size_t size, off_t offset)
 	return syscall(SYS_pread64, fd, data, size, offset);
 }
 
-/* The log had 4 bytes when this rank was taken, so many when its worker looked again, and goes with the image if it
- * is short. */
+/* The log had 4 bytes when this rank was taken, and this size when its worker checked again. The
+ * image has its content if it is short. */
 static uint64_t log_size;
 static bool log_short;
 
@@ -304,7 +304,7 @@ static void has_log(struct gck_image *img)
 	img->files[0].data_size = log_short ? log_size : 0;
 }
 
-/* One rank's part of a restart, up to where it would be let go. */
+/* One rank's part of a restart, up to the point where it would run. */
 static void cut_log(uint32_t seq, uint64_t size)
 {
 	struct gck_error err = {0};
@@ -319,11 +319,11 @@ static void cut_log(uint32_t seq, uint64_t size)
 	ok(r && !gck_restore_build(r, NULL, NULL, &err) && !gck_restore_files(r, &err),
 	   "a %s log that had %u bytes is put back (%s)", log_short ? "short" : "long",
 	   (unsigned)size, err.text);
-	finish(r, reader, j); /* which ends the rank, too */
+	finish(r, reader, j); /* also ends the rank */
 	line.pid = 0;
 }
 
-/* What was kept beside the log under that number, "" if nothing was. It is removed. */
+/* The part saved beside the log under that number, "" if none. It is removed. */
 static const char *take_beside(int number)
 {
 	static char found[64];
@@ -336,8 +336,8 @@ static const char *take_beside(int number)
 	return found;
 }
 
-/* Two ranks append to one log. The second one's worker looked after the first rank had gone on, and found
- * "kept, and " where the checkpoint has "kept". */
+/* Two ranks append to one log. The second one's worker checked it after the first rank had gone on,
+ * and found "kept, and ", where the checkpoint has "kept". */
 static void test_shared_log(uint32_t seq)
 {
 	write_outside(log_data);
@@ -362,7 +362,7 @@ static void test_shared_log(uint32_t seq)
 	is_str(take_beside(1), "", "what the other one keeps is not kept twice");
 }
 
-/* A log that was removed, cut, or put there anew, since. */
+/* A log that has since been removed, cut, or replaced. */
 static void test_other_log(void)
 {
 	log_short = true;
@@ -532,7 +532,7 @@ static int die_at(void *arg, uint64_t done, uint64_t all)
 	return 0;
 }
 
-/* A restorer that is killed at some byte, or after some microseconds. */
+/* Kill a restorer at some byte, or after some microseconds. */
 static void test_death(uint64_t at, unsigned us)
 {
 	json_t *j = make(40, 'd', NULL);
@@ -561,7 +561,7 @@ static void test_death(uint64_t at, unsigned us)
 	close(line.link);
 	line.link = -1;
 	status = lineage_wait(&line);
-	/* or it was not yet traced, and ends in its constructor when the link does */
+	/* or it was not traced yet, and exits in its constructor when the link ends */
 	ok(status == 256 + SIGKILL || (us && status == 1), "its process dies (%d)", status);
 	is_str(read_outside(), "kept, and more", "nothing outside changed");
 	json_decref(j);

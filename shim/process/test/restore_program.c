@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Programs for the restore tests: `restore_program NAME ROUNDS DIRECTORY`. Each works for ROUNDS
- * rounds of about a millisecond, checks all the time that what it holds is as it left it, and
- * prints one line at its end that is the same however often it was restored. */
+ * rounds of about a millisecond, checks all the time that its state is as it left it, and prints
+ * one line at its end that is the same however often it was restored. */
 #include "config.h"
 
 #include <errno.h>
@@ -265,7 +265,7 @@ static void one_round(struct kernel *k, long i)
 	look(k, i % 50 == 0);
 }
 
-/* The name leads to the socket, one connection more than the backlog waits, and no more. */
+/* The name leads to the socket; one connection more than the backlog waits, and no more. */
 static void connect_all(const struct kernel *k)
 {
 	const struct sockaddr *name = (const struct sockaddr *)&k->name;
@@ -494,7 +494,7 @@ static char *area(size_t size, int prot, int flags, int advice)
 	return at;
 }
 
-/* What smaps says of the mapping at an address. */
+/* smaps' flags of the mapping at an address. */
 static void flags_of(const void *address, char *flags, size_t size)
 {
 	unsigned long start, end;
@@ -589,7 +589,7 @@ static int64_t clock_ns(clockid_t clock)
 	return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* Most of its time in calls that look nowhere whether the clock can be read at all. */
+/* Spends most of its time in calls that do not check whether the clock can be read at all. */
 static void look_at_coarse(void)
 {
 	struct timeval first, last;
@@ -601,7 +601,7 @@ static void look_at_coarse(void)
 		for (int k = 0; k < 30; k++) {
 			coarse = clock_ns(CLOCK_REALTIME_COARSE) / 1000000000;
 			seconds = time(NULL);
-			/* a restart may lie between any two of them */
+			/* a restart may happen between any two of these */
 			CHECK(coarse >= first.tv_sec - 1 && seconds >= first.tv_sec - 1);
 		}
 		CHECK(!gettimeofday(&last, NULL) && sched_getcpu() >= 0);
@@ -609,7 +609,7 @@ static void look_at_coarse(void)
 	}
 }
 
-/* What a checkpoint or a restart takes is not counted: there may be any number of them. */
+/* The time of checkpoints and restarts is not counted: there may be any number of them. */
 static void run_clock(void)
 {
 	const int64_t most = 20000000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Real programs in a lineage of ten checkpoints and restarts at random moments: python3 and GROMACS
+ * Real programs in a series of ten checkpoints and restarts at random moments: python3 and GROMACS
  * write the same files as when they run alone. `test_restore_real [SOURCE-TREE]`. */
 #include "config.h"
 
@@ -46,7 +46,8 @@ static void live_through(struct lineage *l, const char *name, int longest_ms)
 	is_int(good ? lineage_wait(l) : -1, 0, "it ends well");
 }
 
-/* Run argv in one directory alone, in the other as a lineage; then compare these files. */
+/* Run argv in one directory alone, in the other with checkpoints and restarts; then compare the
+ * files. */
 static void compare(const char *name, char *const argv[], const char *files, int longest_ms)
 {
 	char path[300];
