@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Receives from any source, and with any tag: which message comes is open, but those of one source
- * come in their order, each once. Exchanges with both neighbours. */
+ * Receives from any source and with any tag. Which message arrives first is undefined, but those of
+ * one source arrive in order, each once. Exchanges with both neighbours. */
 #include "traffic.h"
 
 #include <stdlib.h>
 
 struct any {
 	struct tr_comm *c;
-	int side, root, each; /* every rank of the side sends so many to a rank of the peers */
+	int side, root, each; /* each rank of the side sends this many to a rank of the peers */
 	int count;
 	bool any_tag;
 	int tag;
 };
 
-/* The k-th message of a rank carries these words. */
+/* The words of a rank's k-th message. */
 static void words(const struct tr_run *r, const struct any *a, int rank, int k, uint64_t *v)
 {
 	struct tr_rng rng = {tr_key(r, rank, k)};
@@ -23,7 +23,7 @@ static void words(const struct tr_run *r, const struct any *a, int rank, int k, 
 		v[i] = tr_next(&rng);
 }
 
-/* Waited for at the step's end: the receiver may be this very rank. */
+/* Completed at the step's end, because the receiver may be this rank. */
 static void any_send(struct tr_run *r, const struct any *a)
 {
 	for (int k = 0; k < a->each; k++) {
@@ -106,8 +106,7 @@ void tr_any(struct tr_run *r)
 	a.root = tr_below(&r->plan, tr_peers(a.c, a.side)->n);
 	a.each = tr_between(&r->plan, 1, 12);
 	a.count = tr_chance(&r->plan, 10) ? 3000 : tr_between(&r->plan, 1, 40);
-	/* any tag takes whatever comes: nothing older may lie about, and nothing newer may come yet
-	 * */
+	/* MPI_ANY_TAG takes any message, so no older or newer one may be in flight */
 	a.any_tag = tr_chance(&r->plan, 50) && r->step > a.c->late_until;
 	a.tag = r->step % 500 * 64;
 	if (a.c->rank < 0)
@@ -120,7 +119,7 @@ void tr_any(struct tr_run *r)
 		MPI_Barrier(a.c->comm);
 }
 
-/* ---- Sendrecv: everybody sends to the rank `by` further on, over the edge to nobody */
+/* ---- Sendrecv: each rank sends to the one `by` further on; beyond the last is MPI_PROC_NULL */
 
 void tr_shift(struct tr_run *r)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attributes and key values of communicators and types; what else a program asks of MPI without
- * talking to anybody: names, info objects, error handlers. */
+ * Attributes and key values of communicators and types; other local calls of MPI: names, info
+ * objects, error handlers. */
 #include "traffic.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- attributes: the callbacks count in a word of ours */
+/* ---- attributes, whose callbacks count their calls */
 
 struct calls {
 	int copied, deleted;
@@ -122,7 +122,7 @@ static void names(struct tr_run *r, struct tr_comm *c)
 	int length;
 
 	if (c == &r->comms[0])
-		return; /* MPI_COMM_WORLD itself keeps its name */
+		return; /* the name of MPI_COMM_WORLD is not changed */
 	snprintf(want, sizeof(want), "traffic %d", r->step);
 	MPI_Comm_set_name(c->comm, want);
 	MPI_Comm_get_name(c->comm, got, &length);
@@ -166,7 +166,7 @@ static void on_error(MPI_Comm *comm, int *code, ...)
 	MPI_Error_class(*code, &error_seen);
 }
 
-/* A message to a rank that there is not: the handler is called, or the code returned. */
+/* A message to an invalid rank: the handler is called or the code returned. */
 static void errors(struct tr_run *r, struct tr_comm *c)
 {
 	int beyond = tr_peers(c, c->side)->n, rc, class, length;

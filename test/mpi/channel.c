@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Persistent requests that live over many steps and are started again and again; between their
- * rounds they are inactive. */
+ * Persistent requests that live over many steps and are started repeatedly. They are inactive
+ * between their rounds. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct tr_channel {
 	bool sender, receiver; /* of any lane */
 	int nreq;
 	MPI_Request req[2 * LANES];
-	int lane[2 * LANES];   /* of each request; the receiving ones are ~lane */
+	int lane[2 * LANES];   /* of each request; ~lane for a receive */
 	int *data[2 * LANES];
 };
 
@@ -56,7 +56,7 @@ static int free_slot(const struct tr_run *r)
 	return slot;
 }
 
-/* Its tags are above those of the steps and below 32767. */
+/* Its tags are above those of the steps and below 32767, the least MPI_TAG_UB. */
 static void channel_new(struct tr_run *r)
 {
 	struct tr_channel *ch = calloc(1, sizeof(*ch));

@@ -9,7 +9,7 @@ struct coll {
 	struct tr_run *r;
 	struct tr_comm *c;
 	const struct tr_type *t;
-	int count;                /* in every block, or the base of the counts of the -v forms */
+	int count;                /* of each block, or the base of the counts of the -v forms */
 	int root_side, root;
 	bool nb, in_place;
 	struct tr_transfer *x;
@@ -28,7 +28,7 @@ static int npeers(const struct coll *co)
 	return tr_peers(co->c, co->c->side)->n;
 }
 
-/* Whether this rank is the root, and what it passes as root. */
+/* True if this rank is the root; sets the root argument. */
 static bool is_root(const struct coll *co)
 {
 	return co->c->side == co->root_side && co->c->rank == co->root;
@@ -41,14 +41,13 @@ static int root_argument(const struct coll *co)
 	return is_root(co) ? MPI_ROOT : MPI_PROC_NULL;
 }
 
-/* Whether this rank is one of those that talk to the root (the root too, in an intracommunicator).
- * */
+/* True if this rank exchanges data with the root; in an intracommunicator the root itself does. */
 static bool with_root(const struct coll *co)
 {
 	return !co->c->inter || co->c->side != co->root_side;
 }
 
-/* The key of what rank from of a side sends to rank to of its peers; -1: to all. */
+/* The key of the data from rank `from` of a side to rank `to` of its peers; -1: to all. */
 static uint64_t key(const struct coll *co, int side, int from, int to)
 {
 	return tr_mix(tr_key(co->r, side, from), (uint64_t)to + 7);
@@ -64,7 +63,7 @@ static void fill(const struct coll *co, struct tr_buffer *b, int first, int n, u
 	tr_buffer_fill(b, co->t, first, n, k);
 }
 
-/* Arrays of counts and displacements with a hole after every block; they live with the transfer. */
+/* Arrays of counts and displacements with a hole after each block; the transfer frees them. */
 static int counts(const struct coll *co, int slot, int n, const int *lengths, int **count,
 		  int **displ)
 {
@@ -82,7 +81,7 @@ static int counts(const struct coll *co, int slot, int n, const int *lengths, in
 	return end;
 }
 
-/* Lengths of the -v forms: known to all without a draw. */
+/* Lengths of the -v forms, which all ranks compute without a draw. */
 static int length(const struct coll *co, int from, int to)
 {
 	return co->count * ((from + 2 * to + co->r->step) % 3) / 2;
@@ -109,7 +108,7 @@ static void barrier(struct coll *co)
 	CALL(co, MPI_Barrier, MPI_Ibarrier, co->c->comm);
 }
 
-/* What peer i's block of the result holds, at element `at`. */
+/* The expected block of peer i in the result, at element `at`. */
 static void expect(struct coll *co, int i, int at, int n, int to)
 {
 	fill(co, co->x->want, at, n, key(co, peer_side(co), i, to));
@@ -246,7 +245,7 @@ static void alltoall(struct coll *co)
 	     co->t->type, x->recv->at, count, co->t->type, co->c->comm);
 }
 
-/* Both -v and -w: buffers, counts and displacements in elements. */
+/* For -v and -w: buffers, counts and displacements in elements. */
 static void alltoallv_prepare(struct coll *co, int **scount, int **sdispl, int **rcount,
 			      int **rdispl)
 {
@@ -285,8 +284,8 @@ static void alltoallw(struct coll *co)
 	if (!types)
 		abort();
 	alltoallv_prepare(co, &scount, &sdispl, &rcount, &rdispl);
-	/* Open MPI 4.1's Ialltoallw looks at as many types as there are neighbours in a
-	 * communicator with a topology: an array of the right length only crashes. */
+	/* Open MPI 4.1's Ialltoallw reads as many types as a topology has neighbours: an array of
+	 * the correct length makes it crash. */
 	for (int i = 0; i < all; i++)
 		types[i] = co->t->type;
 	for (int i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The communicators of a run: every rank knows all of them, with their members in order, also
- * those that it is not in itself. Slot 0 is the run's world. */
+ * The communicators of a run. Each rank knows all of them with their members in order, also those
+ * that it is not in. Slot 0 is the run's world. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -89,7 +89,7 @@ struct tr_comm *tr_comm_slot(struct tr_run *r)
 	for (int i = 1; i < TR_COMMS; i++)
 		if (!r->comms[i].used)
 			return &r->comms[i];
-	abort(); /* tr_comm_step made room */
+	abort(); /* never: tr_comm_step has freed a slot */
 }
 
 static void make_room(struct tr_run *r, int slots)
@@ -162,7 +162,7 @@ void tr_comm_start(struct tr_run *r, MPI_Comm world)
 	c->g[0].n = r->n;
 	for (int i = 0; i < r->n; i++)
 		c->g[0].world[i] = i;
-	c->comm = world; /* its group is asked for below */
+	c->comm = world; /* its group is read below */
 	tr_comm_set(r, c, world);
 }
 
@@ -173,7 +173,7 @@ void tr_comm_end(struct tr_run *r)
 			tr_comm_free(r, &r->comms[i]);
 }
 
-/* ---- making one of another */
+/* ---- making a communicator from another */
 
 static void make_dup(struct tr_run *r, const struct tr_comm *from, int kind)
 {
@@ -204,7 +204,7 @@ static void make_dup(struct tr_run *r, const struct tr_comm *from, int kind)
 	tr_equal(r, "Comm_compare with a duplicate", result, MPI_CONGRUENT);
 }
 
-/* Colours at random (some ranks have none), keys that turn the order round now and then. */
+/* Random colours (some ranks have none), and keys that sometimes reverse the order. */
 static void make_split(struct tr_run *r, const struct tr_comm *from)
 {
 	int colours = tr_between(&r->plan, 1, 2), colour[TR_RANKS], n = from->g[0].n;
@@ -234,7 +234,7 @@ static void make_split(struct tr_run *r, const struct tr_comm *from)
 	}
 }
 
-/* Some ranks of a communicator in any order: by Comm_create, in which all take part, or
+/* Some ranks of a communicator in any order, by Comm_create, which all ranks call, or by
  * Comm_create_group. */
 static void make_create(struct tr_run *r, const struct tr_comm *from, bool members_only)
 {
@@ -268,7 +268,7 @@ static void make_create(struct tr_run *r, const struct tr_comm *from, bool membe
 	tr_comm_set(r, c, comm);
 }
 
-/* The lower and the upper part of a communicator, each a communicator for a moment. */
+/* The lower and the upper part of a communicator, each in a temporary communicator. */
 static void make_inter(struct tr_run *r, const struct tr_comm *from)
 {
 	int n = from->g[0].n, m = tr_between(&r->plan, 1, n - 1);
@@ -305,7 +305,7 @@ static void make_merge(struct tr_run *r, const struct tr_comm *from)
 	tr_comm_set(r, c, comm);
 }
 
-/* Which ranks share a node is not part of the plan: looked at and freed again. */
+/* Which ranks share a node is not in the plan: the communicator is checked and freed. */
 static void make_shared(struct tr_run *r, const struct tr_comm *from)
 {
 	MPI_Comm comm;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random numbers, and buffers whose every byte is known. */
+ * Random numbers, and buffers of which each byte is known. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -101,7 +101,7 @@ void tr_digest(struct tr_run *r, const void *data, size_t length)
 	}
 	w = 0;
 	memcpy(&w, p, length);
-	/* a sum: what comes in any order gives one digest */
+	/* a sum, so that the digest does not depend on the order of arrival */
 	r->digest += tr_mix(h, w);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI-IO. Every rank knows what is in every file, in words; a file is seen through a view that is
- * the same for all (flat) or gives each rank every n-th block (striped), and pointers stay where
- * they are from one step to the next. */
+ * MPI-IO. Each rank knows the contents of all files, in words. A file has a view that is the same
+ * for all ranks (flat) or gives each rank every n-th block (striped). Pointers stay where they are
+ * between steps. */
 #include "traffic.h"
 
 #include <stdio.h>
@@ -12,17 +12,17 @@ enum { WORDS = 8192, FILES = 2, MOST = 96 };
 
 struct tr_file {
 	struct tr_file *next;
-	MPI_Comm comm; /* MPI_COMM_NULL: not this rank's */
+	MPI_Comm comm; /* MPI_COMM_NULL: this rank has not opened it */
 	MPI_File fh;
 	int n, rank;
 	int stripe;     /* words in a block of the striped view; 0: flat */
 	int at;         /* this rank's pointer, in words of its view */
 	int shared;     /* the shared pointer */
-	int end;        /* all that was ever written is before this word of the file */
+	int end;        /* everything written so far is before this word of the file */
 	int32_t model[WORDS];
 };
 
-/* Where word k of a rank's view is in the file; how many words a rank sees. */
+/* The place of word k of a rank's view in the file; the number of words that a rank sees. */
 static int place(const struct tr_file *f, int rank, int k)
 {
 	return f->stripe ? (k / f->stripe * f->n + rank) * f->stripe + k % f->stripe : k;
@@ -33,8 +33,8 @@ static int visible(const struct tr_file *f)
 	return f->stripe ? WORDS / (f->stripe * f->n) * f->stripe : WORDS;
 }
 
-/* Where in the view the ranks may write n words each (flat: one rank behind another): anywhere, or
- * if the program may be restarted behind all that was written. */
+/* Where in the view each rank may write n words (flat: one rank after another): anywhere, but in a
+ * program that may be restarted only behind everything written so far. */
 static int draw_base(struct tr_run *r, const struct tr_file *f, int n)
 {
 	int all = n * (f->stripe ? 1 : f->n), low = 0, room;
@@ -51,7 +51,7 @@ static int32_t word(uint64_t key, int k)
 	return (int32_t)tr_mix(key, (uint64_t)k);
 }
 
-/* All ranks have written and may read. */
+/* Waits until all ranks have written, so that all may read. */
 static void settle(struct tr_file *f)
 {
 	MPI_File_sync(f->fh);
@@ -59,7 +59,7 @@ static void settle(struct tr_file *f)
 	MPI_File_sync(f->fh);
 }
 
-/* ---- reading and writing, in all the ways there are */
+/* ---- reading and writing, in each way */
 
 enum way { AT, AT_ALL, I_AT, I_AT_ALL, SPLIT_AT, POINTER, POINTER_ALL, I_POINTER, I_POINTER_ALL,
 	SPLIT_POINTER, WAYS };
@@ -148,7 +148,7 @@ static void check_read(struct tr_run *r, const struct tr_file *f, int at, const 
 	tr_digest(r, got, (size_t)n * sizeof(*got));
 }
 
-/* Rank's word k of this step is the file's word `at`. */
+/* Notes that the rank's word k of this step is the file's word `at`. */
 static void write_model(struct tr_run *r, struct tr_file *f, int at, int rank, int k)
 {
 	f->model[at] = word(tr_key(r, rank, 0), k);
@@ -156,15 +156,15 @@ static void write_model(struct tr_run *r, struct tr_file *f, int at, int rank, i
 		f->end = at + 1;
 }
 
-/* n words from word `at` of this rank's view may be read: a program that was restarted may find
- * what it will write only later behind what has been written. */
+/* True if n words from word `at` of this rank's view may be read. Behind everything written so far,
+ * a restarted program may find words that it writes only later. */
 static bool readable(const struct tr_run *r, const struct tr_file *f, int at, int n)
 {
 	return at + n <= visible(f) &&
 	       (!r->opt->restarts || place(f, f->rank, at + n - 1) < f->end);
 }
 
-/* Everybody writes a piece of its own, then everybody reads what somebody wrote. */
+/* Each rank writes its piece, then reads a piece of some rank. */
 static void write_read(struct tr_run *r, struct tr_file *f)
 {
 	enum way write = tr_below(&r->plan, WAYS), read = tr_below(&r->plan, WAYS);
@@ -185,7 +185,7 @@ static void write_read(struct tr_run *r, struct tr_file *f)
 	settle(f);
 	int at = base + (f->stripe ? 0 : (f->rank + by) % f->n * n);
 
-	/* from where the pointer has been left, whatever is there */
+	/* from the present place of the pointer */
 	if (go_on && readable(r, f, f->at, n))
 		at = f->at;
 	move(r, f, read, false, at, data, n);
@@ -261,7 +261,7 @@ static void set_view(struct tr_run *r, struct tr_file *f)
 	}
 }
 
-/* ---- files come and go */
+/* ---- opening and closing files */
 
 static void file_new(struct tr_run *r)
 {
@@ -279,8 +279,7 @@ static void file_new(struct tr_run *r)
 	r->files = f;
 	if (c->rank < 0)
 		return;
-	/* not a duplicate: Open MPI 4.1's OMPIO may crash where a file is opened by a grid's ranks
-	 * */
+	/* not a duplicate: Open MPI 4.1's OMPIO may crash if a grid's ranks open a file */
 	MPI_Comm_split(c->comm, 0, c->rank, &f->comm);
 	snprintf(name, sizeof(name), "%s/traffic.%llx.%d.%d", r->opt->scratch,
 		 (unsigned long long)r->seed, r->step, c->g[0].world[0]);
@@ -313,7 +312,7 @@ void tr_file_end(struct tr_run *r)
 		file_free(&r->files);
 }
 
-/* There is not room for another step of everybody's (only with --restarts). */
+/* True if the file has no space for another step of all ranks (only with --restarts). */
 static bool full(const struct tr_run *r, const struct tr_file *f)
 {
 	return r->opt->restarts && f->end + 2 * MOST * f->n > WORDS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Groups, each operation against a list of ranks of our own. */
+ * Groups; each operation is compared with a list of ranks. */
 #include "traffic.h"
 
 #include <string.h>

@@ -2,11 +2,11 @@
  * traffic [--seed=N] [--seeds=N] [--seconds=S] [--steps=N] [--threads=N] [--families=NAME,…]
  * [--pause=US] [--cycle=STEPS] [--scratch=DIR] [--restarts] [--verbose]
  *
- * Runs the program of a seed and prints its digest, which depends on the seed, the steps, the
- * families, --restarts, threads and the number of ranks, and on nothing else; --seeds of them one
- * after another, and more until --seconds are over. Anything that is not as the plan says ends the
- * job. With --restarts nothing is done that cannot be done again from an earlier checkpoint, which
- * has the files as they are now: no word of them is written twice, and they stay. */
+ * Runs the program of a seed and prints its digest, which depends only on the seed, the steps, the
+ * families, --restarts, threads and the number of ranks. Runs --seeds programs one after another,
+ * and more until --seconds are over. Any deviation from the plan ends the job. With --restarts a
+ * program can be restarted from an earlier checkpoint with the present files: no word of them is
+ * written twice, and they stay. */
 #include "traffic.h"
 
 #include <getopt.h>
@@ -41,8 +41,8 @@ static uint64_t families(const char *list)
 	return set;
 }
 
-/* All, or those that stand threads: in Open MPI 4.1 communicators that are made by several threads
- * at once hang, and files fail. */
+/* All families, or with threads those that work: in Open MPI 4.1 several threads that make
+ * communicators at the same time hang, and files fail. */
 static uint64_t all_families(int threads)
 {
 	uint64_t set = 0;
@@ -129,7 +129,7 @@ static uint64_t seed_run(const struct tr_options *o, uint64_t seed)
 	return digest;
 }
 
-/* Whether another follows after so many. */
+/* True if another program follows. */
 static bool more_seeds(const struct tr_options *o, uint64_t done, double begin)
 {
 	int more = MPI_Wtime() - begin < o->seconds;

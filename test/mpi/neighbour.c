@@ -17,15 +17,14 @@ struct near {
 #define CALL(d, blocking, nonblocking, ...) \
 	((d)->nb ? nonblocking(__VA_ARGS__, &(d)->x->req) : blocking(__VA_ARGS__))
 
-/* What a rank sends along its k-th edge out; the k-th in of one is the reverse of one of the other.
- * */
+/* The key of the data along a rank's k-th outgoing edge. */
 static uint64_t key(const struct near *d, int from, int edge)
 {
 	return tr_key(d->r, from, d->to_each ? edge : -1);
 }
 
-/* The edge out of `from` that comes in here as the k-th. In a grid, what comes from below was sent
- * upwards; a graph has no edge twice. */
+/* The outgoing edge of `from` that is the k-th incoming one here. In a grid, data from the lower
+ * neighbour was sent upwards; a graph has no edge twice. */
 static int edge_of(const struct near *d, int k)
 {
 	const struct tr_neighbours *from = &d->c->near[d->me->in[k]];
@@ -63,7 +62,8 @@ static void prepare(struct near *d, struct lists *l)
 	struct tr_transfer *x = d->x;
 	int send = 0, recv = 0, nsend = d->to_each ? d->me->nout : 1;
 
-	*l = (struct lists){keep(d, 0, sizeof(int)), keep(d, 1, sizeof(int)), keep(d, 2, sizeof(int)),
+	*l = (struct lists){keep(d, 0, sizeof(int)), keep(d, 1, sizeof(int)),
+			    keep(d, 2, sizeof(int)),
 		keep(d, 3, sizeof(int)), keep(d, 4, sizeof(MPI_Aint)), keep(d, 5, sizeof(MPI_Aint)),
 		keep(d, 6, sizeof(MPI_Datatype))};
 	for (int k = 0; k < TR_DEGREE; k++)

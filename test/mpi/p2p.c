@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages one after another, in every mode of sending and receiving: both ranks of a message are
- * done with it before they go on, so any order of messages is free of deadlock. */
+ * Messages one after another, in each mode of sending and receiving. Both ranks of a message
+ * complete it before they go on, so any order of messages is free of deadlock. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ void tr_message_draw(struct tr_run *r, struct tr_comm *c, int number, struct tr_
 	m->dst = tr_below(&r->plan, tr_peers(c, m->side)->n);
 	m->t = tr_type_draw(r);
 	m->count = tr_count_draw(r, m->t);
-	/* one's own while anything of TR_AHEAD steps may be under way; 32767 is the least TAG_UB */
+	/* unique while messages of TR_AHEAD steps may be in flight; 32767 is the least TAG_UB */
 	m->tag = r->step % 500 * 64 + number;
 	m->key = tr_key(r, number, 0);
 }
@@ -50,7 +50,7 @@ struct tr_buffer *tr_message_data(const struct tr_message *m)
 	return b;
 }
 
-/* A transfer for its receiver; a message may be shorter than the buffer. */
+/* The receiver's transfer; a message may be shorter than the buffer. */
 struct tr_transfer *tr_message_receive(const struct tr_message *m, const char *what)
 {
 	struct tr_transfer *x = tr_transfer_new(m->c, what);
@@ -166,8 +166,8 @@ static void receive(struct tr_run *r, const struct tr_message *m, enum recv_mode
 	tr_transfer_end(r, x, &st);
 }
 
-/* The receive is there before the message is: to oneself, and in ready mode, where the receiver
- * gives a sign. */
+/* Messages whose receive is posted first: those to the rank itself, and those in ready mode, for
+ * which the receiver sends a signal. */
 static void posted_first(struct tr_run *r, const struct tr_message *m, enum send_mode mode)
 {
 	bool receiver = tr_message_receiver(m), sender = tr_message_sender(m);
@@ -217,7 +217,7 @@ static void message(struct tr_run *r, struct tr_comm *c, int number)
 	}
 }
 
-/* A receive that nothing comes for is cancelled. */
+/* A receive without a message is cancelled. */
 static void cancel(struct tr_run *r, struct tr_comm *c)
 {
 	struct tr_transfer *x;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI_Pack and MPI_Unpack, in the native and the external32 format, alone and sent as MPI_PACKED.
- * */
+ * MPI_Pack and MPI_Unpack, native and external32, alone and sent as MPI_PACKED. */
 #include "traffic.h"
 
 #include <stdlib.h>
 
-/* Two pieces packed one behind the other; sent to the next rank if there is one. */
+/* Packs two pieces one after the other; sends them to the next rank if there is one. */
 static void packed(struct tr_run *r, struct tr_comm *c, const struct tr_type *t, int count)
 {
 	const struct tr_type *head = &r->types[0];
@@ -43,7 +42,7 @@ static void packed(struct tr_run *r, struct tr_comm *c, const struct tr_type *t,
 	free(in);
 }
 
-/* Big endian, as the standard says. */
+/* Big endian, as the standard requires. */
 static void external(struct tr_run *r)
 {
 	unsigned char out[64];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reductions, blocking and non-blocking: predefined operations on several types, MAXLOC and MINLOC,
- * and an operation of our own that depends on the order of the ranks. Every element is computed
- * from what each rank gives, in rank order. */
+ * and a user operation that depends on the order of the ranks. Each expected element is computed
+ * from the ranks' inputs, in rank order. */
 #include "traffic.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* x -> a x + b, one after another: associative, not commutative. */
+/* Composition of x -> a x + b: associative but not commutative. */
 struct affine {
 	uint32_t a, b;
 };
@@ -68,8 +68,8 @@ static long long fold(int op, long long a, long long b)
 	}
 }
 
-/* Element e of what rank i of a side gives: small, so that every type holds every result exactly.
- * */
+/* Element e of the input of rank i of a side; small, so that each type holds each result
+ * exactly. */
 static union value given(const struct reduction *d, int side, int i, int e)
 {
 	uint64_t h = tr_mix(tr_key(d->r, side, i), (uint64_t)e);
@@ -92,7 +92,7 @@ static union value combine(const struct reduction *d, union value a, union value
 		a.f = after(a.f, b.f);
 		return a;
 	}
-	if (d->form == FORM_LOC) /* of equal ones the lowest index: a's */
+	if (d->form == FORM_LOC) /* of equal values the lowest index: a's */
 		return (d->op == MAX ? b.loc.value > a.loc.value : b.loc.value < a.loc.value) ? b
 											      : a;
 	a.i = fold(d->op, a.i, b.i);
@@ -153,7 +153,8 @@ static void draw_form(struct tr_run *r, struct reduction *d)
 	d->model = (struct tr_type){.extent = d->form == FORM_AFFINE ? 8 : forms[d->form].size};
 }
 
-/* Buffers: what this rank gives, room for m elements of result, and the result, if it gets one. */
+/* Makes the buffers: this rank's input, m elements for the result, and the expected result if this
+ * rank gets one. */
 static void prepare(struct reduction *d, int n, int m)
 {
 	struct tr_transfer *x = d->x;
@@ -215,7 +216,7 @@ static void scan(struct reduction *d)
 	     d->c->comm);
 }
 
-/* Rank 0's result is left open: not in place, so that its buffer stays as it is. */
+/* Rank 0's result is undefined: not in place, so that its buffer is unchanged. */
 static void exscan(struct reduction *d)
 {
 	d->in_place = false;
@@ -256,7 +257,7 @@ static void reduce_scatter(struct reduction *d)
 		d->mpi_op, d->c->comm);
 }
 
-/* No communication: one vector into another, in the order that the operation asks for. */
+/* Without communication: reduces one vector into another, in the order of the operation. */
 static void reduce_local(struct reduction *d)
 {
 	struct tr_transfer *x = d->x;
@@ -304,7 +305,7 @@ static void step(struct tr_run *r, bool nb)
 	}
 	if (d.form != FORM_AFFINE)
 		return;
-	/* a pending reduction goes on with them */
+	/* a pending reduction still uses them */
 	MPI_Op_free(&d.mpi_op);
 	MPI_Type_free(&d.type);
 }

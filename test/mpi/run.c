@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program of one seed: its steps, and the digest of all that was received. */
+ * The program of one seed: its steps, and the digest of everything received. */
 #include "traffic.h"
 
 #include <dlfcn.h>
@@ -43,7 +43,7 @@ static const struct tr_family *draw_family(struct tr_run *r)
 	}
 }
 
-/* The stand-in's test hook: a checkpoint and a restart within the process. */
+/* The stand-in's test hook: a checkpoint and restart in place. */
 static void cycle(const struct tr_run *r)
 {
 	int (*hook)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "gck_mpi_test_cycle");
@@ -58,8 +58,7 @@ static void step(struct tr_run *r)
 {
 	const struct tr_family *family;
 
-	/* every step begins a stream of its own, so that one can be looked at without those before
-	 * */
+	/* each step has its own stream, so that it can be examined without the earlier ones */
 	r->plan.state = tr_mix(r->seed, (uint64_t)r->step);
 	r->mine.state = tr_mix(r->plan.state, (uint64_t)r->me + 1);
 	family = draw_family(r);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Many messages at once, under way over several steps; some are received long after they were sent.
- * */
+ * Many messages at once, in flight over several steps; some are received long after the send. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -9,9 +8,9 @@
 struct tr_late {
 	struct tr_late *next;
 	struct tr_message m;
-	struct tr_type type; /* m's, a duplicate: the plan may free the original */
+	struct tr_type type; /* a duplicate of m's: the plan may free the original */
 	int step, kind;
-	MPI_Message message; /* matched already, kind LATE_MATCHED */
+	MPI_Message message; /* already matched, kind LATE_MATCHED */
 };
 
 enum { LATE_IRECV, LATE_RECV, LATE_PROBE, LATE_MPROBE, LATE_MATCHED, LATE_KINDS };
@@ -39,7 +38,7 @@ void tr_late_add(struct tr_run *r, const struct tr_message *m, int step, int kin
 	*link = l;
 }
 
-/* The message has been sent; the step's waiting is still to come. */
+/* For a message that is sent, before the step waits. */
 static void late_receive(struct tr_run *r, struct tr_late *l)
 {
 	const struct tr_message *m = &l->m;
@@ -115,10 +114,10 @@ static void draw(struct tr_run *r, struct storm *s)
 	s->c = tr_comm_draw(r);
 	s->n = tr_between(&r->plan, 2, 24);
 	s->late = tr_chance(&r->plan, 35);
-	/* this step's late receives have been posted by now */
+	/* the late receives of this step are posted */
 	s->due = r->step + tr_between(&r->plan, s->late, TR_AHEAD - 1);
 	s->same_tag = tr_chance(&r->plan, 35);
-	/* with messages about that nobody waits for, any tag would be theirs as well */
+	/* with late messages in flight, MPI_ANY_TAG could take those */
 	s->any_tag = !s->late && r->step > s->c->late_until && tr_chance(&r->plan, 30);
 	for (int i = 0; i < s->n; i++) {
 		tr_message_draw(r, s->c, i, &s->m[i]);
@@ -126,8 +125,7 @@ static void draw(struct tr_run *r, struct storm *s)
 			s->m[i].tag = s->m[0].tag;
 		s->mode[i] = tr_below(&r->plan, 6);
 		s->kind[i] = tr_below(&r->plan, LATE_KINDS);
-		/* one is matched at once, before those that were sent earlier with its tag are
-		 * received */
+		/* one is matched at once, before earlier messages with its tag are received */
 		if (s->same_tag && s->kind[i] == LATE_MATCHED)
 			s->kind[i] = LATE_IRECV;
 	}

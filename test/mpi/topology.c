@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators with a topology. Every rank knows the neighbours of all. */
+ * Communicators with a topology. Each rank knows the neighbours of all ranks. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -75,8 +75,9 @@ static void cart_check(struct tr_run *r, const struct tr_comm *c)
 		"Cart_coords and Cart_get differ");
 }
 
-/* As many ranks as the grid has places; the others get MPI_COMM_NULL. No periodic dimension of
- * fewer than three: there both neighbours are one, and which message is whose is left open. */
+/* Has as many ranks as the grid has places; the others get MPI_COMM_NULL. A periodic dimension has
+ * at least three: with two, both neighbours are the same rank, and its messages would be
+ * ambiguous. */
 static void make_cart(struct tr_run *r, const struct tr_comm *from)
 {
 	struct tr_comm *c = tr_comm_slot(r);
@@ -102,7 +103,7 @@ static void make_cart(struct tr_run *r, const struct tr_comm *from)
 		cart_check(r, c);
 }
 
-/* The slices of a grid along its first dimension; this rank's is looked at and freed again. */
+/* The slices of a grid along its first dimension; this rank's is checked and freed. */
 static void look_at_slices(struct tr_run *r, const struct tr_comm *c)
 {
 	int remain[3] = {0, 1, 1}, n, places = 1;
@@ -120,7 +121,7 @@ static void look_at_slices(struct tr_run *r, const struct tr_comm *c)
 	MPI_Comm_free(&slice);
 }
 
-/* ---- graphs: no edge twice, none to itself */
+/* ---- graphs, without double edges and loops */
 
 static void draw_edges(struct tr_run *r, struct tr_comm *c, bool symmetric)
 {
@@ -158,7 +159,7 @@ static MPI_Comm graph_create(const struct tr_comm *c, MPI_Comm from)
 	return comm;
 }
 
-/* The weight of an edge says where it goes. */
+/* The weight of an edge identifies its end. */
 static void weights(const struct tr_comm *c, int rank, int *in, int *out)
 {
 	for (int i = 0; i < c->near[rank].nin; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is under way in this rank: requests with what they must come to, and the many ways of
- * waiting for them. */
+ * The pending transfers of this rank: requests with their expected results, and the ways to
+ * complete them. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void check_status(struct tr_run *r, const struct tr_transfer *x, const MP
 		x->cancelled);
 	if (flag)
 		return;
-	/* in bytes: the type may have been freed since */
+	/* in bytes, because the type may be freed */
 	MPI_Get_count(st, MPI_BYTE, &bytes);
 	tr_need(r, st->MPI_SOURCE == x->source && st->MPI_TAG == x->tag && bytes == x->bytes,
 		"%s: status says source %d tag %d, %d bytes, expected source %d tag %d, %d bytes",
@@ -90,7 +90,7 @@ void tr_transfer_wait(struct tr_run *r, struct tr_transfer *x)
 	tr_transfer_end(r, x, &st);
 }
 
-/* ---- waiting for many: req[i] belongs to x[i]; each x[i] is ended once */
+/* ---- waiting for many: req[i] is x[i]'s request; each x[i] ends once */
 
 struct set {
 	int n;
@@ -105,7 +105,7 @@ static void set_end(struct tr_run *r, struct set *s, int i, const MPI_Status *st
 	tr_need(r, i >= 0 && i < s->n && s->x[i], "index %d of %d requests has ended twice", i,
 		s->n);
 	s->x[i]->req = s->req[i];
-	/* an inactive persistent request would be waited for again for ever */
+	/* otherwise an inactive persistent request would be waited for without end */
 	s->req[i] = MPI_REQUEST_NULL;
 	tr_transfer_end(r, s->x[i], st);
 	s->x[i] = NULL;
@@ -189,7 +189,7 @@ void tr_transfer_defer(struct tr_run *r, struct tr_transfer *x, int due)
 	r->last_transfer = &x->next;
 }
 
-/* Take those out of the list that are to be waited for. */
+/* Moves the transfers to complete out of the list. */
 static void set_gather(struct tr_run *r, const struct tr_comm *comm, bool all, struct set *s)
 {
 	struct tr_transfer **link = &r->transfers, *x;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The types of a run: basic ones, and derived ones that come and go. */
+ * The types of a run: basic ones, and derived ones that are made and freed. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -18,7 +18,8 @@ enum { NBASICS = sizeof(basics) / sizeof(basics[0]) };
 /* MPI_DOUBLE_INT: a type with a hole at its end */
 static void start_pair(struct tr_type *t)
 {
-	*t = (struct tr_type){.type = MPI_DOUBLE_INT, .size = 12, .extent = 16, .unit = -1, .basic = true};
+	*t = (struct tr_type){.type = MPI_DOUBLE_INT, .size = 12, .extent = 16, .unit = -1,
+			      .basic = true};
 	t->at = malloc(12 * sizeof(int));
 	if (!t->at)
 		abort();
@@ -31,7 +32,8 @@ void tr_type_start(struct tr_run *r)
 	for (int i = 0; i < NBASICS; i++) {
 		struct tr_type *t = &r->types[i];
 
-		*t = (struct tr_type){basics[i].type, basics[i].size, NULL, 0, basics[i].size, i, true};
+		*t = (struct tr_type){basics[i].type, basics[i].size, NULL, 0,
+				      basics[i].size, i, true};
 		t->at = malloc((size_t)t->size * sizeof(int));
 		if (!t->at)
 			abort();
@@ -73,7 +75,7 @@ const struct tr_type *tr_type_flat(const struct tr_run *r, const struct tr_type 
 	return t->unit < 0 ? NULL : &r->types[t->unit];
 }
 
-/* Mostly small, sometimes beyond what any transport sends eagerly. */
+/* Mostly small, sometimes larger than the eager limit of any transport. */
 int tr_count_draw(struct tr_run *r, const struct tr_type *t)
 {
 	int kind = tr_below(&r->plan, 20), size = t->size ? t->size : 1;
@@ -82,7 +84,7 @@ int tr_count_draw(struct tr_run *r, const struct tr_type *t)
 	return tr_below(&r->plan, most / size + 2);
 }
 
-/* What MPI says of it, against the model. */
+/* Compares what MPI reports about a type with the model. */
 void tr_type_check(struct tr_run *r, const struct tr_type *t)
 {
 	MPI_Aint lb, extent;
@@ -108,7 +110,7 @@ void tr_type_check(struct tr_run *r, const struct tr_type *t)
 	tr_equal(r, "true extent", extent, high + 1 - low);
 }
 
-/* A derived type's constructor and arguments can be asked for; what is handed out is freed. */
+/* Reads a derived type's constructor and arguments; frees the returned types. */
 static void check_contents(struct tr_run *r, const struct tr_type *t)
 {
 	int ni, na, nd, combiner;
@@ -134,7 +136,7 @@ static void check_contents(struct tr_run *r, const struct tr_type *t)
 	free(types);
 }
 
-/* Its own type matches itself: a message to oneself brings the data where the model says. */
+/* Sends a message of the type to the rank itself; the data must arrive where the model says. */
 static void check_self(struct tr_run *r, const struct tr_type *t)
 {
 	uint64_t key = tr_key(r, 0, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every constructor of derived types, each with a model of what it makes: the offset of every byte
- * of data. The data of consecutive elements never overlaps, so that all can be received into. */
+ * Each constructor of derived types, with a model of its type: the offset of each byte of data. The
+ * data of consecutive elements never overlaps, so all types can be used to receive. */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void map_block(struct map *m, const struct tr_type *t, int where, int n)
 		map_add(m, t, where + i * t->extent);
 }
 
-/* How many elements of t there may be. */
+/* The number of elements of t. */
 static int room(const struct tr_type *t, int most)
 {
 	int by_size = BYTES / (t->size ? t->size : 1), by_span = SPAN / (t->extent ? t->extent : 1);
@@ -64,7 +64,7 @@ static MPI_Datatype vector(struct tr_run *r, const struct tr_type *t, struct map
 	int step = stride * t->extent + (bytes ? 8 * tr_below(&r->plan, 3) : 0);
 	MPI_Datatype made;
 
-	/* Open MPI 4.1 takes a distance of -1 byte for "none given" */
+	/* Open MPI 4.1 takes a distance of -1 byte for a missing one */
 	if (backwards && step > 1) {
 		stride = -stride;
 		step = -step;
@@ -93,7 +93,7 @@ static void blocks_draw(struct tr_run *r, const struct tr_type *t, bool equal, s
 	for (int i = 0; i < b->n; i++) {
 		b->length[i] = equal ? length : tr_below(&r->plan, most / b->n + 1);
 		if (!b->length[0])
-			b->length[0] = 1; /* never an empty type */
+			b->length[0] = 1; /* not an empty type */
 		end += tr_below(&r->plan, 3);
 		b->element[i] = end;
 		end += b->length[i];
@@ -151,7 +151,7 @@ static MPI_Datatype structure(struct tr_run *r, const struct tr_type *first, str
 		end += length[i] * t->extent;
 	}
 	MPI_Type_create_struct(n, length, where, types, &made);
-	/* the bounds of a struct may be padded to an alignment: say them */
+	/* set the bounds of a struct, because MPI may pad them to an alignment */
 	MPI_Datatype padded = made;
 	MPI_Aint lb = m->lb, extent = (m->ub - m->lb + 15) / 16 * 16;
 
@@ -183,7 +183,7 @@ static MPI_Datatype duplicate(struct tr_run *r, const struct tr_type *t, struct 
 	return made;
 }
 
-/* ---- arrays of two dimensions: which elements belong to it, in the order of storage */
+/* ---- arrays of two dimensions: their elements in the order of storage */
 
 static void map_array(struct map *m, const struct tr_type *t, const int *sizes, bool fortran,
 	bool (*in)(const void *arg, int i, int j), const void *arg)
@@ -234,7 +234,7 @@ struct grid {
 	int place[2], procs[2], length[2];
 };
 
-/* Block and cyclic(k) are one: element i of a dimension belongs to process i / k % procs. */
+/* Covers block and cyclic(k): element i of a dimension belongs to process i / k % procs. */
 static bool in_grid(const void *arg, int i, int j)
 {
 	const struct grid *g = arg;
@@ -279,7 +279,7 @@ void tr_type_build(struct tr_run *r, struct tr_type *made)
 	const struct tr_type *t = tr_type_draw(r);
 	struct map m = {.at = malloc((BYTES * 17 + 64) * sizeof(int))};
 
-	/* arrays have up to 16 elements of the type, and begin at 0 whatever its lower bound */
+	/* arrays have up to 16 elements of the type and begin at 0 for any lower bound */
 	if (t->size > BYTES / 16 || t->extent > SPAN / 32 ||
 		(t->lb && (make == subarray || make == darray)))
 		t = tr_type_draw_basic(r);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One-sided communication. Every rank knows what every rank's window holds: within an epoch no two
- * operations touch the same word, unless they are accumulations of one commutative operation. */
+ * One-sided communication. Each rank knows the contents of all windows: within an epoch no two
+ * operations use the same word, unless they are accumulations with one commutative operation. */
 #include "traffic.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { WORDS = 96, WINDOWS = 3, OPS = 24, MOST = 8 };
-enum { TICKETS = WORDS - 1 }; /* a word that many take numbers from at once */
+enum { TICKETS = WORDS - 1 }; /* a counter that many ranks increment at once */
 enum made { MADE_CREATE, MADE_ALLOCATE, MADE_DYNAMIC, MADE_KINDS };
 enum kind { PUT, GET, ACCUMULATE, GET_ACCUMULATE, FETCH_AND_OP, COMPARE_AND_SWAP, RPUT, RGET,
 	RACCUMULATE, KINDS };
 
 struct tr_window {
 	struct tr_window *next;
-	MPI_Comm comm;          /* MPI_COMM_NULL: not this rank's */
+	MPI_Comm comm;          /* MPI_COMM_NULL: this rank has no part in it */
 	MPI_Win win;
 	enum made made;
 	int n, rank;
 	uint64_t *base;
-	MPI_Aint where[TR_RANKS]; /* of each rank's first word, as displacement */
+	MPI_Aint where[TR_RANKS]; /* the displacement of each rank's first word */
 	int unit;
 	bool locked_all;          /* an epoch that lasts over steps */
 	uint64_t model[TR_RANKS][WORDS];
@@ -57,7 +57,7 @@ static bool claim(char (*taken)[WORDS], const struct op *o, char mark)
 	return true;
 }
 
-/* An operation of anybody on anybody; false: it would meet another one. */
+/* Draws an operation of any rank on any rank; false: it would conflict with another. */
 static bool draw_op(struct tr_run *r, const struct tr_window *w, int number, char (*taken)[WORDS],
 	struct op *o)
 {
@@ -82,7 +82,7 @@ static bool draw_op(struct tr_run *r, const struct tr_window *w, int number, cha
 	return claim(taken, o, shared ? (char)(2 + which) : 1);
 }
 
-/* What it does to the model, and what it brings back. */
+/* Applies it to the model; the value that it returns. */
 static void model_op(struct tr_window *w, struct op *o)
 {
 	for (int i = 0; i < o->count; i++) {
@@ -91,7 +91,7 @@ static void model_op(struct tr_window *w, struct op *o)
 		o->data[i] = tr_mix(o->key, (uint64_t)i);
 		o->want[i] = *word;
 		if (o->kind == COMPARE_AND_SWAP) {
-			/* the comparison holds every other time */
+			/* every second comparison succeeds */
 			o->compare = o->key & 1 ? *word : ~*word;
 			*word = o->key & 1 ? o->data[i] : *word;
 		} else if (o->kind == PUT || o->kind == RPUT) {
@@ -108,7 +108,7 @@ static bool brings_back(const struct op *o)
 	       o->kind == FETCH_AND_OP || o->kind == COMPARE_AND_SWAP;
 }
 
-/* ---- doing them */
+/* ---- executing the operations */
 
 static void issue(const struct tr_window *w, struct op *o, bool requests)
 {
@@ -179,7 +179,7 @@ static void fence(struct tr_run *r, struct tr_window *w, struct epoch *e)
 	MPI_Win_fence(MPI_MODE_NOSUCCEED, w->win);
 }
 
-/* Everybody is exposed to everybody; a rank is origin and target at once. */
+/* All ranks are exposed to all; each is origin and target at once. */
 static void post_start(struct tr_run *r, struct tr_window *w, struct epoch *e)
 {
 	MPI_Group group;
@@ -211,7 +211,7 @@ static void lock_each(struct tr_run *r, struct tr_window *w, struct epoch *e)
 	}
 }
 
-/* In an epoch that is already open, or one for the moment. */
+/* In an open epoch, or in one for these operations alone. */
 static void lock_all(struct tr_run *r, struct tr_window *w, struct epoch *e)
 {
 	if (!w->locked_all)
@@ -233,7 +233,7 @@ static void lock_all(struct tr_run *r, struct tr_window *w, struct epoch *e)
 		MPI_Win_unlock_all(w->win);
 }
 
-/* Every rank takes numbers from one word of rank 0: its own ones go up, none beyond all. */
+/* Each rank takes numbers from a counter of rank 0: they increase and stay below the total. */
 static void tickets(struct tr_run *r, struct tr_window *w, int each)
 {
 	uint64_t one = 1, got, before = w->model[0][TICKETS], last = before;
@@ -320,7 +320,7 @@ static void epoch(struct tr_run *r, struct tr_window *w)
 	free(taken);
 }
 
-/* ---- windows come and go */
+/* ---- making and freeing windows */
 
 static void make(struct tr_window *w)
 {

@@ -6,10 +6,10 @@
 struct program p;
 struct rank rank[MAX_RANKS];
 unsigned goodbyes[MAX_COMMS];
-static unsigned entered[MAX_OPS * MAX_RANKS]; /* by instance: members */
+static unsigned entered[MAX_OPS * MAX_RANKS]; /* members that have entered, by instance */
 static int sent[MAX_RANKS][MAX_RANKS], taken[MAX_RANKS][MAX_RANKS], received[MAX_RANKS][MAX_RANKS];
 
-/* ---- the real library's side ---------------------------------------------------------------- */
+/* ---- the real library ------------------------------------------------------------------------ */
 
 static bool complete(int instance, unsigned members, int kind, int r)
 {
@@ -61,7 +61,7 @@ static void meet(int r, unsigned long key, unsigned members)
 	gck_mpi_clocks_meet(&k->clocks, &k->meeting);
 }
 
-/* Requests that the program has yet to ask for name it. */
+/* True if requests that the program has not completed use the communicator. */
 static bool in_use(int r, int comm)
 {
 	for (int i = 0; i < p.nnonblocking; i++)
@@ -78,7 +78,7 @@ static void see_goodbye(int r, int comm)
 		return;
 	gck_mpi_clock_saw(&k->comm[comm], k->goodbye[comm]);
 	gck_mpi_clocks_remove(&k->clocks, &k->comm[comm]);
-	k->comm[comm].finish = UINT64_MAX; /* all of what was on it is */
+	k->comm[comm].finish = UINT64_MAX; /* everything on it is finished */
 	k->live[comm] = false;
 }
 
@@ -104,7 +104,7 @@ static unsigned members_of(const struct op *o)
 	return o->kind == OP_INTER ? members | p.comm[o->b].members : members;
 }
 
-/* A call begins: its ticks. */
+/* The begin of a call: ticks. */
 static void enter(int r, const struct op *o)
 {
 	struct rank *k = &rank[r];
@@ -186,7 +186,7 @@ static bool receive(int r, int from)
 	return true;
 }
 
-/* One step of the program, if it can make one. */
+/* Makes one step of the program, if that can go on. */
 void job_step(int r)
 {
 	struct rank *k = &rank[r];
@@ -282,7 +282,7 @@ size_t job_open(int r)
 	return n;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 void job_begin(unsigned seed)
 {

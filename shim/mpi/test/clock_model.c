@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The collective clock's rounds against random programs on simulated ranks, checkpointed again and
- * again: every quiesce ends, all ranks agree that it has, what it leaves is consistent, and the
- * program ends afterwards. */
+ * The collective clock's rounds with random programs on simulated ranks and many checkpoints. Each
+ * quiesce ends, all ranks agree that it has ended, the state after it is consistent, and the
+ * program ends. */
 #include "shim/mpi/test/clock_job.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const char *wrong;
 
 /* ---- a quiesce ------------------------------------------------------------------------------ */
 
-/* All ranks put and judge. 1: settled, by the word of all. */
+/* One round of all ranks; 1: all are settled. */
 static int round_of_words(void)
 {
 	struct gck_mpi_words all[MAX_RANKS];
@@ -68,7 +68,7 @@ static int quiesce(void)
 	return rounds;
 }
 
-/* ---- what it leaves ------------------------------------------------------------------------- */
+/* ---- the state after a quiesce --------------------------------------------------------------- */
 
 static void check_comm(int comm)
 {
@@ -108,7 +108,7 @@ static void check_nonblocking(int i)
 		wrong = "ranks do not agree on what is finished";
 }
 
-/* After a restart, what was not finished is begun again: nothing of it is done. */
+/* A restart starts unfinished collectives again from the beginning. */
 static void check(bool restart)
 {
 	for (int r = 0; r < p.nranks; r++)
@@ -134,7 +134,7 @@ static void forget(void)
 	}
 }
 
-/* Of what all members are done with nothing is left. */
+/* Nothing must be left of communicators and meetings that all members have ended. */
 static void check_end(void)
 {
 	for (int turn = 0; turn < 2; turn++)
@@ -143,13 +143,13 @@ static void check_end(void)
 	for (int c = 0; c < p.ncomms; c++)
 		for (int r = 0; p.comm[c].freed && r < p.nranks; r++)
 			if (rank[r].live[c] && goodbyes[c] == p.comm[c].members)
-				wrong = "a communicator that was freed has a clock still";
+				wrong = "a freed communicator still has a clock";
 	for (int r = 0; r < p.nranks; r++)
 		if (rank[r].clocks.meetings)
-			wrong = "a meeting does not end";
+			wrong = "a meeting has not ended";
 }
 
-/* The most rounds that a quiesce took. */
+/* Runs a program; returns the most rounds of a quiesce. */
 static int one_program(unsigned seed)
 {
 	int most = 0;
@@ -177,7 +177,8 @@ static int one_program(unsigned seed)
 	return most;
 }
 
-/* It concerns nobody else, so nobody else is told, and all that was started there is finished. */
+/* A communicator of one rank: no other rank is told of it, and the rank finishes what it
+ * started. */
 static void test_alone(void)
 {
 	struct gck_mpi_clocks s = GCK_MPI_CLOCKS_INIT;
@@ -193,10 +194,10 @@ static void test_alone(void)
 	c.blocking = 3;
 	c.started = 2;
 	gck_mpi_clocks_put(&s, &b, true, 1, 0, NULL);
-	ok(b.n == none, "of a communicator of one rank nothing is told");
+	ok(b.n == none, "a communicator of one rank is not in the words");
 	w = (struct gck_mpi_words){ b.v, b.n };
 	ok(all_of(!gck_mpi_clocks_judge(&s, &w, 1, 0, NULL), !gck_mpi_clocks_behind(&s),
-		  c.finish == 2), "it is where it must be, and ends what it has started");
+		  c.finish == 2), "a communicator of one rank is not behind and finishes its own");
 	free(b.v);
 }
 
@@ -213,7 +214,7 @@ int main(int argc, char **argv)
 			ok(false, "program %u: %s", seed, wrong);
 	}
 	test_alone();
-	ok(true, "programs %u to %u were made; at most %d rounds to a checkpoint", first, last,
+	ok(true, "programs %u to %u ran, with at most %d rounds for a checkpoint", first, last,
 	   most);
 	return tap_done();
 }

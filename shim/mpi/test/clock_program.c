@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One global order of events is thought up, in which everything may wait for everything before it;
- * each rank's program is its share. Only the starts of non-blocking collectives are strewn. */
+ * Makes a global order of events, in which each may wait for all earlier ones; a rank's program is
+ * its part of them. Only the starts of non-blocking collectives are moved at random. */
 #include "shim/mpi/test/clock_program.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static void start(struct program *p, int which, int rank)
 	add(p, rank, (struct op){ OP_START, n->comm, n->kind, which, n->instance });
 }
 
-/* Before another collective on the communicator all members have started what came before. */
+/* Makes all members start earlier non-blocking collectives before another on the communicator. */
 static void flush(struct program *p, int comm)
 {
 	for (int i = 0; i < p->nnonblocking; i++)
@@ -47,7 +47,7 @@ static void flush(struct program *p, int comm)
 				start(p, i, r);
 }
 
-/* In the order of the communicator's collectives, in each rank. */
+/* Starts some, in each rank in the order of the communicator's collectives. */
 static void start_some(struct program *p)
 {
 	for (int r = 0; r < p->nranks; r++) {
@@ -64,7 +64,7 @@ static void start_some(struct program *p)
 	}
 }
 
-/* The program looks whether one is complete, and goes on as if it had not. */
+/* The program tests one and ignores the result. */
 static void test_some(struct program *p)
 {
 	for (int i = 0; i < p->nnonblocking; i++) {
@@ -102,7 +102,7 @@ static unsigned subset(const struct program *p)
 	return s ? s : 1u << roll(p->nranks);
 }
 
-/* Two communicators without a rank in common become one of both. */
+/* Joins two communicators without common ranks. */
 static void join(struct program *p, int a)
 {
 	int b = roll(p->ncomms);

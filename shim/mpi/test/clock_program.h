@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random MPI programs that are correct whatever collectives wait for, for test/clock_model.c. */
+ * Random MPI programs that are correct even if every collective waits for all its members, for
+ * test/clock_model.c. */
 #ifndef GCK_MPI_TEST_CLOCK_PROGRAM_H
 #define GCK_MPI_TEST_CLOCK_PROGRAM_H
 
@@ -12,12 +13,12 @@
 
 enum op_kind {
 	OP_COMPUTE, /* a: steps */
-	OP_SEND,    /* a: to; b: waits until it is received */
-	OP_RECV,    /* a: from */
+	OP_SEND,    /* a: receiver; b: waits until it is received */
+	OP_RECV,    /* a: sender */
 	OP_COLLECTIVE,
-	OP_START, OP_WAIT, OP_TEST, /* b: which of the program's non-blocking collectives */
+	OP_START, OP_WAIT, OP_TEST, /* b: the non-blocking collective */
 	OP_CREATE,  /* b: the new communicator, of the members of comm */
-	OP_GROUP,   /* b: the new communicator, made by its members alone */
+	OP_GROUP,   /* b: the new communicator, made by its own members */
 	OP_INTER,   /* b: joins comm and communicator b, by their first members */
 	OP_FREE,
 	OP_END
@@ -27,8 +28,8 @@ enum waits { WAIT_ALL, WAIT_FOR_ROOT, ROOT_WAITS, WAITS }; /* barrier, broadcast
 
 struct op {
 	enum op_kind kind;
-	int comm, a, b; /* of a collective, a: enum waits */
-	int instance;   /* of a collective: the same in all members */
+	int comm, a, b; /* a of a collective: enum waits */
+	int instance;   /* of a collective; the same in all members */
 };
 
 struct comm {
@@ -38,7 +39,7 @@ struct comm {
 
 struct nonblocking {
 	int comm, instance, kind;
-	unsigned unstarted; /* members whose programs do not start it yet (while the program is made) */
+	unsigned unstarted; /* while the program is made: members that do not start it yet */
 	bool waited;
 };
 
@@ -51,7 +52,7 @@ struct program {
 };
 
 void program_make(struct program *p, unsigned seed);
-unsigned roll(unsigned n); /* of the same generator: 0 to n - 1 */
+unsigned roll(unsigned n); /* a random number from 0 to n - 1 */
 int lowest(unsigned members);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators and collectives under test (comms.sh). */
+ * Tests of communicators and collectives (comms.sh). */
 #ifndef GCK_TEST_COMMS_H
 #define GCK_TEST_COMMS_H
 

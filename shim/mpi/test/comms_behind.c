@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checkpoints that come by themselves (GPUCKPT_MPI_TEST_MS) while ranks are at different places. */
+ * Checkpoints at any time (GPUCKPT_MPI_TEST_MS) while ranks are at different places. */
 #include "shim/mpi/test/comms.h"
 
 #include <unistd.h>
@@ -9,7 +9,7 @@ static void compute(int ms)
 	usleep(ms * 1000);
 }
 
-/* The root has long gone when the others come to their broadcasts; then it computes. */
+/* The root has passed its broadcasts long before the others reach them; then it computes. */
 void test_root_ahead(void)
 {
 	int value, request_value = 0;
@@ -71,8 +71,8 @@ void test_overlapping(void)
 	MPI_Group_free(&world);
 }
 
-/* Rank 1 comes to the broadcast only when rank 2, which is not behind, has passed a barrier with
- * rank 3, which computes, and has sent it a message. */
+/* Rank 1 reaches the broadcast only after a message from rank 2. Rank 2 is not behind, and before
+ * it sends it passes a barrier with rank 3, which computes. */
 void test_messages_needed(void)
 {
 	int value, go;
@@ -108,7 +108,7 @@ void test_create_and_free(void)
 	for (int i = 0; i < 25; i++) {
 		compute(rank == i % 4 ? 20 : 0);
 		MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
-		/* a message to be taken in, and one of the other leader's that is not */
+		/* one message to flush, and one of the other leader that is not flushed */
 		if (rank >= 2)
 			MPI_Send(&i, 1, MPI_INT, rank - 2, 100, MPI_COMM_WORLD);
 		compute(rank == (i + 1) % 4 ? 60 : 0);
@@ -131,7 +131,7 @@ void test_create_and_free(void)
 	}
 }
 
-/* What the standard says is not looked at may be anything. */
+/* Arguments that are not significant by the standard may have any value. */
 void test_insignificant(void)
 {
 	MPI_Datatype none = (MPI_Datatype)(rank == 2 ? MPI_INT : (void *)16);

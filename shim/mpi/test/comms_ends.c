@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators that end: with messages that nobody received, and again and again. */
+ * Communicators that are freed: with messages that no rank has received, and many of them. */
 #include "shim/mpi/test/comms.h"
 
 #include <malloc.h>
@@ -7,7 +7,7 @@
 #define TURNS 300
 #define MAY_GROW 8192
 
-/* The message lies in the real library, which drops it, or has not come yet. No checkpoint is to
+/* The message is in the real library, which drops it, or has not arrived yet. No checkpoint may
  * wait for it, now or later. */
 void test_lost_messages(void)
 {
@@ -28,8 +28,8 @@ void test_lost_messages(void)
 	cycle();
 }
 
-/* Too large to be sent without its receiver, who has gone: it is taken in for him, so that the send
- * ends. (Without a checkpoint it never does.) */
+/* A message too large to send without its receiver, which has freed the communicator. A checkpoint
+ * flushes it, so that the send ends; without a checkpoint it never does. */
 void test_lost_send(void)
 {
 	static char large[1 << 20];
@@ -67,8 +67,8 @@ static void make_and_free(int turn)
 		MPI_Comm_free(&few);
 }
 
-/* Each turn has a group and a tag of its own. Nothing is left of it, in our memory or in a
- * checkpoint's words. */
+/* Each turn has another group and tag. Nothing of it is left, in memory or in a checkpoint's
+ * words. */
 void test_nothing_is_left(void)
 {
 	size_t before = 0;
@@ -84,7 +84,7 @@ void test_nothing_is_left(void)
 		CHECK(mallinfo2().uordblks < before + MAY_GROW);
 }
 
-/* It lives on for their sake. */
+/* The communicator lives on for its requests. */
 void test_disconnected_under_requests(void)
 {
 	int in = -1, from = (rank + size - 1) % size;

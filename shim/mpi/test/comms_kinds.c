@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every kind of communicator keeps its ranks, topology and context over a restart. */
+ * Each kind of communicator has its ranks, topology and context after a restart. */
 #include "shim/mpi/test/comms.h"
 
-/* It works: who is in it, by world rank, and who this rank is. */
+/* Checks its ranks, by world rank, and this rank's own. */
 static void works(MPI_Comm comm, int n, const int *world)
 {
 	int got[8] = { -1 }, me;
@@ -157,7 +157,7 @@ void test_graph(void)
 	CHECK(n == 4 && m == 6);
 	MPI_Graph_get(graph, 4, 6, got, got + 4);
 	CHECK(!memcmp(got, index, sizeof index) && !memcmp(got + 4, edges, sizeof edges));
-	MPI_Graph_map(graph, 2, index, edges, &n); /* of two nodes: the first two ranks' */
+	MPI_Graph_map(graph, 2, index, edges, &n); /* two nodes: the first two ranks have them */
 	IS(n, rank < 2 ? rank : MPI_UNDEFINED);
 	MPI_Graph_neighbors_count(graph, 3, &n);
 	IS(n, 2);
@@ -210,7 +210,7 @@ void test_intercomm(void)
 	IS(sum, rank % 2 ? 2 : 4);
 	MPI_Sendrecv(&rank, 1, MPI_INT, 1, 3, &n, 1, MPI_INT,
 		     rank / 2 ? MPI_ANY_SOURCE : MPI_PROC_NULL, 3, dup,
-		     MPI_STATUS_IGNORE); /* ranks 2 and 3 hear from both */
+		     MPI_STATUS_IGNORE); /* ranks 2 and 3 receive from both */
 	if (rank / 2)
 		MPI_Recv(&n, 1, MPI_INT, MPI_ANY_SOURCE, 3, dup, MPI_STATUS_IGNORE);
 	works(merged, 4, (int[]){ 0, 2, 1, 3 });
@@ -238,7 +238,7 @@ static void read_hints(MPI_Comm comm, char *text, size_t room)
 	MPI_Info_free(&info);
 }
 
-/* Whatever Open MPI makes of a hint stays as it was. */
+/* A hint has the same value after a restart, whatever Open MPI makes of it. */
 void test_hints(void)
 {
 	char before[1000], after[1000];
@@ -257,8 +257,8 @@ void test_hints(void)
 	MPI_Comm_free(&comm);
 }
 
-/* Ranks 0 and 1 have freed the communicator with a receive and a persistent send on it, the others
- * for good. The message is sent after the restart. */
+/* Ranks 0 and 1 have freed the communicator while a receive and a persistent send use it; in the
+ * others nothing uses it. The message is sent after the restart. */
 void test_freed_pending(void)
 {
 	MPI_Request request = MPI_REQUEST_NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators of all kinds, made of each other at random, some freed. */
+ * Communicators of all kinds, made from each other at random; some are freed. */
 #include "shim/mpi/test/comms.h"
 
 static unsigned seed = 12345;
@@ -64,7 +64,7 @@ static void sum_up(MPI_Comm comm)
 void test_forty(void)
 {
 	MPI_Comm comm[40];
-	bool made[40] = { false }; /* by some */
+	bool made[40] = { false }; /* exists in some ranks */
 
 	for (int step = 0; step < 300; step++) {
 		int i = roll(40), from = roll(40), kind = roll(5), colors = roll(3);

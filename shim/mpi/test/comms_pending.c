@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Non-blocking collectives that are pending at a checkpoint: the last rank has not started them, or
- * only some have been told that they are complete. */
+ * only some ranks have seen them complete. */
 #include "shim/mpi/test/comms.h"
 
 #define KINDS 11
@@ -67,7 +67,7 @@ static void start(int kind, struct buffers *b, MPI_Comm comm, MPI_Request *r)
 	default:
 		MPI_Ialltoall(b->in, 2, MPI_INT, b->out, 2, MPI_INT, comm, r);
 	}
-	/* arguments are the program's again */
+	/* the program may reuse the arguments */
 	memset(b->counts, 0x55, sizeof b->counts);
 	memset(b->types, 0x55, sizeof b->types);
 	memset(bytes, 0x55, sizeof bytes);
@@ -126,7 +126,7 @@ void test_pending(void)
 	cycle();
 	for (int k = 0; rank == LATE && k < KINDS; k++)
 		start(k, &b[k], comm, &r[k]);
-	if (is_standing_in()) /* Open MPI 4.1 by itself crashes if it is freed with these pending */
+	if (is_standing_in()) /* Open MPI 4.1 alone crashes if it is freed with these pending */
 		MPI_Comm_free(&comm);
 	cycle();
 	MPI_Waitall(KINDS, r, MPI_STATUSES_IGNORE);
@@ -136,7 +136,7 @@ void test_pending(void)
 		verify(k, &b[k]);
 }
 
-/* The real library may have begun to put results where the input was. */
+/* The real library may already have overwritten the input with results. */
 void test_pending_in_place(void)
 {
 	int sum[4], scan[1], block[4], all[4], some[4], ones[] = {1, 1, 1, 1}, at[] = {0, 1, 2, 3};
@@ -249,7 +249,7 @@ void test_pending_overlapping(void)
 	MPI_Comm_free(&dup);
 }
 
-/* The root is told at once that its broadcast is complete. All have started it. */
+/* The root sees its broadcast complete at once. All ranks have started it. */
 void test_complete_in_some(void)
 {
 	int value = rank ? 0 : 42, flag = 0;
@@ -258,7 +258,7 @@ void test_complete_in_some(void)
 	MPI_Ibcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD, &r);
 	for (int i = 0; rank == 0 && !flag && i < 100000; i++)
 		MPI_Test(&r, &flag, MPI_STATUS_IGNORE);
-	value += rank == 0 && flag; /* its buffer is its own again */
+	value += rank == 0 && flag; /* the root may reuse its buffer */
 	cycle();
 	MPI_Wait(&r, MPI_STATUS_IGNORE);
 	IS(value, 42 + (rank == 0 && flag));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Persistent collectives: all kinds, started again and again; inactive, active in some ranks and
- * freed in some ranks at a checkpoint. */
+ * Persistent collectives of all kinds, started repeatedly. At a checkpoint they are inactive,
+ * active in some ranks or freed in some ranks. */
 #include "shim/mpi/test/comms.h"
 
 #include <mpi-ext.h>
@@ -154,7 +154,7 @@ void test_persistent(void)
 		if (turn < 2)
 			cycle();
 	}
-	if (is_standing_in()) /* Open MPI 4.1 by itself has freed what they need then */
+	if (is_standing_in()) /* Open MPI 4.1 alone has freed what they need by then */
 		MPI_Comm_free(&ring);
 	cycle();
 	run(&kinds[4], &r[4], 5);
@@ -165,7 +165,7 @@ void test_persistent(void)
 		MPI_Comm_free(&ring);
 }
 
-/* The last rank has not started it; its input is where its result will be. */
+/* The last rank has not started it; input and result share a buffer. */
 void test_persistent_pending(void)
 {
 	int sum[2], value = 0;
@@ -185,7 +185,7 @@ void test_persistent_pending(void)
 		for (int i = 0; rank != LATE && i < 100; i++)
 			MPI_Test(&r[0], &flag, MPI_STATUS_IGNORE);
 		cycle();
-		if (rank == LATE) { /* not in the others' order */
+		if (rank == LATE) { /* in another order than the others */
 			MPI_Start(&r[1]);
 			MPI_Start(&r[0]);
 		}
@@ -198,7 +198,7 @@ void test_persistent_pending(void)
 	MPI_Request_free(&r[1]);
 }
 
-/* The root is done with two of three and has freed them; the others wait after the checkpoint, and
+/* The root has completed and freed two of three; the others wait for them after the checkpoint and
  * free them at different times. */
 void test_persistent_freed(void)
 {

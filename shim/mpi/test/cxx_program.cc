@@ -54,29 +54,29 @@ int main(int argc, char **argv)
 	MPI::Op op;
 	op.Init(product, true);
 	op.Reduce_local(in, out, 2, MPI::INT);
-	ok(out[0] == 15 && out[1] == 24, "an operation in C++");
+	ok(out[0] == 15 && out[1] == 24, "an operation in C++ works");
 	MPI::COMM_WORLD.Allreduce(in, out, 2, MPI::INT, op);
-	ok(out[0] == 3, "and in an allreduce");
+	ok(out[0] == 3, "an operation in C++ works in an allreduce");
 	op.Free();
 
 	MPI::Errhandler errhandler = MPI::Comm::Create_errhandler(handler);
 	MPI::Intracomm dup = MPI::COMM_WORLD.Dup();
 	dup.Set_errhandler(errhandler);
 	dup.Send(in, -1, MPI::INT, 0, 0);
-	ok(called == 1000 + MPI_ERR_COUNT, "an error handler in C++");
+	ok(called == 1000 + MPI_ERR_COUNT, "an error handler in C++ is called");
 
 	keyval = MPI::Comm::Create_keyval(copy, drop, &extra);
 	dup.Set_attr(keyval, &value);
 	MPI::Intracomm again = dup.Dup();
 	ok(again.Get_attr(keyval, &got) && got == &value, "an attribute in C++ is copied");
-	ok(extra == 1, "by its function");
+	ok(extra == 1, "an attribute in C++ is copied by its function");
 	again.Free();
-	ok(extra == 101, "and deleted by its function");
+	ok(extra == 101, "an attribute in C++ is deleted by its function");
 
 	MPI::Cartcomm cart = MPI::COMM_WORLD.Create_cart(1, dims, periods, false);
 	cart.Set_attr(keyval, &value);
 	MPI::Cartcomm clone = cart.Dup();
-	ok(clone.Get_dim() == 1, "a topology in C++");
+	ok(clone.Get_dim() == 1, "a topology in C++ has its class");
 	clone.Free();
 	cart.Free();
 	dup.Free();

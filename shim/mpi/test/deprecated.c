@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Functions that MPI 3 deprecated or removed and old programs call: with and without the stand-in.
+ * Functions that MPI 3 deprecated or removed and old programs call, with and without the stand-in.
  * One rank. */
 #include <mpi.h>
 #include <mpi-ext.h>
@@ -44,16 +44,16 @@ static void attributes(void)
 	is_int(MPI_Keyval_create(copy, drop, &keyval, &copies), MPI_SUCCESS, "MPI_Keyval_create");
 	is_int(MPI_Attr_put(MPI_COMM_SELF, keyval, &value), MPI_SUCCESS, "MPI_Attr_put");
 	MPI_Comm_dup(MPI_COMM_SELF, &dup);
-	is_int(copies, 1, "a dup copies it");
+	is_int(copies, 1, "MPI_Comm_dup calls the copy function");
 	MPI_Attr_get(dup, keyval, &got, &flag);
-	ok(all_of(flag, got == &value), "MPI_Attr_get finds it there");
+	ok(all_of(flag, got == &value), "MPI_Attr_get finds the copied attribute");
 	is_int(MPI_Attr_delete(dup, keyval), MPI_SUCCESS, "MPI_Attr_delete");
-	is_int(deletes, 1, "calls the function");
+	is_int(deletes, 1, "MPI_Attr_delete calls the delete function");
 	MPI_Comm_free(&dup);
 	MPI_Attr_delete(MPI_COMM_SELF, keyval);
-	is_int(deletes, 2, "for each of them");
+	is_int(deletes, 2, "the delete function is called for each attribute");
 	is_int(MPI_Keyval_free(&keyval), MPI_SUCCESS, "MPI_Keyval_free");
-	is_int(keyval, MPI_KEYVAL_INVALID, "and it is none any more");
+	is_int(keyval, MPI_KEYVAL_INVALID, "a freed key value is invalid");
 	MPI_Keyval_create(MPI_NULL_COPY_FN, MPI_NULL_DELETE_FN, &keyval, NULL);
 	MPI_Attr_put(MPI_COMM_SELF, keyval, &value);
 	MPI_Comm_dup(MPI_COMM_SELF, &dup);
@@ -74,7 +74,7 @@ static void error_handlers(void)
 	MPI_Send(&n, -1, MPI_INT, 0, 0, MPI_COMM_SELF);
 	is_int(errors, 1, "the handler is called");
 	MPI_Errhandler_get(MPI_COMM_SELF, &now);
-	ok(now == made, "and got again");
+	ok(now == made, "MPI_Errhandler_get returns the handler");
 	MPI_Errhandler_free(&now);
 	MPI_Errhandler_set(MPI_COMM_SELF, before);
 	MPI_Errhandler_free(&made);
@@ -112,9 +112,10 @@ static void types(void)
 	MPI_Type_commit(&row);
 	memset(got, 0, sizeof(got));
 	MPI_Sendrecv(pairs, 1, row, 0, 0, got, 1, row, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-	ok(all_of(got[1].n == 2, got[1].x == 0.25, got[0].x == 0.5), "data go through them");
+	ok(all_of(got[1].n == 2, got[1].x == 0.25, got[0].x == 0.5),
+	   "messages of the datatypes have the data");
 	MPI_Type_size(sparse, &n);
-	is_int(n, 2 * (long long)sizeof(int), "and through that");
+	is_int(n, 2 * (long long)sizeof(int), "the size of the hindexed datatype");
 	MPI_Type_free(&made);
 	MPI_Type_free(&row);
 	MPI_Type_free(&sparse);
@@ -127,8 +128,8 @@ static void extensions(void)
 
 	is_int(OMPI_Affinity_str(OMPI_AFFINITY_RSRC_STRING_FMT, bound, current, exists),
 	       MPI_SUCCESS, "OMPI_Affinity_str");
-	ok(exists[0] != '\0', "and it says something");
-	is_int(MPIX_Query_cuda_support(), 0, "MPIX_Query_cuda_support: Debian's has none");
+	ok(exists[0] != '\0', "OMPI_Affinity_str returns a text");
+	is_int(MPIX_Query_cuda_support(), 0, "MPIX_Query_cuda_support: Debian's Open MPI has none");
 }
 
 int main(int argc, char **argv)

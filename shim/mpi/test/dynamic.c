@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Processes of other worlds, from 2 ranks: spawned, connected, joined. In a run with cycles, that a
- * checkpoint is refused while they are there, and made when they are gone; what connects two parts
- * of one world is carried. Those that are spawned are this program again: `dynamic child WORD`. */
+/* Processes of other worlds, from 2 ranks: spawned, connected, joined. In a run with cycles a
+ * checkpoint is refused while they are connected, and succeeds when they are gone; a connection of
+ * two parts of one world survives it. A spawned process is this program: `dynamic child WORD`. */
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,11 +12,11 @@
 
 static char program[4096];
 
-/* Children are a world of their own, and make no cycles in this one's folder. */
+/* Children are another world and must not make cycles in this one's folder. */
 static char env[] = "env", no_cycles[] = "-uGPUCKPT_MPI_TEST", not_only[] = "-uONLY",
 	    role[] = "child";
 
-/* ---- what both sides say --------------------------------------------------------------------- */
+/* ---- messages of both sides ------------------------------------------------------------------ */
 
 static void talk(MPI_Comm inter, int low)
 {
@@ -106,7 +106,7 @@ static void test_spawn(void)
 		hear(inter, i, 0, one);
 	no_cycle();
 	talk(inter, 0);
-	/* what names it outlives it, and a restart could not make that again */
+	/* its persistent request outlives it, and a restart could not make that again */
 	IS(MPI_Send_init(&n, 1, MPI_INT, 0, 4, inter, &r), MPI_SUCCESS);
 	IS(MPI_Comm_disconnect(&inter), MPI_SUCCESS);
 	CHECK(inter == MPI_COMM_NULL);
@@ -125,7 +125,7 @@ static void test_spawn_multiple(void)
 	MPI_Info infos[2] = { MPI_INFO_NULL, MPI_INFO_NULL };
 	MPI_Comm inter = MPI_COMM_NULL;
 
-	if (rank) /* counts at the root only */
+	if (rank) /* significant only at the root */
 		IS(MPI_Comm_spawn_multiple(0, NULL, NULL, NULL, NULL, 0, MPI_COMM_WORLD, &inter,
 					   MPI_ERRCODES_IGNORE), MPI_SUCCESS);
 	else
@@ -141,8 +141,7 @@ static void test_spawn_multiple(void)
 	cycle();
 }
 
-/* ---- connect and accept: two halves of one world, as if they were two -------------------------
- * */
+/* ---- connect and accept: two halves of one world --------------------------------------------- */
 
 static MPI_Comm connected(const char *port)
 {
@@ -166,7 +165,7 @@ static void meet(const char *port)
 	IS(MPI_Comm_disconnect(&inter), MPI_SUCCESS);
 }
 
-/* Each opens one, and checkpoints are refused until all are closed. */
+/* Each rank opens a port; checkpoints are refused until all are closed. */
 static void test_connect(void)
 {
 	char mine[MPI_MAX_PORT_NAME] = "", port[MPI_MAX_PORT_NAME];
@@ -251,7 +250,7 @@ int main(int argc, char **argv)
 	begin();
 	if (argc > 2) {
 		word = argv[2];
-		family("the spawned", test_child);
+		family("spawned processes", test_child);
 		return end();
 	}
 	if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)

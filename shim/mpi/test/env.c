@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What surrounds a program in MPI, one thing a run: `env level N` of threads, `env clock` that goes
- * back, `env abort` of two ranks. */
+/* The environment of MPI programs, one part a run: `env level N` for thread levels, `env clock` for
+ * a clock that goes back, `env abort` for MPI_Abort of two ranks. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void *to_itself(void *tag)
 	return NULL;
 }
 
-/* With OMPI_MPI_THREAD_LEVEL in the environment MPI_Init asks for that. */
+/* With OMPI_MPI_THREAD_LEVEL in the environment MPI_Init requests that level. */
 static int level(int wanted)
 {
 	int tags[] = {1, 2}, got = -1, main_thread = -1;
@@ -37,16 +37,17 @@ static int level(int wanted)
 		MPI_Init(NULL, NULL);
 	else
 		is_int(MPI_Init_thread(NULL, NULL, wanted, &got), MPI_SUCCESS, "MPI_Init_thread");
-	ok(getenv("OMPI_MPI_THREAD_LEVEL") || got == wanted, "gives level %d", wanted);
+	ok(getenv("OMPI_MPI_THREAD_LEVEL") || got == wanted,
+	   "MPI_Init_thread provides level %d", wanted);
 	MPI_Query_thread(&got);
-	is_int(got, wanted, "MPI_Query_thread says so");
+	is_int(got, wanted, "MPI_Query_thread returns the level");
 	MPI_Is_thread_main(&main_thread);
 	is_int(main_thread, 1, "this is the main thread");
 	if (wanted == MPI_THREAD_MULTIPLE) {
 		pthread_create(&thread, NULL, to_itself, &tags[1]);
-		ok(!to_itself(&tags[0]), "two threads send and receive at once");
+		ok(!to_itself(&tags[0]), "the first of two threads gets its own messages");
 		pthread_join(thread, &wrong);
-		ok(!wrong, "both get their own messages");
+		ok(!wrong, "the second of two threads gets its own messages");
 	}
 	MPI_Finalize();
 	return tap_done();
@@ -74,11 +75,11 @@ static int clock_back(void)
 	behind = 1000;
 	after = MPI_Wtime();
 	ok(all_of(after >= before, after < before + 10),
-	   "MPI_Wtime goes on where the clock went back");
+	   "MPI_Wtime does not go back with the clock");
 	usleep(20000);
-	ok(MPI_Wtime() >= after + 0.015, "at the clock's pace");
+	ok(MPI_Wtime() >= after + 0.015, "MPI_Wtime advances at the clock's pace");
 	behind = 0;
-	ok(MPI_Wtime() >= after, "and where it is ahead again");
+	ok(MPI_Wtime() >= after, "MPI_Wtime does not go back when the clock is ahead again");
 	return tap_done();
 }
 

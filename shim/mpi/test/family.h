@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the programs of windows, files and tools share: families of checks over all ranks, TAP
- * from rank 0, and cycles of checkpoint and restart where a test wants them. */
+ * Shared by the programs for windows, files, tools and communicators: families of checks over all
+ * ranks, TAP from rank 0, and cycles of checkpoint and restart at the calls of a test. */
 #ifndef GCK_TEST_FAMILY_H
 #define GCK_TEST_FAMILY_H
 
@@ -12,28 +12,28 @@
 
 extern int rank, size;
 
-/* Does each cycle() restart? */
+/* True if each cycle() restarts. */
 bool restarts(void);
 
-/* A checkpoint and restart in place, if this run is to have them (GPUCKPT_MPI_TEST); with EVERY=n
- * in the environment at each n-th call only. Collective. */
+/* Makes a checkpoint and restart in place, if the run has them (GPUCKPT_MPI_TEST); with EVERY=n in
+ * the environment only at each n-th call. Collective. */
 void cycle(void);
 
-/* The same where a checkpoint must be refused, by every rank. */
+/* The same where every rank must refuse the checkpoint. */
 void no_cycle(void);
 
-/* Is libgpuckpt-mpi.so there, or the plain library? */
+/* True with libgpuckpt-mpi.so, false with Open MPI alone. */
 bool is_standing_in(void);
 
-/* Counts what is not as it should be, and says so. */
+/* Counts and prints a failed check. */
 void check_(long long got, long long want, const char *what, const char *file, int line);
 #define CHECK(good) check_(!!(good), 1, #good, __FILE__, __LINE__)
 #define IS(got, want) check_(got, want, #got, __FILE__, __LINE__)
 
-/* One family; ONLY=name in the environment runs no other. */
+/* Runs one family of checks; ONLY=name in the environment skips the others. */
 void family(const char *name, void (*test)(void));
 
-/* After MPI_Init; and MPI_Finalize. */
+/* Called after MPI_Init; end calls MPI_Finalize. */
 void begin(void);
 int end(void);
 

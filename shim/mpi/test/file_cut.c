@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Cutting a file back after a restart: what is cut is kept beside it. */
+/* Truncating a file after a restart: the rest goes into a file beside it. */
 #include "shim/mpi/file/file.h"
 
 #include <fcntl.h>
@@ -39,10 +39,10 @@ static void test_big(void)
 	struct stat st;
 
 	put("");
-	ok(!truncate(path, 300 << 20), "a file with a hole of 300 MiB");
-	is_int(gck_mpi_file_cut(path, 1 << 20, &err), 0, "is cut");
-	is_int(stat(path, &st) ? -1 : st.st_size, 1 << 20, "to its size");
-	is_int(stat(first, &st) ? -1 : st.st_size, 299 << 20, "and all of the rest kept");
+	ok(!truncate(path, 300 << 20), "a file has a hole of 300 MiB");
+	is_int(gck_mpi_file_cut(path, 1 << 20, &err), 0, "a file with a hole is truncated");
+	is_int(stat(path, &st) ? -1 : st.st_size, 1 << 20, "a file with a hole has its old size");
+	is_int(stat(first, &st) ? -1 : st.st_size, 299 << 20, "the rest with the hole is saved");
 	unlink(first);
 }
 
@@ -56,22 +56,22 @@ int main(void)
 	snprintf(first, sizeof(first), "%s.gpuckpt-cut-1", path);
 	snprintf(second, sizeof(second), "%s.gpuckpt-cut-2", path);
 	put("0123456789");
-	is_int(gck_mpi_file_cut(path, 10, &err), 0, "a file as it was");
-	ok(access(first, F_OK) != 0, "nothing is kept");
-	is_int(gck_mpi_file_cut(path, 6, &err), 0, "a file that has grown");
-	is_str(get(path), "012345", "is cut back");
-	is_str(get(first), "6789", "and the rest kept");
-	is_int(gck_mpi_file_cut(path, 2, &err), 0, "and again");
-	is_str(get(second), "2345", "beside the first");
-	is_str(get(first), "6789", "which stays");
-	is_int(gck_mpi_file_cut(path, 3, &err), -1, "a file that has shrunk");
-	ok(strstr(err.text, "has 2 bytes, but had 3 at the checkpoint") != NULL, "is named: %s",
-	   err.text);
+	is_int(gck_mpi_file_cut(path, 10, &err), 0, "a file of the same size is accepted");
+	ok(access(first, F_OK) != 0, "nothing is saved of a file of the same size");
+	is_int(gck_mpi_file_cut(path, 6, &err), 0, "a file that has grown is accepted");
+	is_str(get(path), "012345", "a file that has grown is truncated");
+	is_str(get(first), "6789", "the rest is saved");
+	is_int(gck_mpi_file_cut(path, 2, &err), 0, "a file is truncated a second time");
+	is_str(get(second), "2345", "the second rest has a file of its own");
+	is_str(get(first), "6789", "the first rest stays");
+	is_int(gck_mpi_file_cut(path, 3, &err), -1, "a file that has shrunk is an error");
+	ok(strstr(err.text, "has 2 bytes, but had 3 at the checkpoint") != NULL,
+	   "its size is reported: %s", err.text);
 	unlink(path);
 	unlink(first);
 	unlink(second);
-	is_int(gck_mpi_file_cut(path, 0, &err), -1, "a file that is gone");
-	ok(strstr(err.text, path) != NULL, "is named: %s", err.text);
+	is_int(gck_mpi_file_cut(path, 0, &err), -1, "a missing file is an error");
+	ok(strstr(err.text, path) != NULL, "a missing file is reported: %s", err.text);
 	test_big();
 	unlink(path);
 	rmdir(folder);

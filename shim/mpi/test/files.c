@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* MPI-IO: every way to read and write, with a cycle wherever a file is open. In the folder that
- * is the argument. */
+/* MPI-IO: each way to read and write, with cycles while files are open. The argument is a folder
+ * for the files. */
 #include "shim/mpi/test/files.h"
 
 #include <unistd.h>
@@ -176,7 +176,7 @@ static void test_properties(void)
 		CHECK(access(path, F_OK));
 }
 
-/* MPI_MODE_APPEND: from the end on; not again after a restart. */
+/* MPI_MODE_APPEND begins at the end of the file, but not again after a restart. */
 static void test_append(void)
 {
 	MPI_File f = fresh(MPI_MODE_CREATE | MPI_MODE_WRONLY);
@@ -204,13 +204,13 @@ static void test_append(void)
 	IS(class, MPI_ERR_NO_SUCH_FILE);
 }
 
-/* No restart could open it again: a checkpoint is refused until it is closed. */
+/* A restart could not open it again, so a checkpoint is refused until it is closed. */
 static void test_nameless(void)
 {
 	MPI_File f = fresh(MPI_MODE_CREATE | MPI_MODE_RDWR);
 
 	cycle();
-	MPI_Barrier(MPI_COMM_WORLD); /* a cycle holds each rank by itself: another one may still be in it */
+	MPI_Barrier(MPI_COMM_WORLD); /* another rank may still be in the cycle */
 	if (rank == 0)
 		IS(unlink(path), 0);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -230,11 +230,11 @@ int main(int argc, char **argv)
 	family("properties", test_properties);
 	family("append, delete, errors", test_append);
 	family("shared file pointer", test_shared);
-	family("ordered", test_ordered);
+	family("ordered access", test_ordered);
 	family("a sequential file", test_sequential);
-	family("without waiting", test_requests);
+	family("access with requests", test_requests);
 	family("split collectives", test_split);
-	family("files of one rank each, and of some", test_some_ranks);
+	family("files of one rank and of some ranks", test_some_ranks);
 	family("data representations", test_datarep);
 	family("a file without a name", test_nameless);
 	return end();

@@ -8,11 +8,11 @@
 
 extern char path[512];
 
-/* The test's file, opened anew by all; closing it. */
+/* Opens the test's file in all ranks; closes it. */
 MPI_File fresh(int amode);
 void done(MPI_File f);
 
-int value(int r, int i); /* what rank r writes as its i-th */
+int value(int r, int i); /* the i-th value of rank r */
 
 static inline int count_of(const MPI_Status *s, MPI_Datatype type)
 {

@@ -7,7 +7,7 @@ static void int_view(MPI_File f, MPI_Offset disp)
 	IS(MPI_File_set_view(f, disp, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_SUCCESS);
 }
 
-/* All write, in any order; what is there is all of it. */
+/* All ranks write in any order; the file then has all of it. */
 void test_shared(void)
 {
 	MPI_File f = fresh(MPI_MODE_CREATE | MPI_MODE_RDWR);
@@ -63,7 +63,7 @@ void test_ordered(void)
 	done(f);
 }
 
-/* Only the shared pointer may be used. */
+/* Such a file allows only the shared pointer. */
 void test_sequential(void)
 {
 	MPI_File f = fresh(MPI_MODE_CREATE | MPI_MODE_WRONLY);
@@ -209,7 +209,7 @@ static int extent(MPI_Datatype type, MPI_Aint *bytes, void *extra)
 	return MPI_Type_get_extent(type, &lb, bytes);
 }
 
-/* Open MPI 4.1 knows how to register one, but not how to use it. */
+/* Open MPI 4.1 can register one but not use it. */
 void test_datarep(void)
 {
 	static int calls;

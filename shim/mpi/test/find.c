@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which file is taken for the real library. */
+ * The search for the real library. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -28,14 +28,14 @@ static const char *find(void)
 
 static void test_places(void)
 {
-	is_str(find(), "libmpi.so.40", "nothing names a place: the loader's own");
+	is_str(find(), "libmpi.so.40", "without a path the loader finds it");
 	setenv("LD_LIBRARY_PATH", "/nowhere::relative", 1);
-	is_str(find(), "libmpi.so.40", "nor does a path without it");
+	is_str(find(), "libmpi.so.40", "a path without it is skipped");
 	setenv("LD_LIBRARY_PATH", folder, 1);
 	point_at("/lib/x86_64-linux-gnu/libmpi.so.40");
-	is_str(find(), library, "LD_LIBRARY_PATH");
+	is_str(find(), library, "LD_LIBRARY_PATH is searched");
 	point_at("/proc/self/exe");
-	is_str(find(), "libmpi.so.40", "but never this library itself");
+	is_str(find(), "libmpi.so.40", "this library itself is skipped");
 	unsetenv("LD_LIBRARY_PATH");
 }
 
@@ -43,12 +43,14 @@ static void test_named(void)
 {
 	setenv("GPUCKPT_MPI_LIBRARY", library, 1);
 	point_at("/dev/null");
-	is_str(find(), library, "GPUCKPT_MPI_LIBRARY is taken as it is");
+	is_str(find(), library, "GPUCKPT_MPI_LIBRARY gives the file");
 	point_at("/proc/self/exe");
-	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0, "unless it is this library: %s",
+	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0,
+	   "GPUCKPT_MPI_LIBRARY may not be this library: %s",
 	   err.text);
 	unlink(library);
-	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0, "or is not there: %s", err.text);
+	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0,
+	   "GPUCKPT_MPI_LIBRARY must exist: %s", err.text);
 	unsetenv("GPUCKPT_MPI_LIBRARY");
 }
 
@@ -65,12 +67,13 @@ static void test_runpath(void)
 	dlinfo(self, RTLD_DI_LINKMAP, &map);
 	ok(!gck_path_search(map, "/nowhere:$ORIGIN", name, found, sizeof found, NULL),
 	   "$ORIGIN");
-	is_str(found, own, "is the object's folder");
-	ok(!gck_path_search(map, "${ORIGIN}/.", name, found, sizeof found, NULL), "${ORIGIN}");
+	is_str(found, own, "$ORIGIN is the object's folder");
+	ok(!gck_path_search(map, "${ORIGIN}/.", name, found, sizeof found, NULL),
+	   "${ORIGIN} is replaced");
 	ok(gck_path_search(map, "$LIB:$ORIGIN", "nothing", found, sizeof found, NULL) < 0,
-	   "other tokens are passed over");
+	   "an element with another token is skipped");
 	ok(gck_path_search(map, "$ORIGIN", name, found, 3, NULL) < 0,
-	   "a name that does not fit");
+	   "a name that does not fit is not found");
 }
 
 int main(void)

@@ -1,30 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Fortran programs with mpif.h, the module mpi and the module mpi_f08: the names that the stand-in for
-# libmpi_mpifh.so.40 shows, and a program whose line at the end is the same with the plain libraries,
-# with the stand-ins, and over whole cycles of quiesce and rebuild. Runs in the build folder.
+# Fortran programs with mpif.h, the module mpi and the module mpi_f08: the exports of the stand-in
+# for libmpi_mpifh.so.40, and a program whose output is the same with Open MPI alone, with the
+# stand-ins, and over whole cycles of quiesce and rebuild. Runs in the build folder.
 # shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"
-command -v mpifort >/dev/null || skip_all "there is no mpifort"
+command -v mpifort >/dev/null || skip_all "no mpifort: install libopenmpi-dev and gfortran"
 top=$(cd "${srcdir:-.}" && pwd)
 libs="$PWD/libgpuckpt-mpi.so $PWD/libgpuckpt-mpi-fortran.so"
 real=$(ldconfig -p | sed -n 's/^.*libmpi_mpifh\.so\.40 .*=> //p' | head -n 1)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-# mpirun's PMIx server would not start a rank's library a second time otherwise
+# PMIx serves its other store to a rank once, not to a second MPI_Init
 export PMIX_MCA_gds=hash
 tmp=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-# One is inside Open MPI: a class of its objects.
-names() { # LIBRARY
-	nm -D --defined-only "$1" | awk '$3 != "ompi_intercept_extra_state_t_class" { print $3 }' | LC_ALL=C sort
+names() { # LIBRARY: without a name that is internal to Open MPI, a class of its objects
+	nm -D --defined-only "$1" | awk '$3 != "ompi_intercept_extra_state_t_class" { print $3 }' |
+		LC_ALL=C sort
 }
 
-build() { # WAY: how programs of old call mpif.h's functions, with arguments of any type, is an extension
+# Old programs call mpif.h's functions with arguments of any type, which is an extension.
+build() { # WAY
 	mkdir "$tmp/$1"
 	(cd "$tmp/$1" && mpifort -O1 -cpp "-D$1" -fallow-argument-mismatch -w -o ways \
 		"$top/test/mpi/fortran/plan.F90" "$top/test/mpi/fortran/callbacks.F90" \
-		"$top/test/mpi/fortran/ways.F90" "$top/test/mpi/fortran/cycle.c") >"$tmp/log" 2>&1 || cat "$tmp/log"
+		"$top/test/mpi/fortran/ways.F90" "$top/test/mpi/fortran/cycle.c") >"$tmp/log" 2>&1 ||
+		cat "$tmp/log"
 }
 
 run() { # WAY RANKS [MPIRUN-OPTIONS]
@@ -33,17 +35,17 @@ run() { # WAY RANKS [MPIRUN-OPTIONS]
 	timeout 300 mpirun --oversubscribe -np "$ranks" "$@" "$tmp/$way/ways" 2>&1
 }
 
-same "$(names ./libgpuckpt-mpi-fortran.so)" "$(names "$real")" "it shows the names of $real"
+same "$(names ./libgpuckpt-mpi-fortran.so)" "$(names "$real")" "it exports the names of $real"
 for way in MPIFH USEMPI USEMPIF08; do
 	build $way
 	for ranks in 1 4; do
 		want=$(run $way $ranks)
 		same "$(run $way $ranks -x "LD_PRELOAD=$libs")" "$want" "$way, $ranks ranks"
-		# several ranks in the long form only: see reloads in lib.sh
+		# several ranks only with GPUCKPT_LONG=1: see reloads in lib.sh
 		[ $ranks -eq 1 ] || [ -n "${GPUCKPT_LONG-}" ] || continue
 		mkdir "$tmp/cycle"
-		same "$(run $way $ranks -x "LD_PRELOAD=$libs" -x "GPUCKPT_MPI_TEST=$tmp/cycle")" "$want" \
-			"$way, $ranks ranks, two cycles"
+		same "$(run $way $ranks -x "LD_PRELOAD=$libs" -x "GPUCKPT_MPI_TEST=$tmp/cycle")" \
+			"$want" "$way, $ranks ranks, two cycles"
 		rm -rf "$tmp/cycle"
 	done
 done

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles that are none: the error classes are those of Open MPI itself, which this program gives
- * with and without the stand-in. One rank. */
+ * Invalid handles: the error classes are the same with and without the stand-in. One rank. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@ static int class_of(int rc)
 
 #define IS(call, class) is_int(class_of(call), class, #call " is " #class)
 
-static char junk[64]; /* a handle of nobody's; zeroed, as what was freed may be */
+static char junk[64]; /* an invalid handle; zeroed, as freed memory may be */
 
 static void communicators(void)
 {
@@ -77,7 +76,7 @@ static void types(void)
 	IS(MPI_Type_free(NULL), MPI_ERR_TYPE);
 	none = MPI_INT;
 	IS(MPI_Type_free(&none), MPI_ERR_TYPE);
-	ok(none == MPI_INT, "and a predefined type is still there");
+	ok(none == MPI_INT, "a predefined type is not freed");
 	IS(MPI_Type_dup(NULL, &made), MPI_ERR_TYPE);
 }
 

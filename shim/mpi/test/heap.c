@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The namespace's heap: whatever threads do to it, blocks keep their contents, lie in listed
- * memory, and what was given back is used again. */
+ * The namespace's heap with many threads: blocks keep their contents, are in listed memory, and are
+ * reused after they are freed. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -49,9 +49,9 @@ static void test_sizes(void)
 		memset(p, 1, usable(p));
 		give_back(p);
 	}
-	ok(room, "every size has room, and not too much");
-	ok(aligned, "every block is aligned to 16 bytes");
-	ok(own, "every block lies in listed memory");
+	ok(room, "each block is large enough and not much larger");
+	ok(aligned, "each block is aligned to 16 bytes");
+	ok(own, "each block is in listed memory");
 	own = true;
 	for (size_t align = 16; align <= 1 << 21; align *= 2) {
 		for (size_t n = 1; n < 100000; n = n * 3 + 1) {
@@ -62,9 +62,9 @@ static void test_sizes(void)
 			give_back(p);
 		}
 	}
-	ok(own, "alignments up to 2 MiB");
+	ok(own, "blocks can be aligned to up to 2 MiB");
 	ok(all_of(!get(SIZE_MAX), !get(SIZE_MAX / 2), !get_zeroed(SIZE_MAX / 2, 3),
-		  !get(1ul << 45)), "what is too large is refused");
+		  !get(1ul << 45)), "sizes that are too large fail");
 }
 
 /* ---- many threads --------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static void step(struct block *b, unsigned int *seed)
 	fill(b, n, next(seed));
 }
 
-/* Every thread frees what its neighbour made, in turns. */
+/* Each thread frees what its neighbour made, in turns. */
 static void *work(void *arg)
 {
 	struct block *mine = arg;
@@ -189,7 +189,7 @@ static void test_ends(void)
 		for (int k = 0; i >= 20 && k < 4; k++)
 			others += !is_among(late[k], early, 80);
 	}
-	is_int(others, 0, "what a thread has put by is used again after its end");
+	is_int(others, 0, "blocks cached by a thread are reused after its end");
 }
 
 static void test_reuse(void)
@@ -198,7 +198,7 @@ static void test_reuse(void)
 	bool zero = true, same = true;
 
 	memset(p, 1, 30 << 20);
-	give_back(p); /* joined with what is free beside it */
+	give_back(p); /* joins the free pages beside it */
 	first = get(30 << 20);
 	give_back(first);
 	for (int i = 0; i < 3000; i++) {
@@ -206,16 +206,16 @@ static void test_reuse(void)
 		same &= p == first;
 		give_back(p);
 	}
-	ok(same, "large blocks are used again");
+	ok(same, "large blocks are reused");
 	p = get_zeroed(30, 1 << 20);
 	for (size_t i = 0; i < 30 << 20; i += 4096)
 		zero &= !p[i];
-	ok(all_of(p == first, zero), "calloc's are zero then");
+	ok(all_of(p == first, zero), "calloc's blocks are zero when reused");
 	give_back(p);
 	p = malloc(100);
-	ok(!is_owned(p), "the program's own malloc is untouched");
+	ok(!is_owned(p), "the program's malloc does not use the namespace's heap");
 	give_back(p);
-	ok(true, "its blocks may be given back inside, as the loader's are");
+	ok(true, "the program's blocks can be freed inside, as the loader's are");
 }
 
 int main(void)

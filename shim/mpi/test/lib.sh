@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# For the tests that run MPI programs, sourced in the build folder. A program prints its own TAP (rank 0
-# does, of several ranks); each run is one test here, and its output is shown if it failed.
+# For the tests that run MPI programs, sourced in the build folder. A program prints its own TAP
+# (rank 0 of several); each run is one test here, and its output is shown if it failed.
 # shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"
 library=$PWD/libgpuckpt-mpi.so
@@ -25,31 +25,31 @@ alone() { # PROGRAM...: under the stand-in, one rank without mpirun
 	LD_PRELOAD=$library timeout 300 "$@"
 }
 
-long_only() { # NAME COMMAND...: as passes, with GPUCKPT_LONG=1 only
+long_only() { # NAME COMMAND...: as passes, but only with GPUCKPT_LONG=1
 	if [ -n "${GPUCKPT_LONG-}" ]; then
 		passes "$@"
 	else
-		skip "$1" "with GPUCKPT_LONG=1 only"
+		skip "$1" "only with GPUCKPT_LONG=1"
 	fi
 }
 
-# The program with Open MPI alone: this tests the test program, so it runs with GPUCKPT_LONG=1 only.
+# The program with Open MPI alone. This tests the test program, so it runs only with GPUCKPT_LONG=1.
 reference() { # NAME COMMAND...
 	long_only "$@"
 }
 
-# A whole cycle initialises MPI a second time as the same rank of one mpirun. The server of PMIx 4.2
-# sometimes hangs then: a rank waits in MPI_Init for a fence that the other ranks have left (openpmix
-# issues 3931 and 4113: fences have no generation, and a rank that leaves is removed from fences that
-# others have begun). This happens without gpuckpt, too: when each rank runs one program of Open MPI
-# after the other, about one MPI_Init in 500 hangs on a loaded machine
+# A whole cycle initialises MPI a second time as the same rank of one mpirun. The server of PMIx
+# 4.2 sometimes hangs then: a rank waits in MPI_Init for a fence that the other ranks have left
+# (openpmix issues 3931 and 4113: fences have no generation, and a rank that leaves is removed
+# from fences that others have begun). This happens without gpuckpt too: if each rank runs one
+# program of Open MPI after another, about one MPI_Init in 500 hangs on a loaded machine
 # (mpirun -np 4 sh -c 'while ./program && meet_the_other_ranks; do :; done', PMIX_MCA_gds=hash).
 # A restart under Slurm is a new step with its own server: test/cluster/mpi*.sh, restart_lammps.sh.
 reloads() { # NAME COMMAND...
 	long_only "$@"
 }
 
-says() { # NAME PATTERN COMMAND...: it fails with a message that has PATTERN
+says() { # NAME PATTERN COMMAND...: the command fails with a message that matches PATTERN
 	name=$1
 	pattern=$2
 	shift 2

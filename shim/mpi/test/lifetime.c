@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What may be called before MPI_Init and after MPI_Finalize, with and without the stand-in, and
- * with GPUCKPT_MPI_TEST over restarts at each stage of life. One rank. `lifetime early`: a call
- * that may not. `lifetime late`, two ranks: one is in MPI_Finalize while a checkpoint is asked for,
+ * Calls that are legal before MPI_Init and after MPI_Finalize, with and without the stand-in, and
+ * with GPUCKPT_MPI_TEST over restarts at each stage. One rank. `lifetime early`: a call that is not
+ * legal. `lifetime late`, two ranks: a checkpoint is requested while one rank is in MPI_Finalize
  * and the other is not. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,15 +20,17 @@ static void always_legal(const char *when, int initialized, int finalized)
 	int flag = -1, major = 0, minor = 0, length = 0;
 
 	printf("# %s\n", when);
-	is_int(MPI_Initialized(&flag), MPI_SUCCESS, "MPI_Initialized may be called");
-	is_int(flag, initialized, "and is right");
-	is_int(MPI_Finalized(&flag), MPI_SUCCESS, "MPI_Finalized may be called");
-	is_int(flag, finalized, "and is right");
-	is_int(MPI_Get_version(&major, &minor), MPI_SUCCESS, "MPI_Get_version may be called");
-	is_int(major * 10 + minor, 31, "MPI is 3.1");
-	is_int(MPI_Get_library_version(version, &length), MPI_SUCCESS, "the library's version too");
-	ok(!strncmp(version, "Open MPI v4.1", 13), "it is Open MPI 4.1");
-	ok(length >= (int)strlen(version), "and its length is right"); /* Open MPI counts the NUL */
+	is_int(MPI_Initialized(&flag), MPI_SUCCESS, "MPI_Initialized works");
+	is_int(flag, initialized, "MPI_Initialized returns the right flag");
+	is_int(MPI_Finalized(&flag), MPI_SUCCESS, "MPI_Finalized works");
+	is_int(flag, finalized, "MPI_Finalized returns the right flag");
+	is_int(MPI_Get_version(&major, &minor), MPI_SUCCESS, "MPI_Get_version works");
+	is_int(major * 10 + minor, 31, "the version of MPI is 3.1");
+	is_int(MPI_Get_library_version(version, &length), MPI_SUCCESS,
+	       "MPI_Get_library_version works");
+	ok(!strncmp(version, "Open MPI v4.1", 13), "the library is Open MPI 4.1");
+	/* Open MPI counts the NUL */
+	ok(length >= (int)strlen(version), "MPI_Get_library_version returns the right length");
 }
 
 /* A checkpoint and restart in place. */
@@ -37,10 +39,10 @@ static void restart(const char *when)
 	int (*cycle)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "gck_mpi_test_cycle");
 
 	if (getenv("GPUCKPT_MPI_TEST"))
-		ok(all_of(cycle, cycle() == 0), "a restart %s", when);
+		ok(all_of(cycle, cycle() == 0), "a restart works %s", when);
 }
 
-/* MPI_T has a life of its own. */
+/* MPI_T is initialised independently. */
 static void tools(const char *when, int *initialized)
 {
 	char name[64];
@@ -51,9 +53,9 @@ static void tools(const char *when, int *initialized)
 		       "MPI_T_init_thread");
 	*initialized = 1;
 	ok(MPI_T_cvar_get_num(&n) == MPI_SUCCESS, "MPI_T works %s", when);
-	ok(n > 100, "it has variables");
+	ok(n > 100, "MPI_T has variables %s", when);
 	rc = MPI_T_cvar_get_info(0, name, &length, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-	is_int(rc, MPI_SUCCESS, "and tells of them");
+	is_int(rc, MPI_SUCCESS, "MPI_T describes a variable");
 }
 
 static void *other_thread(void *arg)
@@ -64,7 +66,7 @@ static void *other_thread(void *arg)
 	return NULL;
 }
 
-/* The checkpoint is refused at once: the other gets to MPI_Finalize as soon as it will. */
+/* The checkpoint is refused at once; the other rank reaches MPI_Finalize without waiting for it. */
 #define LATE_US 900000 /* several times GPUCKPT_MPI_TEST_MS */
 
 static int finalize_late(void)
@@ -81,7 +83,7 @@ static int finalize_late(void)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	if (rank)
 		return 0;
-	ok(end.tv_sec - begin.tv_sec < 30, "nobody waits for the checkpoint");
+	ok(end.tv_sec - begin.tv_sec < 30, "no rank waits for the checkpoint");
 	return tap_done();
 }
 
@@ -104,22 +106,22 @@ int main(int argc, char **argv)
 	always_legal("before MPI_Init", 0, 0);
 	is_int(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), MPI_SUCCESS,
 	       "MPI_Init_thread");
-	is_int(level, MPI_THREAD_FUNNELED, "gives the level that was asked for");
+	is_int(level, MPI_THREAD_FUNNELED, "MPI_Init_thread provides the requested level");
 	MPI_Query_thread(&level);
-	is_int(level, MPI_THREAD_FUNNELED, "and says so again");
+	is_int(level, MPI_THREAD_FUNNELED, "MPI_Query_thread returns the level");
 	restart("between MPI_Init and MPI_Finalize");
 	always_legal("between", 1, 0);
 	MPI_Is_thread_main(&flag);
-	is_int(flag, 1, "the thread that called MPI_Init is the main one");
+	is_int(flag, 1, "the thread that called MPI_Init is the main thread");
 	pthread_create(&thread, NULL, other_thread, &flag);
 	pthread_join(thread, NULL);
-	is_int(flag, 0, "another is not");
+	is_int(flag, 0, "another thread is not the main thread");
 	is_int(MPI_Get_processor_name(name, &length), MPI_SUCCESS, "MPI_Get_processor_name");
-	is_int(length, (long long)strlen(name), "and its length");
+	is_int(length, (long long)strlen(name), "the length of the processor's name");
 	is_int(MPI_Pcontrol(1), MPI_SUCCESS, "MPI_Pcontrol");
 	t = MPI_Wtime();
-	ok(MPI_Wtime() >= t, "MPI_Wtime goes on");
-	ok(all_of(MPI_Wtick() > 0, MPI_Wtick() <= 1e-6), "MPI_Wtick is a clock's");
+	ok(MPI_Wtime() >= t, "MPI_Wtime does not go back");
+	ok(all_of(MPI_Wtick() > 0, MPI_Wtick() <= 1e-6), "MPI_Wtick is at most a microsecond");
 	is_int(MPI_Finalize(), MPI_SUCCESS, "MPI_Finalize");
 	for (int i = 0; i < 3; i++) {
 		restart("after MPI_Finalize");

@@ -22,7 +22,7 @@ void lists_prepare(void)
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
-/* ---- what there is -------------------------------------------------------------------------- */
+/* ---- the process's possessions --------------------------------------------------------------- */
 
 static size_t numbers(const char *folder, int *to, int except)
 {
@@ -120,7 +120,7 @@ static void know(uint64_t start, uint64_t end)
 		known[nknown++] = (struct gck_mpi_range){ start, end - start };
 }
 
-/* From the first segment to the last: what is between them is the loader's, too. */
+/* From the first segment to the last: gaps between them are the loader's too. */
 static void know_libraries(void)
 {
 	for (struct link_map *m = gck_mpi_ns_objects(); m; m = m->l_next) {
@@ -153,7 +153,7 @@ static void know_stacks(void)
 	}
 }
 
-/* First address of the mapping that is in no known range; its end: there is none. */
+/* The first address of the mapping that is in no known range; its end if there is none. */
 static uint64_t unknown(const struct mapping *m)
 {
 	uint64_t at = m->start;

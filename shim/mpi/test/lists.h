@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the kernel says a process has, compared with what the namespace says the copy owns. */
+ * What a process has according to the kernel, compared with what the namespace lists for the
+ * copy. */
 #ifndef GCK_TEST_LISTS_H
 #define GCK_TEST_LISTS_H
 
@@ -22,12 +23,12 @@ struct possessions {
 	struct mapping mappings[MAX_MAPPINGS];
 };
 
-/* The program's malloc stays in [heap] and what was mapped already. */
+/* Keeps the program's malloc in [heap] and existing mappings. */
 void lists_prepare(void);
 void lists_take(struct possessions *p);
 
-/* Everything that is there now and was not before is listed, and nothing else is: 0, or the number
- * of faults, each told as a comment. Library mappings and stacks of threads need not be listed. */
+/* Check that exactly the possessions made since `before` are listed. Return the number of faults
+ * and print each as a comment. Library mappings and stacks of threads need not be listed. */
 int lists_compare_fds(const struct possessions *before, const struct gck_mpi_left_out *owned);
 int lists_compare_threads(const struct possessions *before, const struct gck_mpi_left_out *owned);
 int lists_compare_ranges(const struct possessions *before, const struct gck_mpi_left_out *owned);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real library in its namespace: what it owns is listed, a dead copy is given back. Alone; or
- * as one of the ranks of namespace.sh, which reads the exit status. */
+ * The real library in its namespace: everything that it owns is listed, and a dead copy is
+ * discarded. Runs alone, or as a rank of namespace.sh, which reads the exit status. */
 #include "config.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 #define ROUNDS 40       /* with GPUCKPT_LONG=1 */
 #define FEW_ROUNDS 14   /* by default */
-#define SETTLED 8 /* rounds after which nothing may grow any more */
+#define SETTLED 8 /* rounds after which nothing may grow */
 
 static struct gck_mpi_left_out owned;
 static struct possessions before, after;
@@ -25,7 +25,7 @@ static void *nothing(void *arg)
 	return arg;
 }
 
-/* So that its stack is there before, for the first thread that the loader makes. */
+/* Makes a stack in advance for the first thread that the loader makes. */
 static void warm_up(void)
 {
 	pthread_t thread;
@@ -42,7 +42,7 @@ static int init(void)
 	return init_ ? init_(NULL, NULL) : -1;
 }
 
-/* Everybody gives 1: the number of ranks, or -1. */
+/* The number of ranks, by a sum of 1 from each; -1: it failed. */
 static int sum(void)
 {
 	int (*allreduce)(const void *, void *, int, void *, void *, void *) =
@@ -66,13 +66,14 @@ static void test_lists(void)
 {
 	lists_take(&before);
 	ok(gck_mpi_ns_load(&owned, &err) == 0, "the real library is loaded: %s", err.text);
-	is_int(compare(), 0, "what loading made is listed");
+	is_int(compare(), 0, "everything that the load made is listed");
 	is_int(init(), 0, "MPI_Init");
-	is_int(lists_compare_fds(&before, &owned), 0, "every descriptor of MPI_Init is listed");
-	is_int(lists_compare_threads(&before, &owned), 0, "every thread is");
-	is_int(lists_compare_ranges(&before, &owned), 0, "every mapping is, but of libraries");
-	is_int(sum(), 1, "an allreduce of one rank");
-	is_int(compare(), 0, "the lists are right after it");
+	is_int(lists_compare_fds(&before, &owned), 0, "each descriptor of MPI_Init is listed");
+	is_int(lists_compare_threads(&before, &owned), 0, "each thread of MPI_Init is listed");
+	is_int(lists_compare_ranges(&before, &owned), 0,
+	       "each mapping of MPI_Init is listed, except libraries");
+	is_int(sum(), 1, "an allreduce of one rank works");
+	is_int(compare(), 0, "the lists are right after an allreduce");
 }
 
 static bool handles_faults(void)
@@ -85,9 +86,9 @@ static bool handles_faults(void)
 static void test_death(void)
 {
 	ok(handles_faults(), "the library handles SIGFPE");
-	ok(gck_mpi_ns_kill(&err) == 0, "its death: %s", err.text);
-	ok(gck_mpi_ns_discard(&err) == 0, "it is given back: %s", err.text);
-	ok(!handles_faults(), "SIGFPE is as it was before");
+	ok(gck_mpi_ns_kill(&err) == 0, "the copy is killed: %s", err.text);
+	ok(gck_mpi_ns_discard(&err) == 0, "the dead copy is discarded: %s", err.text);
+	ok(!handles_faults(), "the action of SIGFPE is restored");
 	lists_take(&after);
 	is_int(after.nfds, before.nfds, "no descriptor is left");
 	is_int(after.ntids, before.ntids, "no thread is left");
@@ -131,12 +132,13 @@ static void test_rounds(void)
 			lists_take(&before);
 		}
 	}
-	is_int(i, rounds, "many deaths in one process");
+	is_int(i, rounds, "many copies are killed and discarded in one process");
 	late = resident_kib();
 	lists_take(&after);
-	ok(late < early + 1024, "they leave no memory: %ld KiB, then %ld KiB", early, late);
-	is_int(after.nmappings, before.nmappings, "nor mappings");
-	is_int(after.nfds, before.nfds, "nor descriptors");
+	ok(late < early + 1024, "discarded copies leave no memory: %ld KiB, then %ld KiB", early,
+	   late);
+	is_int(after.nmappings, before.nmappings, "discarded copies leave no mappings");
+	is_int(after.nfds, before.nfds, "discarded copies leave no descriptors");
 }
 
 static int rank(int ranks)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loaded into the namespace by a test, as Open MPI loads its plugins: what it calls must be the
- * root object's, and libmpi's symbols are there although it does not need libmpi. */
+ * A test loads this module into the namespace as Open MPI loads its plugins. Its calls must go to
+ * the root object, and it must find libmpi's symbols although it does not need libmpi. */
 #include "config.h"
 
 #include "shim/mpi/test/module.h"
@@ -27,7 +27,7 @@ static int ask_mpi(void)
 	return MPI_Initialized(&flag) ? -1 : flag;
 }
 
-/* Not a tail call: the loader knows its caller by where it will return to. */
+/* Not a tail call, because the loader finds its caller by the return address. */
 static void *load(const char *name)
 {
 	void *volatile handle = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
@@ -150,7 +150,7 @@ static int destructions(void)
 	return __atomic_load_n(&destroyed, __ATOMIC_SEQ_CST);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------- */
+/* ---- mappings, semaphores, characters -------------------------------------------------------- */
 
 static void *remap(void *p, size_t had, size_t length)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the test's module in the namespace offers the test outside. */
+ * The functions of the test's module in the namespace for the test outside. */
 #ifndef GCK_TEST_MODULE_H
 #define GCK_TEST_MODULE_H
 
@@ -12,9 +12,9 @@ enum module_thread { MODULE_PLAIN, MODULE_DETACHED, MODULE_OWN_STACK, MODULE_JOI
 struct module {
 	int (*ask_mpi)(void);                  /* MPI_Initialized's flag; -1: it failed */
 	void *(*load)(const char *name);
-	int (*make_fds)(int *fds, int most);   /* one of each kind; how many */
+	int (*make_fds)(int *fds, int most);   /* one of each kind; returns how many */
 	void (*close_fds)(const int *fds, int n);
-	/* It waits for let_go; JOINING: for the thread that was there before */
+	/* The thread waits for let_go; JOINING: for the thread made before it */
 	int (*make_thread)(enum module_thread how, pthread_t *thread);
 	void (*let_go)(void);                  /* one thread ends */
 	int (*join_thread)(pthread_t thread);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The real library in a namespace of its own, with several ranks; and what the root object shows.
-# Runs in the build folder.
+# The real library in its own namespace, with several ranks; the exports of the root object. Runs in
+# the build folder.
 srcdir=${srcdir:-.}
 # shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"
@@ -15,14 +15,14 @@ ranks() { # NAME OPTIONS OF MPIRUN
 	[ -z "$out" ] || show "$out"
 }
 
-ranks "4 ranks: all that they own is listed"
-ranks "4 ranks over TCP: all that they own is listed" --mca btl self,tcp --mca pml ob1
+ranks "everything that 4 ranks own is listed"
+ranks "everything that 4 ranks own is listed over TCP" --mca btl self,tcp --mca pml ob1
 
 listed=$(sed -n 's/^	\([_a-z].*\);$/\1/p' "$srcdir/shim/namespace/root.map" | LC_ALL=C sort)
-shown=$(nm -D --defined-only libgpuckpt-mpi-root.so | awk '{ print $3 }' | LC_ALL=C sort)
-same "$shown" "$listed" "the root object exports the listed functions and nothing else"
+exported=$(nm -D --defined-only libgpuckpt-mpi-root.so | awk '{ print $3 }' | LC_ALL=C sort)
+same "$exported" "$listed" "the root object exports only the listed functions"
 
 needed=$(readelf -d libgpuckpt-mpi-root.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
-same "$needed" libc.so.6 "it needs libc and nothing else"
+same "$needed" libc.so.6 "the root object needs only libc"
 
 tap_done

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 {
 	int rc = 2;
 
-	/* the others do not make a window on one rank */
+	/* the other components do not support a window of one rank */
 	setenv("OMPI_MCA_osc", "pt2pt", 0);
 	MPI_Init(&argc, &argv);
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One program for all of MPI's objects that hang on nobody else: it says on stdout what MPI tells
- * it, so that runs with the plain library and with the stand-in can be compared. */
+ * One program for MPI's objects that do not depend on others. It prints the results of MPI, so that
+ * runs with Open MPI alone and with the stand-in can be compared. */
 #ifndef GCK_MPI_TEST_OBJECTS_H
 #define GCK_MPI_TEST_OBJECTS_H
 
 #include <mpi.h>
 
-/* On rank 0: a line that MPI must answer likewise everywhere. */
+/* Prints a line on rank 0; it must be the same in all runs. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A checkpoint and restart in place, if the stand-in is there and GPUCKPT_MPI_TEST is set. */
+/* Makes a checkpoint and restart in place, with the stand-in and GPUCKPT_MPI_TEST. */
 void cycle(void);
 
-/* What is to be known about a type, as text: malloc'ed. */
+/* All that MPI reports about a datatype, as text from malloc. */
 char *describe(MPI_Datatype type);
 
 int test_types(int argc, char **argv);

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Datatypes, operations, info, error handlers, attributes, handles as integers: MPI's answers are the same
-# with Open MPI alone, under the stand-in, and under the stand-in with restarts (cycles, in which every
-# object is made again). Runs in the build folder.
+# Datatypes, operations, info, error handlers, attributes, handles as integers: MPI's results are
+# the same with Open MPI alone, under the stand-in, and under the stand-in with restarts (cycles, in
+# which every object is made again). Runs in the build folder.
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 
 dir=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-# One rank runs without mpirun, which sometimes fails by itself.
-by_itself() { # RANKS PROGRAM...
+# One rank runs without mpirun, which sometimes fails.
+without_standin() { # RANKS PROGRAM...
 	if [ "$1" -eq 1 ]; then
 		shift
 		timeout 300 "$@"
@@ -18,7 +18,7 @@ by_itself() { # RANKS PROGRAM...
 	fi
 }
 
-under() { # RANKS PROGRAM...
+with_standin() { # RANKS PROGRAM...
 	if [ "$1" -eq 1 ]; then
 		shift
 		alone "$@"
@@ -30,13 +30,13 @@ under() { # RANKS PROGRAM...
 over_restarts() { # RANKS PROGRAM...
 	GPUCKPT_MPI_TEST=$(mktemp -d -p "$dir")
 	export GPUCKPT_MPI_TEST
-	under "$@"
+	with_standin "$@"
 	result=$?
 	unset GPUCKPT_MPI_TEST
 	return $result
 }
 
-same() { # NAME: $dir/this has the contents of $dir/plain
+same() { # NAME: $dir/this and $dir/plain have the same contents
 	cmp -s "$dir/plain" "$dir/this" && [ -s "$dir/this" ]
 	result=$?
 	check $result "$1"
@@ -46,22 +46,22 @@ same() { # NAME: $dir/this has the contents of $dir/plain
 family() { # RANKS NAME [ARGUMENT...]
 	ranks=$1
 	shift
-	by_itself "$ranks" ./mpi_objects "$@" >"$dir/plain" || echo "it failed" >"$dir/plain"
-	under "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
+	without_standin "$ranks" ./mpi_objects "$@" >"$dir/plain" || echo "it failed" >"$dir/plain"
+	with_standin "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
 	same "$1: the stand-in"
 	[ "$ranks" -eq 1 ] || [ -n "${GPUCKPT_LONG-}" ] || return 0 # see reloads in lib.sh
 	over_restarts "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
 	same "$1: the stand-in over restarts"
 }
 
-# A fatal error ends the program as with Open MPI, with the same words. The words are written here,
-# because Open MPI's own sometimes get lost.
+# A fatal error ends the program as with Open MPI and with the same message. The message is written
+# here because Open MPI's output is sometimes lost.
 fatal() { # KIND FUNCTION OBJECT ERROR
-	by_itself 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
+	without_standin 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
 	echo $? >"$dir/plain"
 	alone ./mpi_objects fatal "$1" 2>"$dir/words" >/dev/null
 	echo $? >"$dir/this"
-	same "a fatal error of a $1: the exit status"
+	same "the exit status after a fatal error of a $1"
 	cat >"$dir/plain" <<-END
 		*** An error occurred in $2
 		*** on $3
@@ -70,7 +70,7 @@ fatal() { # KIND FUNCTION OBJECT ERROR
 		***    and potentially your MPI job)
 	END
 	sed -n 's/^\[.*:[0-9]*\] \*\*\*/***/p' "$dir/words" >"$dir/this"
-	same "a fatal error of a $1: the words"
+	same "the message of a fatal error of a $1"
 }
 
 family 1 types

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All that MPI tells about a datatype. */
+ * All that MPI reports about a datatype. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void contents(FILE *out, MPI_Datatype type)
 	free(types);
 }
 
-/* Two of them, packed out of a patterned piece of memory and unpacked again into a clean one. */
+/* Packs two elements from memory with a pattern and unpacks them into zeroed memory. */
 static void packed(FILE *out, MPI_Datatype type)
 {
 	MPI_Aint lb, extent, true_lb, true_extent, first, last, external;
@@ -102,7 +102,7 @@ char *describe(MPI_Datatype type)
 		(long long)size_x, (long)lb, (long)extent, (long long)lb_x, (long long)extent_x,
 		(long)true_lb, (long)true_extent, (long long)true_lb_x, (long long)true_extent_x);
 	contents(out, type);
-	/* packing needs a committed type, and the type itself may stay what it is */
+	/* packing needs a committed type, but the type itself must not be committed here */
 	MPI_Type_dup(type, &type);
 	MPI_Type_commit(&type);
 	packed(out, type);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Error handlers, classes, codes and texts; and what a fatal error ends in. */
+ * Error handlers, classes, codes and texts; fatal errors. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

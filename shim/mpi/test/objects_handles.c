@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles as Fortran's integers, and the names of what MPI makes. */
+ * Handles as Fortran's integers, and the names of MPI's objects. */
 #include <string.h>
 
 #include "shim/mpi/test/objects.h"
@@ -84,7 +84,7 @@ static void none(void)
 	    MPI_Request_f2c(99) == NULL, MPI_Info_f2c(99) == NULL);
 }
 
-/* Numbers of what the program makes are of the library's choice: only their sense is compared. */
+/* The library chooses the numbers of the program's objects, so only their use is compared. */
 static void made(void)
 {
 	MPI_Datatype type, other;
@@ -123,7 +123,7 @@ static void handle_error(MPI_Comm *comm, int *code, ...)
 	(void)comm, (void)code;
 }
 
-/* What is under way: a window, a file, a pending receive, a message that was matched. */
+/* Objects in use: a window, a file, a pending receive, a matched message. */
 static void under_way(void)
 {
 	MPI_Errhandler errhandler;

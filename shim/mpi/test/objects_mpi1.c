@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI-1's names, which Open MPI still exports. */
+ * The names of MPI-1, which Open MPI still exports. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operations of the program's: many at a time, with types that it made, freed while in use. */
+ * The program's operations: many at a time, with its own datatypes, freed while in use. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static void over_ranks(const char *when, MPI_Op op)
 	say("%s: reduced %d %d, scanned %d %d", when, all[0], all[1], before[0], before[1]);
 }
 
-/* The program may free all that a pending operation names. */
+/* The program may free all objects that a pending operation uses. */
 static void freed_meanwhile(void)
 {
 	int rank, mine[4], all[4] = {0, 0, 0, 0};
@@ -108,7 +108,7 @@ int test_operations(int argc, char **argv)
 		freed_meanwhile();
 		MPI_Op_commutative(ops[round], &commutes);
 		say("commutes: %d", commutes);
-		/* gaps, which are used again */
+		/* leave gaps, which are reused */
 		MPI_Op_free(&ops[5 + round]);
 		MPI_Op_create(add, 1, &ops[5 + round]);
 		cycle();

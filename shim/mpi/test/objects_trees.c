@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random trees of datatypes: what they are and what they pack, before and after a cycle. */
+ * Random trees of datatypes: their description and packed data before and after a cycle. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static MPI_Datatype darray(MPI_Datatype of)
 	int arguments[2] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
 	MPI_Datatype made;
 
-	/* Open MPI makes none of types without contents */
+	/* Open MPI refuses types without contents */
 	if (MPI_Type_create_darray(4, pick(4), 2, sizes, distributions, arguments, processes,
 				   pick(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, of, &made))
 		MPI_Type_dup(of, &made);
@@ -142,7 +142,7 @@ static MPI_Datatype tree(int depth)
 	return made;
 }
 
-/* Types of which no size comes near the memory that there is. */
+/* A type whose sizes are small enough for the memory. */
 static MPI_Datatype sensible(int depth)
 {
 	for (;;) {

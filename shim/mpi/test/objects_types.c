@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every constructor of a datatype, freed constituents, names, Fortran 90's kinds. */
+ * Each constructor of a datatype, freed constituents, names, Fortran 90's kinds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ static void errors(void)
 	    MPI_Type_get_contents(MPI_INT, 0, 0, 0, NULL, NULL, NULL));
 }
 
-/* What a restart must not change: an uncommitted type cannot be sent with. */
+/* A restart does not commit a type: an uncommitted one cannot be sent with. */
 static void committed(void)
 {
 	int rc[3], buffer[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rank 0's side of an exchange of words through PMIx, of two ranks, with a libpmix that the test
- * is: the MPI thread's calls and MPI_Finalize's, in the orders that they may come in. */
+ * Rank 0's side of an exchange of words of two ranks through PMIx, with the test as libpmix: the
+ * calls of the MPI thread and of MPI_Finalize, in each possible order. */
 #include "config.h"
 
 #include "test/support/tap.h"
@@ -20,7 +20,7 @@
 #define OTHERS_WORD 77
 #define WORDS_MAX 16
 
-/* What libpmix was asked for. */
+/* The calls of libpmix. */
 static struct {
 	int inits, finalizes, fences, gets;
 	bool ends_at_once, slow_put;
@@ -88,7 +88,7 @@ static pmix_status_t fence(const pmix_proc_t procs[], size_t n, const pmix_info_
 	return PMIX_SUCCESS;
 }
 
-/* The other rank's: as this one's own, but for the last word. */
+/* The other rank's words: the same as this one's except the last. */
 static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_info_t info[],
 			 size_t n, pmix_value_t **value)
 {
@@ -108,7 +108,7 @@ static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_in
 	return PMIX_SUCCESS;
 }
 
-/* ---- what is behind it ---------------------------------------------------------------------- */
+/* ---- the stand-in ---------------------------------------------------------------------------- */
 
 void *gck_mpi_ns_symbol(const char *name)
 {
@@ -141,7 +141,7 @@ int64_t gck_mpi_now_ns(void)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
-/* ---- the cases ------------------------------------------------------------------------------ */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static unsigned long own[] = {11, 12};
 static const struct gck_mpi_blob mine = {.v = own, .n = 2};
@@ -163,13 +163,13 @@ static void test_exchange(void)
 	ok(gck_mpi_pmix_usable(), "PMIx is found");
 	ok(all_of(!gck_mpi_pmix_begin(1, &mine, &err), server.fences == 1), "a fence begins");
 	ok(gck_mpi_pmix_end(1, 2, all, &err) == 0,
-	   "it is not over while the other rank is not in it");
+	   "a fence does not end before the other rank joins it");
 	end_fence();
-	ok(gck_mpi_pmix_end(1, 2, all, &err) == 1, "then it is");
+	ok(gck_mpi_pmix_end(1, 2, all, &err) == 1, "a fence ends when both ranks are in it");
 	ok(all_of(all[0].n == 2, all[0].v == own, all[1].n == 2, all[1].v[1] == OTHERS_WORD),
-	   "with the words of both");
+	   "both ranks' words are there");
 	ok(all_of(server.inits == 1, server.finalizes == 1),
-	   "PMIx_Init and PMIx_Finalize are as many");
+	   "there are as many calls of PMIx_Finalize as of PMIx_Init");
 	ok(gck_mpi_pmix_leave() == 0, "MPI_Finalize finds no fence");
 }
 
@@ -184,14 +184,14 @@ static void test_finalize_in_fence(void)
 	   "MPI_Finalize finds the fence that the MPI thread is in");
 	end_fence(); /* the other rank has joined it, without words */
 	gck_mpi_pmix_join(2);
-	ok(server.fences == 1, "it is in it already");
+	ok(server.fences == 1, "MPI_Finalize begins no second fence");
 	ok(all_of(gck_mpi_pmix_end(1, 2, all, &err) < 0, err.code == ECANCELED),
 	   "the exchange is called off");
-	ok(server.gets == 0, "nobody asks for the words of who has none");
+	ok(server.gets == 0, "words of a rank without words are not requested");
 	gck_mpi_pmix_give_up();
-	ok(server.finalizes == server.inits, "MPI_Finalize is the last in libpmix");
+	ok(server.finalizes == server.inits, "MPI_Finalize is the last user of libpmix");
 	gck_mpi_pmix_give_up();
-	ok(server.finalizes == server.inits, "the MPI thread does not call what is unloaded");
+	ok(server.finalizes == server.inits, "the MPI thread does not call libpmix afterwards");
 }
 
 static void test_finalize_first(void)
@@ -201,13 +201,13 @@ static void test_finalize_first(void)
 	start();
 	ok(gck_mpi_pmix_leave() == 0, "MPI_Finalize comes before a fence");
 	ok(all_of(gck_mpi_pmix_begin(3, &mine, &err) < 0, err.code == ECANCELED, !server.fences),
-	   "none begins any more");
-	ok(server.inits == 0, "nor is libpmix called");
+	   "no fence begins after MPI_Finalize");
+	ok(server.inits == 0, "libpmix is not called after MPI_Finalize");
 	server.ends_at_once = true;
 	gck_mpi_pmix_join(3);
-	ok(server.fences == 1, "the one that another rank is in is joined");
+	ok(server.fences == 1, "MPI_Finalize joins a fence of another rank");
 	start();
-	ok(!gck_mpi_pmix_begin(4, &mine, &err), "after a restart there are fences again");
+	ok(!gck_mpi_pmix_begin(4, &mine, &err), "fences work again after a restart");
 	gck_mpi_pmix_give_up();
 }
 
@@ -217,7 +217,7 @@ static void *leave(void *pending)
 	return NULL;
 }
 
-/* The MPI thread is on its way into a fence. */
+/* The MPI thread is about to begin a fence. */
 static void test_at_the_same_time(void)
 {
 	struct gck_error err = {0};
@@ -231,7 +231,7 @@ static void test_at_the_same_time(void)
 	begun = gck_mpi_pmix_begin(5, &mine, &err) == 0;
 	pthread_join(finalize_thread, NULL);
 	ok(all_of(begun == (pending == 5), server.fences == (pending == 5)),
-	   "MPI_Finalize finds a fence that is just begun, or prevents it");
+	   "MPI_Finalize finds a fence that has just begun, or prevents it");
 	gck_mpi_pmix_give_up();
 }
 

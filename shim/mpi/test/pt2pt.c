@@ -63,10 +63,10 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	family("send modes", test_modes, times);
-	family("a thousand unreceived messages a pair", test_unreceived, 1);
+	family("a thousand unreceived messages for each pair", test_unreceived, 1);
 	family("receives from any source", test_any_source, times);
-	family("order", test_order, times);
-	family("messages to oneself", test_self, times);
+	family("order of messages", test_order, times);
+	family("messages to the rank itself", test_self, times);
 	family("communicators", test_communicators, times);
 	family("sendrecv", test_sendrecv, times);
 	family("MPI_PROC_NULL", test_proc_null, times);
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	family("truncation", test_truncation, times);
 	family("derived types", test_types, times);
 	family("persistent requests", test_persistent, times);
-	family("wait and test, any and some", test_wait_some, times);
+	family("waiting and testing for any and some", test_wait_some, times);
 	family("errors in statuses", test_in_status, times);
 	family("null and inactive requests", test_null_requests, times);
 	family("cancel", test_cancel, times);
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 	family("generalized requests", test_general, times);
 	family("wrong arguments", test_wrong_arguments, times);
 	family("tags above MPI_TAG_UB", test_tag_too_high, times);
-	family("a collective is not cancelled", test_cancel_collective, times);
+	family("a collective cannot be cancelled", test_cancel_collective, times);
 	family("a matched message of a freed communicator", test_matched_freed, times);
 	failed = rank == 0 ? tap_done() : 0;
 	MPI_Finalize();

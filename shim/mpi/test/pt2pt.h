@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Point-to-point under test: every family runs with messages under way wherever it calls cycle().
- * */
+ * Tests of point-to-point: each family has messages in flight where it calls cycle(). */
 #ifndef GCK_TEST_PT2PT_H
 #define GCK_TEST_PT2PT_H
 
@@ -12,14 +11,14 @@
 
 extern int rank, size;
 
-/* A checkpoint and restart in place, if this run is to have them (GPUCKPT_MPI_TEST). Collective. */
+/* Makes a checkpoint and restart in place, if the run has them (GPUCKPT_MPI_TEST). Collective. */
 void cycle(void);
 
-/* Counts what is not as it should be, and says so. */
+/* Counts and prints a failed check. */
 void check_(bool good, const char *what, const char *file, int line);
 #define CHECK(good) check_(good, #good, __FILE__, __LINE__)
 
-/* Contents that tell the sender, the tag and the place. */
+/* Contents that identify the sender, the tag and the position. */
 static inline unsigned char expected(int from, int tag, int i)
 {
 	return (unsigned char)(from * 31 + tag * 7 + i * 13 + (i >> 8));

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Point-to-point on 4 ranks: with Open MPI as it is, with the stand-in, and over cycles, asked for where
-# messages are under way or coming by themselves. Runs in the build folder.
+# Point-to-point on 4 ranks: with Open MPI alone, with the stand-in, and over cycles, at the
+# program's calls with messages in flight or at any time. Runs in the build folder.
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 
 dir=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-cycles() { # [NAME=VALUE...] PROGRAM...: 4 ranks, and an empty folder for their words
+cycles() { # [NAME=VALUE...] PROGRAM...: on 4 ranks, with an empty folder for their words
 	rm -rf "${dir:?}"/*
 	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
 }
@@ -16,8 +16,8 @@ reference "point-to-point: Open MPI" plain 4 ./mpi_pt2pt
 passes "point-to-point: the stand-in" standin 4 ./mpi_pt2pt
 passes "point-to-point over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_pt2pt
 reloads "point-to-point over restarts" cycles ./mpi_pt2pt
-reference "threads: Open MPI" plain 4 ./mpi_pt2pt_threads
-passes "threads: the stand-in" standin 4 ./mpi_pt2pt_threads
-reloads "threads over restarts" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_pt2pt_threads 200
+reference "messages of threads: Open MPI" plain 4 ./mpi_pt2pt_threads
+passes "messages of threads: the stand-in" standin 4 ./mpi_pt2pt_threads
+reloads "messages of threads over restarts" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_pt2pt_threads 200
 
 tap_done

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Probes, matched messages, and what statuses say of messages that were taken in. */
+/* Probes, matched messages, and the statuses of flushed messages. */
 #include "shim/mpi/test/pt2pt.h"
 
-/* Rank 1 sends n bytes to rank 0, and to itself what it has to wait for. */
+/* Rank 1 sends n bytes to rank 0, and starts a message to itself that it waits for later. */
 static void send_one(unsigned char *out, int n, int tag, MPI_Request *send)
 {
 	*send = MPI_REQUEST_NULL;
@@ -37,7 +37,7 @@ void test_probe(void)
 	CHECK(!MPI_Waitall(2, send, MPI_STATUSES_IGNORE));
 }
 
-/* Matched before the cycle, after it, and a receive of a matched one under way. */
+/* Messages matched before the cycle and after it, and a pending receive of a matched one. */
 void test_mprobe(void)
 {
 	static unsigned char out[4][90000], in[4][90000];
@@ -105,11 +105,11 @@ void test_truncation(void)
 		MPI_Irecv(in, 50, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &recv);
 		CHECK(is_truncated(MPI_Wait(&recv, &status)) && recv == MPI_REQUEST_NULL);
 	}
-	cycle(); /* both were received, and count as such */
+	cycle(); /* both count as received */
 	CHECK(!MPI_Waitall(2, send, MPI_STATUSES_IGNORE));
 }
 
-/* Fewer elements than asked for, half an element, and a type that is freed while it is in use. */
+/* Fewer elements than requested, half an element, and a type that is freed while in use. */
 void test_types(void)
 {
 	struct {

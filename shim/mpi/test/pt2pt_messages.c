@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sends and receives of every mode, and messages under way. */
+/* Sends and receives of each mode, and messages in flight. */
 #include "shim/mpi/test/pt2pt.h"
 
 enum { LARGE = 1 << 20, PAIR = 1000 };
@@ -49,7 +49,7 @@ void test_modes(void)
 			fill(out, n, rank, tag);
 			memset(in, 0, LARGE);
 			CHECK(!MPI_Irecv(in, n, MPI_BYTE, left(), tag, MPI_COMM_WORLD, &recv));
-			MPI_Barrier(MPI_COMM_WORLD); /* a ready send needs it */
+			MPI_Barrier(MPI_COMM_WORLD); /* a ready send needs a posted receive */
 			if (s == 4)
 				cycle();
 			CHECK(!send_by(mode, out, n, right(), tag, &send));
@@ -69,7 +69,7 @@ static int size_of(int i)
 	return i % 100 == 99 ? 70000 + i : i % 10 == 9 ? 5000 + i : i % 64;
 }
 
-/* Everybody has sent everything before anybody receives. */
+/* All ranks have sent everything before any rank receives. */
 void test_unreceived(void)
 {
 	int others = size - 1;
@@ -106,7 +106,7 @@ void test_unreceived(void)
 	free(in);
 }
 
-/* Receives are posted before the cycle; what comes after it goes to the oldest that matches. */
+/* Receives are posted before the cycle; a message after it goes to the oldest that matches. */
 void test_any_source(void)
 {
 	MPI_Request recv[4];
@@ -129,13 +129,14 @@ void test_any_source(void)
 	if (rank)
 		return;
 	CHECK(!MPI_Waitall(4, recv, status));
-	/* the tags come as 2, 1, 2, 2 */
+	/* the tags arrive in the order 2, 1, 2, 2 */
 	CHECK(got[1] == 100 && got[0] == 101 && got[2] == 102 && got[3] == 103);
 	CHECK(status[1].MPI_TAG == 2 && status[0].MPI_TAG == 1 && status[2].MPI_TAG == 2);
 	CHECK(status[3].MPI_SOURCE == 1 && count_of(&status[3], MPI_INT) == 1);
 }
 
-/* Messages under way with many tags, one receive of them posted, and others that do not fit. */
+/* Messages in flight with many tags; one of their receives is posted, and others that do not
+ * match. */
 void test_order(void)
 {
 	enum { N = 30 };
@@ -243,7 +244,7 @@ void test_sendrecv(void)
 		CHECK(columns[i / 4][i % 4] == (i % 4 == 1 ? left() : rank) * 100 + i);
 	MPI_Type_free(&column);
 	CHECK(MPI_Sendrecv(out, 1, MPI_BYTE, size, 1, in, 1, MPI_BYTE, left(), 88, MPI_COMM_WORLD,
-			   &status)); /* the receive must not stay behind */
+			   &status)); /* the receive must not stay posted */
 	cycle();
 	free(out);
 	free(in);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arguments that are wrong while messages wait that were taken in, and communicators that end
- * before what names them. */
+/* Wrong arguments while flushed messages wait, and communicators that are freed before the objects
+ * that use them. */
 #include "shim/mpi/test/pt2pt.h"
 
 static int class_of(int rc)
@@ -11,7 +11,7 @@ static int class_of(int rc)
 	return class;
 }
 
-/* Neither fails a receive with a message, which stays for one that is right. */
+/* A call with a wrong argument does not take a message, which stays for a correct receive. */
 void test_wrong_arguments(void)
 {
 	int to = (rank + 1) % size, from = (rank + size - 1) % size, out[2] = { rank, rank + 100 };
@@ -44,9 +44,8 @@ void test_wrong_arguments(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The tags above MPI_TAG_UB are the stand-in's: a message with one would keep every checkpoint
- * waiting. (Where the bound is INT_MAX there is no tag above it, but the next number is none,
- * either.) */
+/* The stand-in uses the tags above MPI_TAG_UB; a program's message with one would block each
+ * checkpoint. (If the bound is INT_MAX, the next number is not a valid tag either.) */
 void test_tag_too_high(void)
 {
 	int *bound, flag, high, in = -1, to = (rank + 1) % size, from = (rank + size - 1) % size;
@@ -69,7 +68,7 @@ void test_tag_too_high(void)
 	CHECK(!MPI_Wait(&r, &s));
 }
 
-/* It cannot be cancelled, now as after a restart. */
+/* A collective cannot be cancelled, before a restart or after it. */
 void test_cancel_collective(void)
 {
 	MPI_Request r = MPI_REQUEST_NULL;
@@ -84,7 +83,7 @@ void test_cancel_collective(void)
 	CHECK(!MPI_Wait(&r, MPI_STATUS_IGNORE));
 }
 
-/* A message that was matched outlives the program's hold on its communicator. */
+/* A matched message can be received after its communicator is freed. */
 void test_matched_freed(void)
 {
 	int from = (rank + size - 1) % size, in = -1;
@@ -96,9 +95,9 @@ void test_matched_freed(void)
 	MPI_Send(&rank, 1, MPI_INT, (rank + 1) % size, 1, comm);
 	CHECK(!MPI_Mprobe(MPI_ANY_SOURCE, 1, comm, &message, &s));
 	MPI_Comm_free(&comm);
-	MPI_Comm_split(MPI_COMM_WORLD, rank / 2, 0, &next); /* in the same memory, perhaps */
+	MPI_Comm_split(MPI_COMM_WORLD, rank / 2, 0, &next); /* perhaps in the same memory */
 	cycle();
 	CHECK(!MPI_Mrecv(&in, 1, MPI_INT, &message, &s) && in == from && s.MPI_SOURCE == from);
 	MPI_Comm_free(&next);
-	cycle(); /* it counts as received */
+	cycle(); /* the message counts as received */
 }

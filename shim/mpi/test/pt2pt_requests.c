@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Requests: persistent, waited for in every way, cancelled, freed early, generalized. */
+/* Requests: persistent, completed in each way, cancelled, freed early, generalized. */
 #include "shim/mpi/test/pt2pt.h"
 
 static void starts(MPI_Request *send, MPI_Request *recv, int *out, int *in, int round)
@@ -10,7 +10,7 @@ static void starts(MPI_Request *send, MPI_Request *recv, int *out, int *in, int 
 	CHECK(!MPI_Startall(4, recv));
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (round == 1)
-		cycle(); /* active receives, nothing sent */
+		cycle(); /* active receives, no message */
 	for (int i = 0; i < 4; i++)
 		CHECK(!MPI_Start(&send[i]));
 	if (round == 2)
@@ -46,7 +46,7 @@ void test_persistent(void)
 	}
 	out[0] = 17;
 	CHECK(!MPI_Start(&send[0]));
-	cycle(); /* sent, and no receive started */
+	cycle(); /* sent, no receive started */
 	CHECK(!MPI_Start(&recv[0]) && !MPI_Wait(&recv[0], statuses) && in[0] == 17);
 	CHECK(!MPI_Start(&recv[0]));
 	CHECK(!MPI_Cancel(&recv[0]) && !MPI_Wait(&recv[0], statuses));
@@ -56,7 +56,7 @@ void test_persistent(void)
 	MPI_Buffer_detach(&buffer, &back);
 }
 
-enum { MANY = 100 }; /* more than are asked for at once */
+enum { MANY = 100 }; /* more than one call handles */
 
 static int collect_one(int how, MPI_Request *r, int *indices, MPI_Status *statuses)
 {
@@ -234,7 +234,7 @@ void test_get_status(void)
 	while (!flag)
 		CHECK(!MPI_Request_get_status(recv, &flag, &s));
 	CHECK(s.MPI_TAG == 4 && value == 3 && recv != MPI_REQUEST_NULL);
-	cycle(); /* complete, and the program has not collected it */
+	cycle(); /* complete, but not collected by the program */
 	CHECK(!MPI_Request_get_status(recv, &flag, MPI_STATUS_IGNORE) && flag);
 	CHECK(!MPI_Wait(&recv, &s) && s.MPI_TAG == 4 && count_of(&s, MPI_INT) == 1);
 	CHECK(!MPI_Wait(&send, MPI_STATUS_IGNORE));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads of every rank exchange messages, each in tags of its own, while cycles come by themselves
+/* Threads of all ranks exchange messages, each with its own tags, during cycles at any time
  * (GPUCKPT_MPI_TEST_MS). TAP from rank 0. */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -44,7 +44,7 @@ static void ring(int thread, int round, int *out, int *in)
 		CHECK(in[i] == from * 7 + thread * 5 + round + i);
 }
 
-/* Everybody to everybody, received as it comes. */
+/* All ranks send to all and receive in the order of arrival. */
 static void all(int thread, int round, int *out, int *in)
 {
 	MPI_Request send[64], recv[64];
@@ -71,7 +71,8 @@ static void *send_to_oneself(void *buf)
 	return NULL;
 }
 
-/* One thread is in a send that another's receive has yet to end: a checkpoint finds it outside. */
+/* One thread is in a send that waits for another thread's receive; a checkpoint finds it
+ * outside. */
 static void oneself(void)
 {
 	int (*cycle)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "gck_mpi_test_cycle");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sources of what aside.sh builds, one by macro: an MPI library of another kind (OTHER), or a later
- * Open MPI (OTHER and LATER), a tool that
- * wraps Open MPI's functions (TOOL), a program or module that uses MPI (none of these), a program
- * that loads it (LOADER). */
+/* The sources of reexec.sh, chosen by macro: another MPI library (OTHER), a later Open MPI (OTHER
+ * and LATER), a tool that wraps Open MPI's functions (TOOL), a program or module that uses MPI
+ * (none), a program that loads the module (LOADER). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Programs that the stand-in is preloaded into, and their MPI is another, or a tool stands before it,
-# or they have none until they load a module. Runs in the build folder.
+# Programs with the stand-in preloaded that use another MPI, have a tool before MPI, or use MPI only
+# in a module that they load. Runs in the build folder.
 # shellcheck source=lib.sh
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 
@@ -17,7 +17,7 @@ build() { # FILE OPTION...
 		-Wl,--no-as-needed "$@"
 }
 
-gives() { # NAME WANTED COMMAND...: what it prints
+gives() { # NAME WANTED COMMAND...: the command prints WANTED
 	name=$1
 	wanted=$2
 	shift 2
@@ -43,33 +43,34 @@ build open "$mpi"
 build open.so -shared -fPIC "$mpi"
 build loader -DLOADER
 
-gives "another MPI: the program runs with it, its arguments as they were" "a tool
+gives "a program with another MPI runs with it and with its arguments" "a tool
 another MPI
 libother.so.12 <a b> <>
 $dir/libtool.so" under "$library:$dir/libtool.so:$fortran" "$dir/other" "a b" ""
-gives "in a shell's command, too" "another MPI
+gives "a program with another MPI runs with it in a shell's command" "another MPI
 libother.so.12
 (null)" under "$library:$fortran" sh -c "$dir/other; :"
-gives "a later Open MPI: the program runs with it, and it is said why" "another MPI
+gives "a program with a later Open MPI runs with it, and the reason is printed" "another MPI
 libmpi.so.40
 (null)
 $dir/later/libmpi.so.40 is Open MPI 5.0.3, but gpuckpt supports only Open MPI 4.1" \
 	under "$library:$fortran" "$dir/later/open"
-says "with mpi=openmpi it ends, with the reason" "$dir/later/libmpi.so.40 has no .*: it is not Open MPI 4.1" \
+says "with mpi=openmpi a program with a later Open MPI ends with the reason" \
+	"$dir/later/libmpi.so.40 has no .*: it is not Open MPI 4.1" \
 	under "$library" env GPUCKPT_MPI=openmpi "$dir/later/open"
 gives "a module that needs another MPI gets it" "another MPI
 libother.so.12 <$dir/other.so>
 $library" under "$library" "$dir/loader" "$dir/other.so"
 gives "a module that needs Open MPI gets the stand-in" "libgpuckpt-mpi.so <$dir/open.so>
 $library" under "$library" "$dir/loader" "$dir/open.so"
-gives "a program that needs Open MPI is left alone" "libgpuckpt-mpi.so
+gives "a program that needs Open MPI is not executed again" "libgpuckpt-mpi.so
 $library" under "$library" "$dir/open"
-gives "a tool that was linked before libmpi stays before it" "a tool
+gives "a tool that is linked before libmpi stays before it" "a tool
 libgpuckpt-mpi.so
 $dir/libtool.so:$library" under "$library" "$dir/tooled"
-gives "one that was linked after it stays after it" "libgpuckpt-mpi.so
+gives "a tool that is linked after libmpi stays after it" "libgpuckpt-mpi.so
 $library" under "$library" "$dir/untooled"
-gives "a tool that is preloaded stands before the stand-in" "a tool
+gives "a tool that is preloaded comes before the stand-in" "a tool
 libgpuckpt-mpi.so
 $dir/libtool.so:$library:$dir/libtool.so" under "$library:$dir/libtool.so" "$dir/open"
 

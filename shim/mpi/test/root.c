@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The root object stands in for libc in what is loaded into the namespace, and for nothing else. */
+ * The root object replaces libc's functions for objects in the namespace, and only for those. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ static int listed_threads(void)
 	return n;
 }
 
-/* Bytes of the range that are listed. */
+/* The number of bytes of the range that are listed. */
 static size_t listed(const void *p, size_t length)
 {
 	const struct gck_mpi_range *r = (const struct gck_mpi_range *)(uintptr_t)owned.ranges;
@@ -63,13 +63,13 @@ static void test_refusals(void)
 {
 	setenv("GPUCKPT_MPI_LIBRARY", "/nowhere/libmpi.so.40", 1);
 	ok(all_of(gck_mpi_ns_load(&owned, &err) < 0, strstr(err.text, "/nowhere/libmpi.so.40")),
-	   "a library that is not there: %s", err.text);
+	   "a missing library is reported: %s", err.text);
 	setenv("GPUCKPT_MPI_LIBRARY", "/dev/null", 1);
 	ok(all_of(gck_mpi_ns_load(&owned, &err) < 0, strstr(err.text, "/dev/null")),
-	   "no library at all: %s", err.text);
-	ok(all_of(!gck_mpi_ns.root_handle, !owned.nthreads), "nothing is loaded then");
+	   "a file that is not a library is reported: %s", err.text);
+	ok(all_of(!gck_mpi_ns.root_handle, !owned.nthreads), "nothing is loaded after an error");
 	unsetenv("GPUCKPT_MPI_LIBRARY");
-	ok(gck_mpi_ns_discard(&err) < 0, "nothing can be given back: %s", err.text);
+	ok(gck_mpi_ns_discard(&err) < 0, "nothing can be discarded before a load: %s", err.text);
 }
 
 static void test_module(void)
@@ -78,12 +78,13 @@ static void test_module(void)
 	void *handle = open_inside(GCK_TEST_MODULE, RTLD_NOW | RTLD_GLOBAL);
 
 	m = handle ? dlsym(handle, "module") : NULL;
-	if (!ok(m, "a module is loaded late: %s", handle ? "" : dlerror()))
+	if (!ok(m, "a module is loaded into the namespace: %s", handle ? "" : dlerror()))
 		exit(tap_done());
-	ok(gck_mpi_ns_symbol("module") == m, "its symbols are found from outside");
-	ok(!gck_mpi_ns_symbol("nobody_has_this"), "one that nobody has is not");
-	is_int(m->ask_mpi(), 0, "it finds libmpi's functions without needing it");
-	ok(m->load("test_mpi_module.so") == handle, "it loads by name from its own DT_RUNPATH");
+	ok(gck_mpi_ns_symbol("module") == m, "the module's symbols are found from outside");
+	ok(!gck_mpi_ns_symbol("nobody_has_this"), "a missing symbol is not found");
+	is_int(m->ask_mpi(), 0, "the module finds libmpi's functions without needing it");
+	ok(m->load("test_mpi_module.so") == handle,
+	   "the module loads by name from its own DT_RUNPATH");
 }
 
 static void test_fds(void)
@@ -97,13 +98,13 @@ static void test_fds(void)
 			all = false;
 		}
 	}
-	is_int(n, 12, "twelve descriptors were made in twelve ways");
-	ok(all, "all are listed");
-	ok(!lists_fd(own), "the program's is not");
+	is_int(n, 12, "twelve descriptors are made in twelve ways");
+	ok(all, "all descriptors of the namespace are listed");
+	ok(!lists_fd(own), "the program's descriptor is not listed");
 	m->close_fds(fds, n);
 	for (int i = 0; i < n; i++)
 		all &= !lists_fd(fds[i]);
-	ok(all, "none is when they are closed");
+	ok(all, "closed descriptors are not listed");
 	close(own);
 }
 
@@ -114,19 +115,19 @@ static void test_ranges(void)
 	void *own = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	is_int(listed(p, 8 * page), 8 * page, "a mapping is listed");
-	is_int(listed(own, page), 0, "the program's is not");
+	is_int(listed(own, page), 0, "the program's mapping is not listed");
 	m->unmap(p + 2 * page, page);
 	ok(all_of(listed(p, 8 * page) == 7 * page, !listed(p + 2 * page, page)),
-	   "a page taken out of it is not");
+	   "a page that is unmapped is not listed");
 	q = m->remap(p + 3 * page, 5 * page, 64 * page);
-	ok(listed(q, 64 * page) == 64 * page, "a mapping that was made longer is listed");
+	ok(listed(q, 64 * page) == 64 * page, "a mapping that is extended is listed");
 	m->unmap(q, 64 * page);
 	m->unmap(p, 2 * page);
-	is_int(listed(p, 2 * page) + listed(q, 64 * page), 0, "nothing is left");
+	is_int(listed(p, 2 * page) + listed(q, 64 * page), 0, "unmapped ranges are not listed");
 	munmap(own, page);
 }
 
-/* libc maps it by itself. */
+/* libc maps semaphores internally. */
 static void test_semaphore(void)
 {
 	char name[64];
@@ -135,13 +136,13 @@ static void test_semaphore(void)
 	snprintf(name, sizeof name, "/gpuckpt-test-%d", (int)getpid());
 	sem = m->open_semaphore(name);
 	ok(all_of(sem != SEM_FAILED, m->open_semaphore(name) == sem),
-	   "a named semaphore, opened twice");
+	   "a named semaphore is opened twice at one address");
 	sem_unlink(name);
-	is_int(listed(sem, 4096), 4096, "is listed");
+	is_int(listed(sem, 4096), 4096, "a named semaphore is listed");
 	m->close_semaphore(sem);
-	is_int(listed(sem, 4096), 4096, "closed once, too");
+	is_int(listed(sem, 4096), 4096, "a semaphore opened twice and closed once is listed");
 	m->close_semaphore(sem);
-	is_int(listed(sem, 4096), 0, "closed as often as opened it is not");
+	is_int(listed(sem, 4096), 0, "a semaphore closed as often as opened is not listed");
 }
 
 static void wait_for_threads(int n)
@@ -161,17 +162,17 @@ static void test_threads(void)
 
 	ok(all_of(!m->make_thread(MODULE_PLAIN, &a), listed_threads() == 1), "a thread is listed");
 	m->let_go();
-	is_int(m->join_thread(a), 0, "it is joined");
-	is_int(listed_threads(), 0, "and no more listed");
+	is_int(m->join_thread(a), 0, "a thread is joined");
+	is_int(listed_threads(), 0, "a joined thread is not listed");
 	ok(all_of(!m->make_thread(MODULE_DETACHED, &b), listed_threads() == 1),
-	   "a detached one is listed");
-	is_int(m->join_thread(b), -1, "it cannot be joined");
+	   "a detached thread is listed");
+	is_int(m->join_thread(b), -1, "a detached thread cannot be joined");
 	m->let_go();
 	wait_for_threads(0);
-	is_int(listed_threads(), 0, "it ends");
-	ok(!m->make_thread(MODULE_OWN_STACK, &c), "one with a stack of its own");
+	is_int(listed_threads(), 0, "a detached thread that has ended is not listed");
+	ok(!m->make_thread(MODULE_OWN_STACK, &c), "a thread with its own stack is made");
 	m->let_go();
-	is_int(m->join_thread(c), 0, "ends, too");
+	is_int(m->join_thread(c), 0, "a thread with its own stack is joined");
 }
 
 static int entered, left;
@@ -179,7 +180,7 @@ static int entered, left;
 static void enter(void)
 {
 	entered++;
-	ok(m->destructions() == 0, "before it the gate is asked");
+	ok(m->destructions() == 0, "the gate is entered before the destructor");
 }
 
 static void leave(void)
@@ -203,15 +204,15 @@ static void test_keys(void)
 	pthread_key_create(&ours, NULL);
 	m->make_key(&theirs);
 	pthread_setspecific(ours, "ours");
-	ok(!m->get(theirs), "a value of the program's is none of the namespace's");
+	ok(!m->get(theirs), "the namespace does not see the program's value of a key");
 	m->set(theirs, "theirs");
-	is_str(pthread_getspecific(ours), "ours", "the program's stays");
-	is_str(m->get(theirs), "theirs", "the namespace's is kept");
+	is_str(pthread_getspecific(ours), "ours", "the program's value stays");
+	is_str(m->get(theirs), "theirs", "the namespace's value stays");
 	gck_mpi_ns_guard(enter, leave);
 	pthread_create(&thread, NULL, use_key, &theirs);
 	pthread_join(thread, NULL);
-	is_int(m->destructions(), 1, "its destructor is called when a program's thread ends");
-	ok(all_of(entered == 1, left == 1), "inside the gate");
+	is_int(m->destructions(), 1, "the destructor is called when a program's thread ends");
+	ok(all_of(entered == 1, left == 1), "the destructor runs inside the gate");
 	gck_mpi_ns_guard(NULL, NULL);
 	m->set(theirs, NULL);
 	pthread_key_delete(ours);
@@ -231,21 +232,23 @@ static void test_strangers(void)
 
 	pthread_create(&thread, NULL, ask_for_space, NULL);
 	pthread_join(thread, &result);
-	ok(result, "a thread of the program's can call isspace()");
+	ok(result, "a thread of the program can call isspace()");
 }
 
 static void test_environment(void)
 {
 	setenv("GCK_TEST_LATE", "1", 1);
 	setenv("OMPI_MCA_mpi_leave_pinned", "1", 1);
-	ok(!m->getenv("GCK_TEST_LATE"), "the environment is the copy's own");
+	ok(!m->getenv("GCK_TEST_LATE"), "the copy has its own environment");
 	gck_mpi_ns_take_environment(NULL);
-	is_str(m->getenv("GCK_TEST_LATE"), "1", "until it takes the program's");
-	is_str(m->getenv("OMPI_MCA_mpi_leave_pinned"), "0", "but not what would do harm");
-	is_str(getenv("OMPI_MCA_mpi_leave_pinned"), "1", "which the program keeps");
+	is_str(m->getenv("GCK_TEST_LATE"), "1", "the copy takes the program's environment");
+	is_str(m->getenv("OMPI_MCA_mpi_leave_pinned"), "0",
+	       "the copy does not take values that would do harm");
+	is_str(getenv("OMPI_MCA_mpi_leave_pinned"), "1", "the program keeps such values");
 	unsetenv("OMPI_MCA_mpi_leave_pinned");
 	unsetenv("GCK_TEST_LATE");
-	is_str(m->getenv("GCK_TEST_LATE"), "1", "what the program unsets stays");
+	is_str(m->getenv("GCK_TEST_LATE"), "1",
+	       "a variable that the program unsets stays in the copy");
 }
 
 static void *make_fd_slowly(void *made)
@@ -266,10 +269,11 @@ static void test_hold(void)
 	is_int(gck_mpi_ns_hold(60000, &err), 0, "the copy is held");
 	pthread_create(&thread, NULL, make_fd_slowly, &made);
 	nanosleep(&pause, NULL);
-	is_int(__atomic_load_n(&made, __ATOMIC_SEQ_CST), 0, "nobody makes a descriptor meanwhile");
+	is_int(__atomic_load_n(&made, __ATOMIC_SEQ_CST), 0,
+	       "no descriptor is made while the copy is held");
 	gck_mpi_ns_release();
 	pthread_join(thread, NULL);
-	is_int(made, 1, "but afterwards");
+	is_int(made, 1, "a descriptor is made after the release");
 }
 
 static void say_goodbye(void)
@@ -300,7 +304,7 @@ static void test_exit(void)
 
 static struct gck_shim_state preload;
 
-/* In the place of the preload's, which is not in this process. */
+/* Replaces the preload's function; this process has no preload. */
 struct gck_shim_state *gck_preload_state(void)
 {
 	return &preload;
@@ -315,7 +319,7 @@ static bool has_tid(int32_t tid)
 	return false;
 }
 
-/* The numbers that the kernel gives next are those of restored threads. */
+/* The next TIDs of the kernel are those of restored threads. */
 static void test_numbers(void)
 {
 	const int32_t *tids = (const int32_t *)(uintptr_t)owned.threads;
@@ -331,11 +335,11 @@ static void test_numbers(void)
 	m->make_thread(MODULE_PLAIN, &thread);
 	for (uint64_t i = 0; i < owned.nthreads; i++)
 		fit |= tids[i] && !has_tid(tids[i]);
-	ok(fit, "a new thread has no restored thread's number");
+	ok(fit, "a new thread does not have a restored thread's TID");
 	preload.ntids = 0;
 	m->let_go();
 	m->join_thread(thread);
-	is_int(listed_threads(), 0, "those that had are gone");
+	is_int(listed_threads(), 0, "threads with such a TID are gone");
 }
 
 static void test_death(void)
@@ -346,13 +350,14 @@ static void test_death(void)
 	m->make_thread(MODULE_DETACHED, &thread);
 	m->make_thread(MODULE_OWN_STACK, &thread);
 	m->make_thread(MODULE_JOINING, &thread);
-	is_int(listed_threads(), 3, "a detached thread, one with its own stack, one that joins it");
+	is_int(listed_threads(), 3,
+	       "a detached thread, one with its own stack and one that joins it are listed");
 	nanosleep(&pause, NULL); /* until it waits */
 	err.text[0] = '\0';
-	ok(gck_mpi_ns_kill(&err) == 0, "they die: %s", err.text);
-	ok(gck_mpi_ns_discard(&err) == 0, "and are given back: %s", err.text);
+	ok(gck_mpi_ns_kill(&err) == 0, "the copy with threads is killed: %s", err.text);
+	ok(gck_mpi_ns_discard(&err) == 0, "the copy with threads is discarded: %s", err.text);
 	ok(gck_mpi_ns_load(&owned, &err) == 0, "the library is loaded again: %s", err.text);
-	is_int(listed_threads(), 0, "and has no threads");
+	is_int(listed_threads(), 0, "the new copy has no threads");
 }
 
 int main(void)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a quiesce says that comes to nothing: rank 0's side of one of two ranks, by a clock that the
- * test is. */
+ * The errors of a quiesce that fails: rank 0's side of two ranks, with a simulated clock. */
 #include "config.h"
 
 #include <errno.h>
@@ -18,11 +17,11 @@
 #define INSIDE 1ul /* flags of a rank's words */
 #define BEHIND 2ul
 
-/* How it is with the two ranks. */
+/* The state of the two ranks. */
 static struct {
 	int64_t now_ns, round_ends_ns;
-	int first_ms, round_ms; /* what the first round takes, and another; 0: it does not end */
-	bool inside, behind;    /* rank 0's program: in an MPI call; owes one */
+	int first_ms, round_ms; /* duration of the first and the other rounds; 0: endless */
+	bool inside, behind;    /* rank 0's program is in an MPI call; must run on */
 	unsigned long other;    /* rank 1's flags */
 	const struct gck_mpi_blob *mine;
 } world;
@@ -141,7 +140,7 @@ static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 	return 1;
 }
 
-/* ---- what is said --------------------------------------------------------------------------- */
+/* ---- the errors ------------------------------------------------------------------------------ */
 
 static void fails(const char *text, const char *name)
 {
@@ -151,17 +150,17 @@ static void fails(const char *text, const char *name)
 	int rc = gck_mpi_quiesce(&x, until, &err);
 
 	ok(all_of(rc, err.code == ETIMEDOUT, strstr(err.text, text)), "%s: %s", name, err.text);
-	ok(world.now_ns < until + 1100 * MS, "in time");
+	ok(world.now_ns < until + 1100 * MS, "it ends in time: %s", name);
 }
 
 static void test_silence(void)
 {
 	world.first_ms = 3, world.round_ms = 0, world.other = INSIDE;
-	fails("round 2 of the ranks' words", "a round that does not end is what is told");
+	fails("round 2 of the ranks' words", "a round that does not end is reported");
 	world.inside = true;
-	fails("round 2 of the ranks' words", "rather than where a program is");
+	fails("round 2 of the ranks' words", "the round is reported if a program is in a call too");
 	world.first_ms = 3700;
-	fails("round 1 of the ranks' words", "and so is one that ends late");
+	fails("round 1 of the ranks' words", "a round that ends late is reported");
 	world.inside = false;
 }
 
@@ -169,13 +168,13 @@ static void test_calls(void)
 {
 	world.first_ms = world.round_ms = 40, world.other = INSIDE;
 	fails("rank 0 waits for other ranks that are in MPI calls",
-	      "another rank's call does not end");
+	      "another rank's call that does not end is reported");
 	world.inside = true;
-	fails("rank 0 is inside MPI_Allreduce", "a call does not end");
+	fails("rank 0 is inside MPI_Allreduce", "a call that does not end is reported");
 	world.inside = false, world.behind = true;
-	fails("rank 0 computes", "the program computes");
+	fails("rank 0 computes", "a program that computes is reported");
 	world.behind = false, world.other = BEHIND;
-	fails("rank 0 waits for other ranks", "another rank's program does");
+	fails("rank 0 waits for other ranks", "another rank's program that computes is reported");
 }
 
 int main(void)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * keeper init|tool: the MPI thread of a rank of one, whose agent is this program itself. A call
- * stays inside the real library, MPI_Init or (outside of MPI) MPI_T_init_thread, since it reads a
- * settings file that is a pipe; the thread hears all the same what the agent says, and that it says
- * nothing. */
+ * thread_agent init|tool: the MPI thread of a single rank, with this program as its agent. A call
+ * of the real library, MPI_Init or (before it) MPI_T_init_thread, blocks because its settings file
+ * is a pipe. The thread still handles the agent's messages, and notices an agent that is silent. */
 #include "config.h"
 
 #include <errno.h>
@@ -24,11 +23,11 @@
 #include "test/support/tap.h"
 
 #define SOON_MS 60000   /* however slow the machine is */
-#define LONG_MS 3600000 /* nothing ends by this */
+#define LONG_MS 3600000 /* never reached */
 
 static struct gck_shim_state preload = {.helper_tid = 1};
 
-/* In the place of the preload's, which is not in this process. */
+/* Replaces the preload's function; this process has no preload. */
 __attribute__((visibility("default"))) struct gck_shim_state *gck_preload_state(void)
 {
 	return &preload;
@@ -69,7 +68,7 @@ static void say(uint32_t type, uint32_t limit_ms, uint32_t watchdog_ms)
 		exit(2);
 }
 
-/* The next message of the type. */
+/* Receives messages up to the next one of the type. */
 static bool hear(uint32_t type)
 {
 	struct pollfd p = {.fd = rank_fd, .events = POLLIN};
@@ -116,7 +115,7 @@ static void make_settings(void)
 	setenv("OMPI_MCA_mca_base_param_files", file, 1);
 }
 
-/* The call reads it, and waits for what comes. */
+/* Waits until the call reads the pipe. */
 static int wait_inside(void)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
@@ -127,7 +126,7 @@ static int wait_inside(void)
 	return fd;
 }
 
-/* Nothing comes, and it is a plain file if it is read again. */
+/* Closes the pipe without data and replaces it by a plain file for later reads. */
 static void let_go(int fd)
 {
 	unlink(file);
@@ -148,18 +147,18 @@ int main(int argc, char **argv)
 	pthread_create(&thread, NULL, call, NULL);
 	fd = wait_inside();
 	rank_fd = accept(listener, NULL, NULL);
-	ok(hear(GCK_LINK_MPI_HELLO), "the rank says hello");
+	ok(hear(GCK_LINK_MPI_HELLO), "the rank sends a hello");
 	say(GCK_LINK_MPI_QUIESCE, LONG_MS, LONG_MS);
 	say(GCK_LINK_MPI_RESUME, 0, 0);
-	quiesced(ECANCELED, "called off", "a quiesce is called off while a call does not end");
+	quiesced(ECANCELED, "called off", "a quiesce can be called off while a call does not end");
 	say(GCK_LINK_MPI_QUIESCE, LONG_MS, 100);
-	quiesced(ETIMEDOUT, "the agent was silent", "it is given up when the agent is silent");
+	quiesced(ETIMEDOUT, "the agent was silent", "a quiesce ends when the agent is silent");
 	say(GCK_LINK_MPI_QUIESCE, 100, LONG_MS);
-	quiesced(ETIMEDOUT, where, "and when it takes too long, naming the call");
+	quiesced(ETIMEDOUT, where, "a quiesce ends at its limit and reports the call");
 	let_go(fd);
 	pthread_join(thread, NULL);
 	say(GCK_LINK_MPI_QUIESCE, LONG_MS, LONG_MS);
-	quiesced(0, "", "when the call is over, so is the quiesce");
+	quiesced(0, "", "a quiesce succeeds when the call ends");
 	say(GCK_LINK_MPI_RESUME, 0, 0);
 	if (of_tool)
 		MPI_T_finalize();

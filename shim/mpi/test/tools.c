@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* MPI_T: what a tool knows by number or handle stays so over a cycle. */
+/* MPI_T: numbers and handles of a tool stay valid over a cycle. */
 #include "shim/mpi/test/family.h"
 
 #define TEXT 512
@@ -133,7 +133,7 @@ static void test_pvar_list(void)
 	free(v);
 }
 
-/* What may be done with a variable depends on what it is: the same before a cycle and after it. */
+/* The operations that a variable allows are the same before and after a cycle. */
 static void test_pvar_verbs(void)
 {
 	int index = -1, count = 0, stop, start, reset, readreset;
@@ -159,7 +159,7 @@ static void test_pvar_verbs(void)
 	IS(MPI_T_pvar_readreset(session, h, v), readreset);
 	IS(stop, MPI_T_ERR_PVAR_NO_STARTSTOP);
 	IS(start, MPI_T_ERR_PVAR_NO_STARTSTOP);
-	CHECK(reset != MPI_SUCCESS); /* it is what it is */
+	CHECK(reset != MPI_SUCCESS); /* a read-only variable */
 	IS(MPI_T_pvar_stop(session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS);
 	IS(MPI_T_pvar_session_free(&session), MPI_SUCCESS);
 	free(v);
@@ -181,7 +181,7 @@ static void test_pvars(void)
 	IS(MPI_T_pvar_handle_alloc(session, index, &comm, &h, &count), MPI_SUCCESS);
 	IS(count, size);
 	v = calloc((size_t)count + 16, sizeof(*v));
-	MPI_T_pvar_start(session, h); /* it may be counted always */
+	MPI_T_pvar_start(session, h); /* fails if it is always counted */
 	for (int turn = 0; turn < 2; turn++) {
 		MPI_Barrier(comm);
 		for (int i = 0; i < 5 && rank == 1; i++)
@@ -189,7 +189,7 @@ static void test_pvars(void)
 		if (rank == 0) {
 			MPI_Probe(1, 4, comm, MPI_STATUS_IGNORE);
 			IS(MPI_T_pvar_read(session, h, v), MPI_SUCCESS);
-			CHECK(v[1] >= 5); /* the barrier's own may be among them */
+			CHECK(v[1] >= 5); /* may include the barrier's messages */
 		}
 		for (int i = 0; i < 5 && rank == 0; i++)
 			MPI_Recv(&in, 1, MPI_INT, 1, i, comm, MPI_STATUS_IGNORE);
@@ -205,7 +205,7 @@ static void test_pvars(void)
 	free(v);
 }
 
-/* What is listed in a category is there. */
+/* The members that a category lists exist. */
 static void test_members(int category, int pvars, int categories)
 {
 	int *list = calloc((size_t)(pvars > categories ? pvars : categories) + 1, sizeof(*list)), n;
@@ -263,9 +263,9 @@ int main(int argc, char **argv)
 	IS(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
 	family("control variables", test_cvars);
 	family("writing control variables", test_writing);
-	family("a list of performance variables", test_pvar_list);
-	family("starting and stopping", test_pvar_verbs);
-	family("performance variables", test_pvars);
+	family("the list of performance variables", test_pvar_list);
+	family("starting and stopping performance variables", test_pvar_verbs);
+	family("values of performance variables", test_pvars);
 	family("categories", test_categories);
 	MPI_T_finalize();
 	return end();

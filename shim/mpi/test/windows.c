@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Windows: every kind, every kind of epoch, with a cycle wherever something is under way. */
+/* Windows of each kind, with each kind of epoch and with cycles while operations are in
+ * progress. */
 #include "shim/mpi/test/windows.h"
 
 #define N 100
@@ -51,7 +52,7 @@ static void test_fence(void)
 	IS(MPI_Win_fence(0, t.win), MPI_SUCCESS);
 	out = rank + 1;
 	for (int i = 0; i < size; i++)
-		if (i != rank) /* osc/pt2pt may hang on those to the rank itself */
+		if (i != rank) /* osc/pt2pt may hang on operations on the rank itself */
 			IS(MPI_Accumulate(&out, 1, MPI_LONG, i, 50, 1, MPI_LONG, MPI_SUM, t.win),
 			   MPI_SUCCESS);
 	cycle();
@@ -162,7 +163,7 @@ static void test_wrong(void)
 	IS(MPI_Win_flush(right, t.win), MPI_ERR_RMA_SYNC);
 	IS(MPI_Win_flush_all(t.win), MPI_ERR_RMA_SYNC);
 	IS(MPI_Win_unlock_all(t.win), MPI_ERR_RMA_SYNC);
-	if (is_standing_in()) /* Open MPI by itself finds no fault with these */
+	if (is_standing_in()) /* Open MPI alone does not detect these */
 		IS(MPI_Win_complete(t.win), MPI_ERR_RMA_SYNC);
 	IS(MPI_Win_wait(t.win), MPI_ERR_RMA_SYNC);
 	IS(MPI_Win_lock(MPI_LOCK_SHARED, right, 0, t.win), MPI_SUCCESS);
@@ -185,12 +186,12 @@ int main(int argc, char **argv)
 	right = (rank + 1) % size;
 	left = (rank + size - 1) % size;
 	family("fences", test_fence);
-	family("datatypes", test_types);
+	family("datatypes in windows", test_types);
 	family("attributes, group, info, name", test_attributes);
 	family("windows without locks", test_no_locks);
 	family("wrong calls", test_wrong);
 	family("post, start, complete, wait", test_active);
-	family("some start late", test_active_late);
+	family("origins that start late", test_active_late);
 	family("post and start without a check", test_active_nocheck);
 	family("locks", test_locks);
 	family("readers and a writer", test_readers);

@@ -6,12 +6,12 @@
 
 struct test_win {
 	MPI_Win win;
-	long v[100]; /* -1 at the beginning */
+	long v[100]; /* initially -1 */
 };
 
 extern int right, left; /* neighbours in a ring */
 
-/* A window of all ranks; freeing it. */
+/* Makes a window of all ranks; frees it. */
 void fresh(struct test_win *t);
 void done(struct test_win *t);
 

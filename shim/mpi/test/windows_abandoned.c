@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rank 0 has operations under way on a window of rank 1, which computes, and is called to a
- * checkpoint that comes to nothing: because rank 1 knows nothing of it (windows_left unknowing), or
- * leaves it first (windows_left gone). Rank 0 goes on at once, not only when rank 1 calls MPI
- * again. */
+ * Rank 0 has operations in progress on a window of rank 1, which computes, and enters a checkpoint
+ * that fails because rank 1 does not know of it (windows_abandoned unknowing) or leaves it first
+ * (windows_abandoned gone). Rank 0 continues at once, not only when rank 1 calls MPI again. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -15,8 +14,8 @@
 #include "test/support/tap.h"
 
 #define OPERATIONS 30000
-#define COMPUTES_S 5  /* after the checkpoint was called off, */
-#define LONGEST_S 100 /* or without one */
+#define COMPUTES_S 5  /* after the checkpoint was called off */
+#define LONGEST_S 100 /* if it is not called off */
 #define FIRST_WORDS 1
 
 static double now(void)
@@ -27,7 +26,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Words of this exchange of rank `who` (cycle.c). */
+/* True if rank `who` has written its words of this exchange (test_cycle.c). */
 static bool is_there(int exchange, int who)
 {
 	char name[512];
@@ -36,7 +35,7 @@ static bool is_there(int exchange, int who)
 	return access(name, F_OK) == 0;
 }
 
-/* What says that a rank has left MPI, so that nobody can go on with a checkpoint. */
+/* The file by which a rank reports that it has left MPI, so that no rank continues a checkpoint. */
 static const char *off_switch(void)
 {
 	static char name[512];
@@ -62,7 +61,7 @@ static void *take_part(void *unused)
 	return unused;
 }
 
-/* Rank 1: computes, and calls the checkpoint off when rank 0 is in it. */
+/* Rank 1 computes, and calls the checkpoint off when rank 0 is in it. */
 static void compute(bool takes_part)
 {
 	double end = now() + LONGEST_S, off = 0;
@@ -84,7 +83,7 @@ static void compute(bool takes_part)
 		pthread_join(thread, NULL);
 }
 
-/* Rank 0: goes on when the checkpoint was called off. */
+/* Rank 0 continues when the checkpoint is called off. */
 static void operate(MPI_Win win)
 {
 	long one = 1;
@@ -124,7 +123,7 @@ int main(int argc, char **argv)
 	MPI_Win_unlock_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0)
-		ok(went_on < computed - 1, "rank 0 goes on %.1f s before rank 1 does",
+		ok(went_on < computed - 1, "rank 0 continues %.1f s before rank 1 does",
 		   computed - went_on);
 	else if (*memory != OPERATIONS)
 		printf("not ok - rank 1: %ld operations of %d\n", *memory, OPERATIONS);

@@ -75,7 +75,7 @@ static void check_shared(MPI_Win win, long add)
 	}
 }
 
-/* The object behind an address: a inode, by /proc/self/maps. */
+/* The inode of the object mapped at an address, from /proc/self/maps. */
 static unsigned long object_at(const void *p)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -113,7 +113,7 @@ static void shared(const char *apart)
 	check_shared(win, 0);
 	object = object_at(p);
 	cycle();
-	if (restarts()) /* in place, the old memory is shared still: it must be another */
+	if (restarts()) /* the restart in place must map another object than the old one */
 		CHECK(object_at(p) != object);
 	object = same = object_at(p);
 	MPI_Bcast(&same, 1, MPI_UNSIGNED_LONG, 0, MPI_COMM_WORLD);
@@ -145,7 +145,7 @@ void test_shared(void)
 	shared("true");
 }
 
-/* Each pair of neighbours has its own, and a restart makes all of them in one order. */
+/* Each pair of neighbours has a window, and a restart makes all in one order. */
 void test_some_ranks(void)
 {
 	struct {

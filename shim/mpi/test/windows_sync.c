@@ -14,7 +14,7 @@ static MPI_Group group_of(int n, const int *ranks)
 	return group;
 }
 
-/* Everybody writes to the right: from the left comes what is read. */
+/* Each rank writes to its right neighbour and reads what its left one wrote. */
 static void ring(int assert, int rounds)
 {
 	struct test_win t;
@@ -64,7 +64,7 @@ void test_active_nocheck(void)
 	ring(MPI_MODE_NOCHECK, 6);
 }
 
-/* Rank 0 is exposed to all others; they start one after the other, with cycles between. */
+/* Rank 0 is exposed to all others, which start one after another, with cycles between. */
 void test_active_late(void)
 {
 	struct test_win t;
@@ -100,7 +100,7 @@ void test_active_late(void)
 	done(&t);
 }
 
-/* A counter that is read and written under an exclusive lock. */
+/* A counter is read and written under an exclusive lock. */
 void test_locks(void)
 {
 	struct test_win t;
@@ -123,7 +123,7 @@ void test_locks(void)
 		}
 	MPI_Barrier(MPI_COMM_WORLD);
 	IS(t.v[0], size * rounds);
-	/* each holds the lock of its right neighbour over a restart */
+	/* each rank holds the lock of its right neighbour over a restart */
 	IS(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, t.win), MPI_SUCCESS);
 	t.v[1] = rank;
 	IS(MPI_Put(&t.v[1], 1, MPI_LONG, right, 2, 1, MPI_LONG, t.win), MPI_SUCCESS);
@@ -134,7 +134,7 @@ void test_locks(void)
 	done(&t);
 }
 
-/* Readers never see the two halves differ; cycles by themselves come at any place. */
+/* Readers never see two different halves; cycles come at any time. */
 void test_readers(void)
 {
 	struct test_win t;
@@ -189,7 +189,7 @@ void test_lock_all(void)
 		IS(in[2], 3 * i);
 	}
 	compare = 0;
-	if (size > 1) /* osc/rdma crashes on one to the rank itself */
+	if (size > 1) /* osc/rdma crashes on an operation on the rank itself */
 		IS(MPI_Compare_and_swap(&mine, &compare, &was, MPI_LONG, right, 5, t.win),
 		   MPI_SUCCESS);
 	IS(MPI_Win_flush_local_all(t.win), MPI_SUCCESS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads that lock several targets of one window at a time (MPI_THREAD_MULTIPLE). */
+/* Threads that lock several targets of a window at the same time (MPI_THREAD_MULTIPLE). */
 #include <pthread.h>
 
 #include "shim/mpi/test/family.h"
@@ -10,7 +10,7 @@
 static MPI_Win win;
 static long counters[THREADS];
 
-/* Each thread has a counter of its own in each rank. */
+/* Each thread has its own counter in each rank. */
 static void *count(void *arg)
 {
 	int mine = (int)(long)arg;
@@ -53,6 +53,6 @@ int main(int argc, char **argv)
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	begin();
 	IS(level, MPI_THREAD_MULTIPLE);
-	family("locks of several threads", test_threads);
+	family("locks taken by several threads", test_threads);
 	return end();
 }
