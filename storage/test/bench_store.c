@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * bench_store [-e] DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]: writes and reads a file's bytes,
- * or so many MiB of noise, through writer and reader, from and to memory; then writes them once
- * more as a second checkpoint with 5 percent changed, in runs of 1 MiB that begin at any page.
- * METHOD is none, lz4 or zstd; -e encrypts. Prints `name value unit`; seconds of CPU are of the
- * whole process. */
+ * bench_store [-e] DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]: writes and reads a file's bytes, or
+ * MIB MiB of noise, with writer and reader, from and to memory; then writes them again as a second
+ * checkpoint with 5 percent changed, in runs of 1 MiB that begin at any page. METHOD is none, lz4
+ * or zstd; -e encrypts. Prints `name value unit`; CPU seconds are those of the whole process. */
 #include "config.h"
 
 #include <dirent.h>
@@ -56,7 +55,7 @@ static void fail(const char *text)
 	exit(1);
 }
 
-/* Commit it; its manifest, as who restarts reads it. */
+/* Commit the checkpoint. Returns its manifest as a restart reads it. */
 static json_t *commit(struct gck_store *s, uint32_t seq, char hashes[1][GCK_HASH_TEXT])
 {
 	struct gck_error err = { 0 };
@@ -74,7 +73,7 @@ static json_t *commit(struct gck_store *s, uint32_t seq, char hashes[1][GCK_HASH
 	return m ? m : (fail(err.text), NULL);
 }
 
-/* A checkpoint of all the data: its manifest. */
+/* Write a checkpoint of all the data. Returns its manifest. */
 static json_t *write_all(struct gck_store *s, uint32_t seq, const json_t *previous,
 			 uint64_t *stored,
 			 struct taken *taken)
@@ -185,7 +184,7 @@ static void bench(struct gck_store *s)
 	must(gck_store_prune(s, NULL, 0, 3, NULL));
 }
 
-/* Into memory of its own, so that the file system has no part in what is measured. */
+/* Read the file into memory, so that the figures do not include the file system. */
 static void load(const char *what)
 {
 	size_t mib = strtoul(what, NULL, 10);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * XAES-256-GCM against its published vectors, and what does not open. */
+ * XAES-256-GCM with its published vectors, and encrypted texts that must be refused. */
 #include <stdio.h>
 #include <string.h>
 

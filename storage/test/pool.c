@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The pool of a node: an object that many processes want is fetched once, whoever dies or fails
- * on the way harms nobody else, and more objects than there is room for come back right. */
+ * The cache of a node: an object that many processes read is fetched once, a process that dies or
+ * fails harms no other, and more objects than the cache holds are read correctly. */
 #include "config.h"
 
 #include <sys/mman.h>
@@ -20,7 +20,7 @@
 
 static char root[ROOT_MAX], url[URL_MAX];
 
-/* Of all processes. */
+/* Shared by all processes. */
 static struct shared {
 	_Atomic unsigned gets[OBJECTS]; /* and pieces */
 	_Atomic int die, fail; /* so many gets do, of object 0 */
@@ -63,7 +63,7 @@ static struct gck_store *far_store(int pool)
 	return s;
 }
 
-/* Read all of each object in three pieces: how many are not as they were written. */
+/* Read each object in three pieces. Returns how many objects have wrong bytes. */
 static int read_all(int pool, unsigned objects)
 {
 	static char want[SIZE], got[SIZE];
@@ -84,7 +84,7 @@ static int read_all(int pool, unsigned objects)
 	return wrong;
 }
 
-/* All processes at once: how many ended with another status than 0 (and 77). */
+/* Run all processes at once. Returns how many ended with another status than 0 and 77. */
 static unsigned many(unsigned objects)
 {
 	int pool = gck_node_cache_create(NULL), status;
@@ -148,7 +148,7 @@ static void test_death(void)
 	shared->slow_ms = 0;
 }
 
-/* Ranks with content in common, by readers: as a restart does. */
+/* Ranks with common content, read as in a restart. */
 static void write_ranks(void)
 {
 	struct gck_store *s = gck_store_open(url, "c", 2, 0, true, NULL);

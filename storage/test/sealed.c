@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Encrypted images: nothing of them can be read in the store, they come back with their key and
- * with no other, what was changed or exchanged is found, what they have in common is stored
- * once, and removal needs no key. */
+ * Encrypted images: the store has no plain text of them, only their key decrypts them, changed and
+ * exchanged parts are found, common content is stored once, and removal needs no key. */
 #include "config.h"
 
 #include <dirent.h>
@@ -21,7 +20,7 @@
 static char root[ROOT_MAX], url[URL_MAX];
 static unsigned asked;
 
-/* "k<n>": n is its first byte. "gone": wrapped by what is not there. */
+/* "k<n>": a key with the first byte n. "gone": its wrapping key does not exist. */
 static int unwrap(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_KEY],
 		  struct gck_error *err)
 {
@@ -60,7 +59,7 @@ static json_t *previous_of(struct gck_store *s, const struct plan *p, uint32_t r
 	return manifest;
 }
 
-/* A chunk that both ranks have, four of its own, some of them text. */
+/* A chunk that both ranks have, and four of the rank's own, some of them text. */
 static int write_one(struct gck_store *s, const struct plan *p, uint32_t rank,
 		     char hash[GCK_HASH_TEXT], uint64_t *stored, struct gck_error *err)
 {
@@ -276,7 +275,7 @@ static void test_keys(void)
 	ok(all_of(verify(4, &err) == 0, verify(7, &err) == 0), "and intact: %s", err.text);
 }
 
-/* Another key under the same name: a key file in which a line was replaced would be so. */
+/* Another key under the same name, as if a line of the key file was replaced. */
 static int unwrap_wrongly(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_KEY],
 			  struct gck_error *err)
 {
@@ -354,7 +353,8 @@ static void test_damage(void)
 	ok(verify(20, &err) == 0, "unchanged it is intact: %s", err.text);
 }
 
-/* What is outside is bound to what is sealed: a commit of other ranks, with its check made anew. */
+/* The plain part is bound to the encrypted one: a commit with other ranks and a new check is
+ * refused. */
 static void test_forged_commit(void)
 {
 	struct gck_store *s = gck_store_open(url, "c", 1, 0, false, NULL);
@@ -378,7 +378,8 @@ static void test_forged_commit(void)
 	   "a commit whose ranks were changed: %s", err.text);
 }
 
-/* Each bit that an attacker can turn in a manifest's box, or what is not base64. */
+/* Each bit that an attacker can flip in a manifest's encrypted part, and text that is not
+ * base64. */
 static void test_bad_manifest(void)
 {
 	struct gck_store *s;
@@ -400,8 +401,8 @@ static void test_bad_manifest(void)
 	ok(all_of(m, !strcmp(json_string_value(json_object_get(m, "secret")), SECRET)),
 	   "and so is a manifest");
 	json_decref(m);
-	/* The manifest of another rank in this one's place, with its hash in a commit of the
-	 * reader's own. */
+	/* The manifest of another rank in place of this one, with its hash in the reader's
+	 * commit. */
 	json_object_set(json_array_get(json_object_get(commit, "ranks"), 0), "manifest",
 			json_object_get(json_array_get(json_object_get(commit, "ranks"), 1),
 					"manifest"));
@@ -447,8 +448,8 @@ static void test_check_rank(void)
 	gck_store_close(s);
 }
 
-/* Rank 0's manifest of another commit in the place of this one's, with its hash in a commit of the
- * reader's own: a hash that is not cryptographic binds a commit to nothing. */
+/* Rank 0's manifest of another commit in place of this one, with its hash in the reader's commit: a
+ * hash that is not cryptographic binds a commit to nothing. */
 static void exchanged(struct gck_store *s, const char *to, json_t *commit, const char *from,
 		      json_t *other,
 		      const char *what)
@@ -491,8 +492,7 @@ static void test_in_clear(void)
 	gck_store_close(s);
 }
 
-/* What cannot be encrypted as is said is not written in clear, nor with a part of the key's
- * text. */
+/* If encryption fails, nothing is written in plain text, nor with a part of the key's text. */
 static void test_bad_key(void)
 {
 	struct gck_store *s = gck_store_open(url, "c", 1, 0, true, NULL);
@@ -520,8 +520,8 @@ static void test_bad_key(void)
 	gck_store_close(s);
 }
 
-/* Objects of pages and of whole chunks, each full to the brim: all of it comes back, and there
- * are no more objects than without a key. */
+/* Full objects of pages and of whole chunks are read completely, and there are no more objects than
+ * without a key. */
 static void test_full_objects(void)
 {
 	static char page[4096], chunk[GCK_CHUNK_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Encrypted images through a stage: what ranks have in common has one name but, encrypted, other
- * bytes in each, and comes through all the same. */
+ * Encrypted images with a stage: common objects of ranks have one name but different encrypted
+ * bytes in each rank, and are still read correctly. */
 #include "config.h"
 
 #include "storage/crypto/keyring.h"
@@ -16,7 +16,7 @@
 
 static char root[ROOT_MAX], url[URL_MAX], disk[ROOT_MAX];
 
-/* Each rank has its own, as in the agent each has its process. */
+/* Each rank has its own store and stage, as each has its process in the agent. */
 static struct gck_store *open_staged(const char *key)
 {
 	struct gck_error err = { 0 };
@@ -56,7 +56,7 @@ static int commit(struct gck_store *s, uint32_t seq, const char *key, char hashe
 	return rc;
 }
 
-/* All ranks write a chunk that they have in common and one of their own, then all upload. */
+/* All ranks write a common chunk and one of their own, then all upload. */
 static void test_shared(uint32_t seq, const char *key, uint64_t waiting)
 {
 	struct gck_error err = { 0 }, why;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checkpoint of random chunks, and reading it again. */
+ * A checkpoint of random chunks, and reading it. */
 #include "config.h"
 
 #include "storage/test/shot.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For the model test: a checkpoint that knows what its commit must give back. */
+ * For the model test: a checkpoint that knows the content of its commit. */
 #ifndef GCK_STORE_TEST_SHOT_H
 #define GCK_STORE_TEST_SHOT_H
 
@@ -23,24 +23,24 @@ struct shot {
 	bool bad;       /* damaged by us */
 };
 
-/* The first thing that went wrong is said. */
+/* Report the first error. */
 extern size_t shot_wrong;
 void shot_wrong_at(const char *what, uint32_t seq, const struct gck_error *err);
 
 void shot_seed(uint64_t seed);
 
-/* Where the stage is, and the store again with it; readers and, by chance, writers use it. */
+/* The stage's place, and the store opened with it; readers and, randomly, writers use it. */
 void shot_stage(const char *url, const char *disk);
 struct gck_store *shot_open_staged(struct gck_error *err);
 
-/* x is zero. Writers of all ranks, random methods and nonce. */
+/* Begin a checkpoint in a zeroed x: writers of all ranks, random methods and nonce. */
 void shot_begin(struct shot *x, struct gck_store *s, uint32_t seq, uint32_t base);
 void shot_put(struct shot *x);   /* a random chunk of a random rank */
 void shot_haunt(struct shot *x); /* the same of one that was given up: nobody minds how it ends */
 void shot_commit(struct shot *x, struct gck_store *s);
 void shot_end(struct shot *x);   /* zeroes it */
 
-/* Whether its commit gives back what was put: out of the store alone, or with what is staged. */
+/* Has the commit the bytes that were put, read from the store alone or also from the stage? */
 bool shot_good(const struct shot *x, struct gck_error *err);
 bool shot_good_staged(const struct shot *x, struct gck_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real `file:` backend behind operations that wait. Either the test runs or the thread does. */
+ * The real `file:` backend with operations that wait. Either the test runs or the thread. */
 #include "storage/test/stepwise.h"
 
 #include <pthread.h>
@@ -57,7 +57,7 @@ static int slow_remove(struct gck_backend *b, const char *name, struct gck_error
 	return b->ops->remove(b, name, err);
 }
 
-/* Work that reads and removes needs no others. */
+/* Work that reads and removes uses no other operations. */
 static const struct gck_backend_ops slow_ops = {
 	.size = slow_size,
 	.get = slow_get,

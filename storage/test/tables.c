@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Long tables in manifests: their text is parsed and made without copies, and the memory is
- * bounded that writing, building on, reading and verifying an image take for each chunk. */
+ * Long tables in manifests: their text is parsed and written without copies. The memory per chunk
+ * for writing, reusing, reading and verifying an image is bounded. */
 #include "config.h"
 
 #include <malloc.h>
@@ -44,7 +44,7 @@ static json_t *parse(const char *text, struct gck_error *err)
 	return value;
 }
 
-/* A text and what becomes of it. */
+/* A text is parsed and written equally. */
 static void same(const char *text, const char *name)
 {
 	json_t *value = parse(text, NULL);
@@ -97,7 +97,7 @@ static void refused(const char *text, const char *name)
 	json_decref(value);
 }
 
-/* So many allocations succeed, and none of more than so much. */
+/* Only this many allocations succeed, and none that is larger than the limit. */
 static size_t spared, largest;
 
 static void *scarce(size_t size)
@@ -207,7 +207,7 @@ static json_t *manifest_of(struct gck_store *s, uint32_t seq)
 	return manifest;
 }
 
-/* Checkpoint seq of n chunks of 16 bytes, every tenth another than in the one that it builds on. */
+/* Checkpoint seq of n chunks of 16 bytes, of which every tenth differs from the previous one. */
 static int write_image(struct gck_store *s, uint32_t seq, uint32_t before, size_t n)
 {
 	uint64_t put = 0, stored = 0, new = 16 * (before ? (n + 9) / 10 : n);
@@ -279,7 +279,7 @@ static int verify(struct gck_store *s, size_t n)
 
 typedef int what_fn(struct gck_store *s, size_t n);
 
-/* The most memory of a process that does it, which has malloc as the agent has; -1: it failed. */
+/* The peak memory of a process that does the work with the agent's malloc settings; -1: failure. */
 static long memory_of(what_fn *what, const char *cluster, size_t n)
 {
 	struct rusage used;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Encoding of chunks: each level gives back what it took; what does not shrink is stored raw
- * without the slow levels' having looked for matches in all of it. */
+ * Encoding of chunks: each level decodes to the same bytes; incompressible chunks are stored raw,
+ * and slow levels do not search all of them for matches. */
 #include "config.h"
 
 #include "storage/image/codec.h"
@@ -11,7 +11,7 @@
 
 static unsigned char in[SIZE], out[SIZE];
 
-/* Encode, decode: bytes stored; 0 if it did not come back. */
+/* Encode and decode. Returns the stored bytes; 0: the decoded bytes differ. */
 static size_t through(enum gck_compress method, int level, size_t size)
 {
 	static char room[SIZE + GCK_CODEC_EXTRA];
@@ -34,7 +34,7 @@ static void text(size_t size)
 		in[i] = (unsigned char)("the same words again and again, "[rnd() % 32]);
 }
 
-/* Samples see nothing of a repetition that is longer than they are: a way to see them at work. */
+/* Samples miss a repetition that is longer than they are, which shows that they are used. */
 static void repeat_noise(void)
 {
 	fill(in, SIZE / 2, 7);

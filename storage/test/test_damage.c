@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every changed, missing or cut byte of a commit, a manifest and a raw object is found; random
- * bytes in the place of a document are refused. The commit before is not touched by it. */
+ * Every changed, missing or truncated byte of a commit, a manifest and a raw object is found;
+ * random bytes in place of a document are refused. The previous commit stays intact. */
 #include "config.h"
 
 #include <dirent.h>
@@ -51,7 +51,7 @@ static void rewrite(const char *data, size_t n)
 		close(fd);
 }
 
-/* Flip a bit of every byte, and cut the file there. */
+/* Flip a bit of every byte, and truncate the file at every byte. */
 static void test_every_byte(const char *what)
 {
 	struct gck_error err = { 0 };
@@ -94,7 +94,7 @@ static void test_replaced(void)
 	unlink(path);
 }
 
-/* A commit whose check is right but which says anything. */
+/* A commit with a correct check and invalid content. */
 static void put_commit(const char *body)
 {
 	char text[4096], hash[GCK_HASH_TEXT];
@@ -183,7 +183,7 @@ static void test_strange_manifests(void)
 	}
 }
 
-/* Bytes of a good manifest changed at random: no crash, and no chunk out of range. */
+/* Random changes of a valid manifest: no crash, and no chunk out of range. */
 static void test_random_manifests(void)
 {
 	static char data[1 << 16], bad[1 << 16];
@@ -237,8 +237,7 @@ static void test_random_commits(void)
 	is_int((long long)taken, 0, "2000 commits of random bytes");
 }
 
-/* A row of a rank's table that says of a chunk that another rank has, too, that it is stored
- * otherwise. */
+/* A row of a rank's table that gives another place for a chunk that another rank has too. */
 static void test_other_row(void)
 {
 	char hashes[2][GCK_HASH_TEXT], hash[GCK_HASH_TEXT], *row = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A commit in a file: out of one store and into another, byte by byte damaged, cut off,
- * interrupted. */
+ * A commit in a file: exported from a store and imported into another; damaged at each byte,
+ * truncated, interrupted. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static int import_into(struct gck_store *to, struct gck_store *image, uint32_t s
 	return -1;
 }
 
-/* left: steps until it is interrupted; -1: it is not. */
+/* left: steps until the interruption; -1: none. */
 static int import(const char *name, int left, struct gck_error *err)
 {
 	struct gck_image_id id;
@@ -92,7 +92,7 @@ static int count_one(const char *path, const struct stat *st, int type, struct F
 	return 0;
 }
 
-/* Everything below the other store. */
+/* The number of entries in the other store. */
 static int entries(void)
 {
 	found_ = 0;
@@ -120,7 +120,8 @@ static void test_interrupted(void)
 	   "both are intact (%s)", err.text);
 }
 
-/* What somebody else does when an import has put `left` members; it is interrupted then. */
+/* Act in another process's place when an import has put `left` members, then interrupt the
+ * import. */
 struct beside {
 	int left;
 	void (*act)(struct beside *b);
@@ -187,8 +188,8 @@ static void test_beside(void)
 	mkdir(to_url + 5, 0700);
 }
 
-/* What cannot be looked at, as on a server that fails now and then, may be what another commit
- * needs. */
+/* A file that cannot be checked, as on a server that fails sometimes, may be needed by another
+ * commit. */
 static void test_unseen(void)
 {
 	struct gck_error err = { 0 };
@@ -208,7 +209,7 @@ static void test_unseen(void)
 	mkdir(to_url + 5, 0700);
 }
 
-/* Headers, objects, documents and the end. What fills blocks is nobody's. */
+/* Damage headers, objects, documents and the end; the padding of blocks is not checked. */
 static void test_damaged(size_t size, char *data)
 {
 	struct gck_error err;

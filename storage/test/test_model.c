@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random sequences of checkpoint, commit, abort, crash, prune, discard, check and damage against
- * a model that knows what every commit must give back. Nothing that a kept commit or a running
- * writer needs may ever go, whatever runs meanwhile: what reads and removes is held up between
- * any two operations of the backend, several of them at once, and by then may go by what was
- * true long ago. When all is over nothing is left.
+ * Random sequences of checkpoint, commit, abort, crash, prune, discard, check and damage against a
+ * model that knows the content of every commit. Objects that a kept commit or a running writer
+ * needs must never be removed, whatever runs meanwhile. Readers and removers, several at once, are
+ * stopped between any two operations of the backend, so that their knowledge may be old. At the end
+ * no file is left.
  *
  * test_model [STEPS [SEED]]; GPUCKPT_LONG=1: many seeds. */
 #include "config.h"
@@ -24,7 +24,7 @@
 #define LONG_SEEDS 3000
 #define LONG_STEPS 250
 
-/* What was asked for when the work began. */
+/* The arguments when the work began. */
 struct late {
 	enum { PRUNE, DISCARD, CHECK, STAGE_KEEP, STAGE_DISCARD } kind;
 	struct stepwise *w; /* NULL: none */
@@ -60,8 +60,8 @@ static int work(struct gck_store *own, void *arg, struct gck_error *err)
 	}
 }
 
-/* A commit that was damaged or is no longer kept is no longer to be relied upon. (Prune and discard
- * keep all that were made after they began.) */
+/* A commit that was damaged or is no longer kept is not checked any more. (Prune and discard keep
+ * all commits that were made after they began.) */
 static void excuse(uint32_t seq)
 {
 	for (size_t i = 0; i < LATE; i++) {
@@ -104,7 +104,7 @@ static void late_go(void)
 		late_end(x);
 }
 
-/* The older of two commits is not kept any more, for its age: nobody may go by it from then on. */
+/* The older of two commits expires: it is not used from then on. */
 static void expire(void)
 {
 	if (!commits[1].seq || commits[1].bad || commits[0].seq == run.base)
@@ -114,8 +114,8 @@ static void expire(void)
 	expired++;
 }
 
-/* What is known to be damaged is not kept, unless a running checkpoint builds upon it; then prune
- * may find out that it cannot know what to remove. */
+/* A damaged commit is not kept, unless a running checkpoint reuses its chunks; then prune may fail,
+ * since it cannot know what to remove. */
 static void prune(void)
 {
 	struct late l = { .kind = PRUNE, .busy = run.seq ? run.seq : next_seq };
@@ -143,8 +143,7 @@ static void look(void)
 	checked++;
 }
 
-/* What is staged was put under names that nobody else uses, so whatever becomes of it harms
- * nothing. */
+/* Staged objects have names that are not used elsewhere, so damage to them harms no commit. */
 static void keep_staged(void)
 {
 	struct late l = { .kind = STAGE_KEEP, .busy = commits[1].seq, .excused = true };
@@ -165,7 +164,7 @@ static void begin(void)
 	shot_begin(&run, s, next_seq++, base);
 }
 
-/* By somebody who believes that it was aborted. */
+/* Discard a commit, as by a caller who believes that it was aborted. */
 static void discard_committed(const struct shot *x)
 {
 	struct late l = { .kind = DISCARD, .busy = x->seq, .excused = true };
@@ -182,7 +181,7 @@ static void finish(void)
 	if (rnd() % 8 == 0)
 		discard_committed(&run);
 	run.bad = run.tainted && !shot_good(&run, &err);
-	/* A commit that is known to be bad leaves first: two good ones are kept. */
+	/* A bad commit is dropped first: two good ones are kept. */
 	excuse(commits[commits[1].bad ? 1 : 0].seq);
 	shot_end(&commits[commits[1].bad ? 1 : 0]);
 	if (commits[1].seq)
@@ -192,7 +191,7 @@ static void finish(void)
 	made++;
 }
 
-/* Abort with a discard, or a crash that leaves everything; writers may still be at work. */
+/* Abort with a discard, or by a crash that leaves all files; writers may still run. */
 static void fail(void)
 {
 	struct late l = { .kind = DISCARD, .busy = run.seq };
@@ -237,7 +236,7 @@ static void flip(const char *path)
 	close(fd);
 }
 
-/* A file of a commit's, below the store or the stage. */
+/* A file of a commit in the store or the stage. */
 static void pick(char path[600], const char *where, const struct shot *x)
 {
 	char name[300] = "";
@@ -254,7 +253,7 @@ static void pick(char path[600], const char *where, const struct shot *x)
 	snprintf(path, 600, "%s/%u-%s%s", where, x->seq, x->nonce, name);
 }
 
-/* No commit is bad for that. */
+/* Damage in the stage makes no commit bad. */
 static void damage_staged(void)
 {
 	const struct shot *x = &commits[rnd() % 2];
@@ -270,7 +269,7 @@ static void damage_staged(void)
 		unlink(path);
 }
 
-/* Damage a file of a commit's; commits that need it are bad from then on, the others are not. */
+/* Damage a file of a commit; only commits that need it are bad from then on. */
 static void damage(void)
 {
 	struct shot *x = &commits[rnd() % 2];
@@ -329,7 +328,7 @@ static void nothing_left(const char *path)
 	shot_wrong_at("a file is left", next_seq, &err);
 }
 
-/* All that may be left at the end goes with a last prune, and a last word to the stage. */
+/* A last prune, and a last clearing of the stage, remove all files that may be left at the end. */
 static void end(uint64_t seed)
 {
 	struct gck_error err = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The pipeline over a backend in memory that can be held up and can fail: what comes out does not
- * depend on the threads, whoever adds waits for room, the first failure is told and is the last
- * thing that happens, and closing leaves nothing running. Writers of many processes at once. */
+ * The pipeline with a backend in memory that can stop and fail: the objects do not depend on the
+ * threads, adding waits for a free buffer, the first failure is reported and no put begins after
+ * it, and closing leaves no put running. Writers of many processes at once. */
 #include "config.h"
 
 #include <dirent.h>
@@ -118,7 +118,7 @@ static struct gck_pipeline *open_over(struct memory_backend *m, unsigned cpus, u
 	return gck_pipeline_open(&m->head, &plan, NULL);
 }
 
-/* Chunk i: the first half is noise, so that threads have something to compress. */
+/* Fill chunk i: half of it is noise, so that threads need time to compress it. */
 static int add(struct gck_pipeline *p, unsigned i, struct gck_error *err)
 {
 	static unsigned char data[SIZE];
@@ -134,7 +134,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* The same objects, whatever the number of threads and of buffers. */
+/* The objects are the same for any number of threads and buffers. */
 static void test_same(enum gck_compress method, const char *what)
 {
 	static struct memory_backend first, m;
@@ -195,7 +195,7 @@ static unsigned added(struct adder *a)
 	return n;
 }
 
-/* So many, and not a chunk more, however long one waits. */
+/* Exactly this many chunks are added, however long the test waits. */
 static bool stops_at(struct adder *a, unsigned n)
 {
 	while (added(a) < n)
@@ -204,7 +204,7 @@ static bool stops_at(struct adder *a, unsigned n)
 	return added(a) == n;
 }
 
-/* Nothing leaves: three objects are taken in. */
+/* No put ends: three objects are accepted. */
 static void test_back_pressure(void)
 {
 	struct memory_backend m;
@@ -257,7 +257,8 @@ static void test_failure(unsigned which, unsigned cpus)
 	is_int(m.under_way, 0, "no put outlives the pipeline");
 }
 
-/* Two objects are full, the first fails: the second is not begun, though the one thread is free. */
+/* Two objects are full and the first fails: the put of the second does not begin, though the thread
+ * is free. */
 static void test_nothing_after(void)
 {
 	struct memory_backend m;
@@ -279,7 +280,7 @@ static void test_nothing_after(void)
 	is_int(m.begun, 1, "no put begins after it");
 }
 
-/* Closed with objects full, half full and being put. */
+/* Close with objects that are full, half full and being put. */
 static void test_close(void)
 {
 	struct memory_backend m;
@@ -298,7 +299,7 @@ static void test_close(void)
 
 static const uint64_t common_seeds[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
-/* A worker: forked, then with threads of its own. What all ranks have comes first. */
+/* A worker: forked, then with its own threads. Common chunks come first. */
 static int write_as_rank(const char *url, uint32_t rank, char hash[GCK_HASH_TEXT])
 {
 	struct gck_store *s = gck_store_open(url, "c", 1, 0, true, NULL);

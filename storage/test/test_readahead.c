@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading ahead: whatever was planned and whatever is asked for, what comes back is what was
- * put; what lies together is fetched together; damage is told at the chunk that has it, and only
- * there. */
+ * Reading ahead: for any plan and any order of reading the bytes are those that were put;
+ * neighbouring chunks are fetched together; damage is reported for the damaged chunk only. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -242,7 +241,7 @@ static void test_gone(void)
 	gck_store_close(fresh);
 }
 
-/* How many threads there are shows when each has something to fetch. */
+/* The number of threads shows when each has a chunk to fetch. */
 static unsigned getters_with(size_t memory)
 {
 	static struct order all;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Staging: what is put lies on the node's disk alone until the manifest, what is read comes from
- * there if it is whole, whatever is wrong with the disk is no failure of a write that the store
- * can take, and nothing stays that the newest commit does not need. */
+ * Staging: objects lie on the node's disk only until the manifest is written; reads use intact
+ * copies there; a fault of the disk does not fail a write that the store accepts; objects that the
+ * newest commit does not need are removed. */
 #include "config.h"
 
 #include <dirent.h>
@@ -78,7 +78,7 @@ static int in_stage(const char *dir)
 
 enum harm { FLIP, CUT, REMOVE };
 
-/* Do it to every object of a directory. */
+/* Apply a function to every object of a directory. */
 static void harm(const char *where, const char *dir, enum harm how)
 {
 	char path[600];
@@ -250,7 +250,7 @@ static void test_stopped(void)
 	gck_store_close(s);
 }
 
-/* A file where the stage's directory would be stands for a disk that takes nothing. */
+/* A file in place of the stage's directory simulates a disk that accepts no files. */
 static void test_directly(void)
 {
 	struct gck_error err = { 0 }, why = { 0 };
@@ -286,7 +286,7 @@ static bool next(void *arg, struct gck_chunk *c)
 	return true;
 }
 
-/* Of commit 2, ahead or alone. */
+/* Read the chunks of commit 2, ahead or one by one. */
 static int read_all(struct gck_store *s, bool ahead, struct gck_error *err)
 {
 	json_t *c = gck_store_read_commit(s, 2, NULL, NULL, err);

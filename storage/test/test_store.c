@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The store: what is put comes back; deduplication; compression; who may open what; no space. */
+ * The store: reading what was put; deduplication; compression; access rights; no space. */
 #include "config.h"
 
 #include <dirent.h>
@@ -75,7 +75,7 @@ static void test_modes(void)
 	is_int(mode_of("c/1/0"), 0700, "so is the step's");
 }
 
-/* What put tells is known before the chunk has its place. */
+/* gck_writer_put sets hash, index and size before the chunk has its place. */
 static bool same_chunk(const struct gck_chunk *a, const struct gck_chunk *b)
 {
 	return a->index == b->index && a->size == b->size && a->hash.hi == b->hash.hi &&
@@ -156,7 +156,7 @@ static uint64_t stored_by(uint32_t seq, const char *nonce, const json_t *previou
 	return put == n * 65536 ? stored : UINT64_MAX;
 }
 
-/* Is the block of that seed known, by its hash alone? put: and then put it. */
+/* Is the block of this seed found by its hash? put: then put it. */
 static int known(struct gck_writer *w, uint64_t seed, bool put)
 {
 	static unsigned char block[65536];
@@ -186,7 +186,7 @@ static void test_known(const json_t *previous)
 	gck_writer_close(w);
 }
 
-/* By its number; another manifest may have another chunk there. */
+/* Reuse by number; another manifest may have another chunk with the number. */
 static void test_again(const json_t *previous)
 {
 	struct gck_writer *w = open_writer(s, 14, "k", GCK_COMPRESS_NONE, previous, NULL);
@@ -231,7 +231,7 @@ static void test_dedup(void)
 	gck_store_close(other);
 }
 
-/* An object of the commit before that is gone or cut is not built upon. */
+/* A missing or truncated object of the previous commit is not reused. */
 static void test_dedup_lost(void)
 {
 	const uint64_t seeds[] = { 1, 2 };
@@ -275,7 +275,7 @@ static size_t count_entries(const char *dir, const char *prefix)
 	return n;
 }
 
-/* The file of that size, which is one of a kind. */
+/* The only file of this size. */
 static ino_t inode_of_size(const char *dir, size_t size)
 {
 	char path[512], file[900];
@@ -296,7 +296,7 @@ static ino_t inode_of_size(const char *dir, size_t size)
 	return found;
 }
 
-/* Two ranks with the same text write one object for it, and one for the rest around it. */
+/* Two ranks with the same text write one object for it, and one each for the rest. */
 static void test_shared(void)
 {
 	static unsigned char data[GCK_CHUNK_MAX];
@@ -337,8 +337,8 @@ static void test_shared(void)
 	json_decref(m);
 }
 
-/* More than an object holds: chunks go on in the next one, and each lies whole in its own. */
-/* Has an object of 16 MiB gone past the page cache? Asked before anybody reads it. */
+/* More chunks than an object holds: they continue in the next object; no chunk is split. */
+/* Was an object of 16 MiB written without the page cache? Checked before it is read. */
 static void test_direct(const json_t *manifest, uint32_t object)
 {
 	const json_t *names = json_object_get(json_object_get(manifest, "store"), "objects");
@@ -454,7 +454,7 @@ static void test_commit(void)
 	json_decref(commit);
 }
 
-/* An object store's signer lets nobody remove anything there. */
+/* An object store's signer permits no removal there. */
 static void test_prune_kept(void)
 {
 	const uint64_t seeds[] = { 1 };
@@ -489,7 +489,7 @@ static void make_file(const char *name)
 	close(open(in_store(name), O_CREAT | O_WRONLY, 0600));
 }
 
-/* What lies beside a checkpoint's files is somebody else's. */
+/* Other files beside a checkpoint's files are not removed. */
 static void test_strays(void)
 {
 	static const char *const ours[] = {("62-a/" NAME), "62-a/rank-0.json", ("62-a/tmp-" HALF)};
@@ -519,8 +519,8 @@ static int any(void *arg, const char *name, struct gck_error *err)
 	return 0;
 }
 
-/* The owner puts a link in the place of a directory after root has seen the directory: each
- * operation meets it by itself. */
+/* The owner replaces a directory by a link after root has seen the directory; each operation must
+ * refuse the link. */
 static void test_linked_directory(void)
 {
 	struct gck_error err = { 0 };
@@ -550,7 +550,7 @@ static void test_linked_directory(void)
 	unlink(in_store("63-a"));
 }
 
-/* A file system that is full, in a mount namespace of our own; in a child. */
+/* A full file system, in a mount namespace; run in a child. */
 static int full_child(void)
 {
 	struct gck_error err = { 0 };
@@ -586,7 +586,7 @@ static int become_nobody(void)
 	return setgid(65534) < 0 || setuid(65534) < 0 ? -1 : 0;
 }
 
-/* As another user: what is not ours is refused by name. */
+/* As another user: directories of other users are refused by name. */
 static int stranger_child(void)
 {
 	struct gck_error err = { 0 };
@@ -618,7 +618,7 @@ static int refused(const char *cluster, bool create, int code, const char *word)
 	return err.code == code && strstr(err.text, word) ? 0 : -1;
 }
 
-/* As nobody, in a store of root's that everybody may write to. */
+/* As nobody, in a store of root's that is writable for all. */
 static int shared_store_child(void)
 {
 	char path[ROOT_MAX + 16];
@@ -640,7 +640,7 @@ static int shared_store_child(void)
 	return refused("open", true, EPERM, "its mode is 777") < 0 ? 3 : 0;
 }
 
-/* As nobody, in a store of its own. */
+/* As nobody, in nobody's own store. */
 static int own_store_child(void)
 {
 	char path[ROOT_MAX + 16], full[URL_MAX + 16];

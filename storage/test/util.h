@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For the store's tests: a directory of their own, random bytes, whole checkpoints. */
+ * For the store's tests: a directory, random bytes, whole checkpoints. */
 #ifndef GCK_STORE_TEST_UTIL_H
 #define GCK_STORE_TEST_UTIL_H
 

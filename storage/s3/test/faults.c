@@ -209,7 +209,7 @@ static void test_lists(void)
 	}
 }
 
-/* A refusal that waiting does not mend is not made ten times. */
+/* A refusal that is final is not retried ten times. */
 static void test_final(void)
 {
 	static const struct {

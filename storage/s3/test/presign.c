@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What each verb is as a URL, how hosts and paths are made of buckets, prefixes and odd names, and
- * what is not signed. The signatures themselves are sigv4.t's. */
+ * The URL of each verb; hosts and paths from buckets, prefixes and unusual names; requests that are
+ * not signed. sigv4.t tests the signatures. */
 #include <stdlib.h>
 
 #include "storage/s3/presign.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What gpuckptd finds out about an object store when it starts. */
+ * The probe of an object store at gpuckptd's start. */
 #include "config.h"
 
 #include "storage/s3/s3.h"

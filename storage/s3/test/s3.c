@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `s3:` backend on a server that does what it should: objects, documents, pages of names, large
+ * The `s3:` backend with a correct server: objects, documents, pages of names, large
  * documents in parts, removal; then whole checkpoints, prune and discard over it. */
 #include "config.h"
 

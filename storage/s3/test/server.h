@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For the tests of s3:: server.py in a process of its own, what it is told, what it has seen, and a
- * signer that has the keys. */
+ * For the tests of s3: server.py in a process, its settings and its log, and a signer that has the
+ * keys. */
 #ifndef GCK_S3_TEST_SERVER_H
 #define GCK_S3_TEST_SERVER_H
 
@@ -25,7 +25,7 @@ static int server_in_ = -1;
 static int port_;
 static char endpoint_[64];
 
-/* What the signer does. */
+/* The signer's settings. */
 static struct {
 	struct gck_sigv4_keys keys;
 	struct gck_s3_server server;
@@ -83,7 +83,7 @@ __attribute__((format(printf, 2, 3))) static void write_file(const char *name, c
 	fclose(f);
 }
 
-/* No faults, no options, nothing seen. */
+/* Reset faults, options and log. */
 __attribute__((unused)) static void calm(void)
 {
 	write_file("options", "%s", "");
@@ -111,7 +111,7 @@ __attribute__((unused)) static int logged(const char *regex)
 	return n;
 }
 
-/* The port, once the server has written it; 0: it died. */
+/* Wait for the port that the server writes; 0: the server died. */
 static int wait_for_port(void)
 {
 	char path[ROOT_MAX + 16];
@@ -136,7 +136,7 @@ static void name_server(const char *host, bool tls)
 	snprintf(endpoint_, sizeof endpoint_, "http%s://%s:%d", tls ? "s" : "", host, port_);
 }
 
-/* cert, key: NULL: no TLS. */
+/* Start the server. cert, key NULL: no TLS. */
 static void start_server(const char *cert, const char *key)
 {
 	const char *src = getenv("srcdir");

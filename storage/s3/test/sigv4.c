@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signatures against what AWS has published: the example of a presigned URL in the S3 API reference
- * ("Authenticating Requests: Using Query Parameters"), and cases of the Signature Version 4 test
- * suite in their presigned form. Then what each verb is, how hosts and paths are made, and what is
- * not signed. */
+ * Signatures compared with those that AWS has published: the example of a presigned URL in the S3
+ * API reference ("Authenticating Requests: Using Query Parameters"), and cases of the Signature
+ * Version 4 test suite in their presigned form. presign.t has the requests. */
 #include <stdlib.h>
 
 #include "storage/s3/sigv4.h"

@@ -28,7 +28,7 @@ static int try(struct gck_error *err)
 	return rc;
 }
 
-/* A certificate for 127.0.0.1 that signs itself. */
+/* Make a self-signed certificate for 127.0.0.1. */
 static bool make_certificate(const char *cert, const char *key)
 {
 	char command[512];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Answers in XML: what is read out of them, and what is refused. */
+ * Answers in XML: the elements that are read, and documents that are refused. */
 #include <stdlib.h>
 
 #include "storage/s3/xml.h"
