@@ -81,7 +81,7 @@ static void test_start(void)
 
 	is_int(gck_agent_prepare(&a, &err), 0, "sockets");
 	is_int(strspn(a.link, "gpuckpt-0123456789abcdef"), 24, "the link's name");
-	is_int(strlen(a.link), 24, "is as long as any other");
+	is_int(strlen(a.link), 24, "has the length of all names");
 	other[0] = fork_other(&a);
 	first = fork_first(&a, stub, ready, 3);
 	other[1] = fork_other(&a);
@@ -125,7 +125,7 @@ static void test_start_failure(const char *path, char *env, const char *why, con
 	other = fork_other(&a);
 	gck_agent_forked(&a);
 	is_int(status_of(first), 1, name);
-	is_int(status_of(other), 1, "noticed by all tasks");
+	is_int(status_of(other), 1, "all tasks notice it");
 	gck_agent_finish(&a, 50);
 }
 
@@ -148,7 +148,7 @@ static void test_failure(void)
 	gck_agent_forked(&a);
 	status_of(first);
 	is_int(status_of(other), 1, "a first task that dies is noticed");
-	ok(nobody_hears(&a), "nobody can be told: %s", err.text);
+	ok(nobody_hears(&a), "no agent can be told: %s", err.text);
 	gck_agent_finish(&a, 0);
 }
 
@@ -163,9 +163,10 @@ static void test_deaf(void)
 	clock_gettime(CLOCK_MONOTONIC, &t[0]);
 	for (int i = 0; i < 100000; i++)
 		told += gck_agent_tell(&a, GCK_CONTROL_TASK, (uint32_t)i, 1, 0, &err) == 0;
-	ok(all_of(told > 100, told < 100000, err.code == EAGAIN), "a deaf agent: %s", err.text);
+	ok(all_of(told > 100, told < 100000, err.code == EAGAIN),
+	   "an agent that does not read: %s", err.text);
 	if (geteuid() == 0)
-		ok(told >= 2000, "root has room for %d tasks", told);
+		ok(told >= 2000, "root's buffer holds %d tasks", told);
 	gck_agent_finish(&a, 50);
 	clock_gettime(CLOCK_MONOTONIC, &t[1]);
 	ok(t[1].tv_sec - t[0].tv_sec < 10, "slurmstepd does not wait for it");
@@ -189,7 +190,7 @@ static void test_link(void)
 	gck_agent_forked(&a);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	is_int(connect(fd, (struct sockaddr *)&addr, length), -1,
-	       "without an agent nobody listens");
+	       "without an agent nothing listens");
 	close(fd);
 	gck_agent_finish(&a, 0);
 }

@@ -43,7 +43,7 @@ int main(int argc, char *argv[])
 	(void)argc;
 	if (argc > 1)
 		return !alike();
-	ok(!alike(), "outside the clocks differ");
+	ok(!alike(), "outside of the namespace the clocks differ");
 	gck_clock_measure(&c);
 	pid = fork();
 	if (pid == 0) {

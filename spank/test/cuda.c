@@ -10,13 +10,14 @@ int main(void)
 	struct gck_error err = {0};
 
 	is_int(gck_cuda_wanted(GCK_GPU_AUTO, HERE, HERE, &err), 1, "auto: with a driver");
-	is_int(gck_cuda_wanted(GCK_GPU_AUTO, HERE, NOWHERE, &err), 0, "not without one");
+	is_int(gck_cuda_wanted(GCK_GPU_AUTO, HERE, NOWHERE, &err), 0, "auto: not without a driver");
 	is_int(gck_cuda_wanted(GCK_GPU_AUTO, NOWHERE, HERE, &err), 0,
-	       "nor where it is not installed");
+	       "nor without the stand-in");
 	is_int(gck_cuda_wanted(GCK_GPU_NVIDIA, HERE, NOWHERE, &err), 1, "nvidia: always");
 	is_int(gck_cuda_wanted(GCK_GPU_NVIDIA, NOWHERE, HERE, &err), -1,
-	       "but it must be installed");
-	ok(all_of(strstr(err.text, NOWHERE), strstr(err.text, "CudaPath")), "which is said: %s",
+	       "but the stand-in must exist");
+	ok(all_of(strstr(err.text, NOWHERE), strstr(err.text, "CudaPath")),
+	   "the error names it: %s",
 	   err.text);
 	is_int(gck_cuda_wanted(GCK_GPU_NONE, HERE, HERE, &err), 0, "none: never");
 	return tap_done();

@@ -24,9 +24,10 @@ int main(void)
 	    bind(listener, &any, sizeof any.sa_family) || listen(listener, 1))
 		return 1;
 	gck_task_close_listeners();
-	ok(!will_stay(listener), "a socket that listens ends with the exec");
-	ok(all_of(will_stay(pair[0]), will_stay(pair[1])), "connected ones stay: PMI-2's is one");
-	ok(all_of(will_stay(quiet), will_stay(null)), "and so does everything else");
+	ok(!will_stay(listener), "a listening socket is closed at exec");
+	ok(all_of(will_stay(pair[0]), will_stay(pair[1])),
+	   "connected sockets stay, such as PMI-2's");
+	ok(all_of(will_stay(quiet), will_stay(null)), "so do other descriptors");
 	close(listener);
 	close(quiet);
 	close(null);

@@ -75,12 +75,12 @@ static void test_on(const char *what)
 
 	put("file.X", "new");
 	ok(all_of(give_name("file.X", "file", &err) == 0, has("file", "new")),
-	   "%s: it has its name (%s)", what, err.text);
+	   "%s: the file has its name (%s)", what, err.text);
 	unlink("file.X"); /* another name of it, perhaps */
 	put("file.X", "other");
 	ok(all_of(give_name("file.X", "file", &err) < 0, err.code == EEXIST, has("file", "new")),
-	   "%s: another does not take its place: %s", what, err.text);
-	ok(has("file.X", "other"), "%s: and is still there", what);
+	   "%s: another file does not replace it: %s", what, err.text);
+	ok(has("file.X", "other"), "%s: and still exists", what);
 	unlink("file");
 	unlink("file.X");
 }
@@ -106,11 +106,11 @@ int main(void)
 	no_rename = EIO;
 	put("file.X", "new");
 	ok(all_of(give_name("file.X", "file", &err) < 0, err.code == EIO, access("file", F_OK) < 0),
-	   "no name was taken where that fails: %s", err.text);
+	   "a failed rename leaves no name: %s", err.text);
 	unlink("file.X");
 	no_link = ENOSPC;
 	ok(all_of(give_name("file.X", "file", &err) < 0, err.code == ENOSPC),
-	   "what else is wrong is said: %s", err.text);
+	   "other failures are reported: %s", err.text);
 	rmdir(dir);
 	return tap_done();
 }

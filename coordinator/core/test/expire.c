@@ -72,13 +72,13 @@ static void test_age(void)
 	is_str(left(101), "1 2", "without KeepAge nothing is removed");
 	f.conf.keep_age_s = 400;
 	gck_expire(&f.core);
-	is_str(left(101), "2", "what is older is removed");
+	is_str(left(101), "2", "older commits are removed");
 	f.conf.keep_age_s = 200;
 	gck_expire(&f.core);
-	is_str(left(100), "2", "but not what a job would be restarted from");
-	is_str(left(101), "", "of a job that is gone all");
+	is_str(left(100), "2", "but not the commit that a job would be restarted from");
+	is_str(left(101), "", "all commits of a job that Slurm has forgotten");
 	is_str(left(102), "", "and of a finished step");
-	is_str(left(103), "1", "but not what another job was restarted from");
+	is_str(left(103), "1", "but not a commit that another job was restarted from");
 	step_of(104)->live = NULL;
 	fake_end(&f);
 }
@@ -104,19 +104,19 @@ static void test_needed(void)
 	past_word_of(&f, 101, "restore", 2);
 	expire_anew();
 	is_str(left(100), "1 3",
-	       "restart=JOB:SEQ keeps the other job's commit while there is none of its own");
+	       "restart=JOB:SEQ keeps the other job's commit until the job has its own");
 	ok(gck_commit_needed(&f.core, step_of(100), 1) == step_of(103),
-	   "it is that job that needs it");
+	   "the job with restart= needs it");
 	is_str(left(101), "2 3",
-	       "what a restart has fallen back to stays until its start is decided");
-	is_str(left(102), "1 3", "restart=SEQ keeps the job's own");
+	       "the commit of a fallback stays until the start is decided");
+	is_str(left(102), "1 3", "restart=SEQ keeps the job's own commit");
 	add_commit(103, 1, 0, 10, false);
 	past_word_of(&f, 101, "run", 3);
 	past_word(&f, 102, "finished");
 	expire_anew();
-	is_str(left(100), "3", "with a commit of its own nothing of the other job's is needed");
-	is_str(left(101), "3", "a decided start goes by what it runs from");
-	is_str(left(102), "", "a finished step needs nothing");
+	is_str(left(100), "3", "with its own commit the job needs no other");
+	is_str(left(101), "3", "after the decision only the commit that runs is needed");
+	is_str(left(102), "", "a finished step needs no commit");
 	fake_end(&f);
 }
 
@@ -146,15 +146,15 @@ static void test_sweep_former(void)
 	give_number(100);
 	orders = gck_sweep_orders(&f.core, OWNER + 1);
 	is_int((long long)json_array_size(orders), 0,
-	       "who has a job's number next does not sweep what the former left");
+	       "the next owner of a job's number does not sweep the former's store");
 	json_decref(orders);
 	orders = gck_sweep_orders(&f.core, OWNER);
-	is_int((long long)json_array_size(orders), 1, "that user's agents do");
+	is_int((long long)json_array_size(orders), 1, "the former owner's agents do");
 	json_decref(orders);
 	gck_swept_message(&f.core, step_of(102), NULL, word);
-	ok(gck_step_unswept(step_of(100)), "nor do others say that it is done");
+	ok(gck_step_unswept(step_of(100)), "reports of other users do not count");
 	gck_swept_message(&f.core, step_of(101), NULL, word);
-	ok(!gck_step_unswept(step_of(100)), "but they");
+	ok(!gck_step_unswept(step_of(100)), "reports of that user's agents do");
 	json_decref(word);
 	fake_end(&f);
 }
@@ -169,8 +169,8 @@ static void test_quota_former(void)
 	add_commit(100, 1, 500, 70, false);
 	give_number(100);
 	ok(gck_quota_check(&f.core, OWNER + 1, 100, &err) == 0,
-	   "what the former owner left is not the new one's");
-	ok(gck_quota_check(&f.core, OWNER, 40, &err) < 0, "but that user's");
+	   "commits of the former owner do not count for the new one");
+	ok(gck_quota_check(&f.core, OWNER, 40, &err) < 0, "but for the former owner");
 	fake_end(&f);
 }
 
@@ -190,25 +190,26 @@ static void test_quota(void)
 	add_commit(102, 1, 900, 60, false);
 	add_commit(102, 2, 800, 40, false);
 	gck_expire(&f.core);
-	is_str(left(101), "1 3", "an abandoned one goes first");
-	is_str(left(100), "2", "then the oldest");
-	is_str(left(102), "1 2", "who has as much as the quota loses nothing");
+	is_str(left(101), "1 3", "abandoned commits are removed first");
+	is_str(left(100), "2", "then the oldest ones");
+	is_str(left(102), "1 2", "a user at the quota loses no commit");
 	ok(gck_quota_check(&f.core, OWNER, 0, &err) == 0, "and writes on");
 	f.conf.quota = 50;
 	gck_expire(&f.core);
-	is_str(left(100), "2", "what is needed stays");
-	is_str(left(101), "3", "of each job");
+	is_str(left(100), "2", "needed commits stay");
+	is_str(left(101), "3", "also of the other job");
 	ok(all_of(gck_quota_check(&f.core, OWNER, 0, &err) < 0, err.code == EDQUOT),
-	   "above the quota with that, no more is written: %s", err.text);
-	is_str(left(102), "2", "another user is another matter");
+	   "if these exceed the quota, writes are refused: %s", err.text);
+	is_str(left(102), "2", "other users are not affected");
 	ok(gck_quota_check(&f.core, OWNER + 1, 0, &err) == 0, "and writes on");
 	/* 100 was cancelled, say: it can be requeued by hand as long as Slurm has it. */
 	past_word(&f, 100, "gone");
 	gck_expire(&f.core);
-	is_str(left(100), "", "what Slurm has forgotten goes");
-	ok(gck_quota_check(&f.core, OWNER, 0, &err) == 0, "and more is written again");
+	is_str(left(100), "", "commits of jobs that Slurm has forgotten are removed");
+	ok(gck_quota_check(&f.core, OWNER, 0, &err) == 0, "and writes are allowed again");
 	f.conf.quota = 0;
-	ok(gck_quota_check(&f.core, OWNER + 1, 0, &err) == 0, "without a quota nothing is refused");
+	ok(gck_quota_check(&f.core, OWNER + 1, 0, &err) == 0,
+	   "without a quota no write is refused");
 	fake_end(&f);
 }
 
@@ -257,35 +258,35 @@ static void test_sweep(void)
 	       "an agent sweeps its own user's file: stores");
 	ok(all_of(json_integer_value(json_object_get(json_array_get(orders, 0), "busy")) == 4,
 		  json_array_size(json_object_get(json_array_get(orders, 0), "keep")) == 1),
-	   "what is kept there and what may be under way is said");
+	   "the order has the kept commits and the busy number");
 	json_decref(orders);
-	is_int(orders_now(), 0, "another agent does not, meanwhile");
+	is_int(orders_now(), 0, "another agent is not ordered meanwhile");
 	step_of(100)->ordered_ms -= 11 * 60 * 1000;
-	is_int(orders_now(), 1, "but where that one was not heard of for long");
+	is_int(orders_now(), 1, "but is if the first one is silent for long");
 	ok(unswept(101), "an object store is swept by gpuckptd");
 	say_swept(102, 100, 2);
-	ok(unswept(100), "another user's word is not taken");
+	ok(unswept(100), "another user's report is ignored");
 	say_swept(101, 100, 1);
-	ok(unswept(100), "what was forgotten since is still to be swept");
+	ok(unswept(100), "later removals must still be swept");
 	is_int(orders_now(), 1, "by the next agent");
 	fake_crash(&f);
-	is_str(left(100), "3", "the journal has what is forgotten");
-	ok(unswept(100), "and that it is to be swept");
+	is_str(left(100), "3", "the journal has the removals");
+	ok(unswept(100), "and that the store must be swept");
 	f.core.world->rewrite(&f.core, NULL);
 	fake_crash(&f);
 	say_swept(101, 100, 1);
-	ok(unswept(100), "also when it was written anew");
+	ok(unswept(100), "also after a rewrite");
 	say_swept(101, 100, 2);
-	ok(!unswept(100), "until an agent says that it is done");
+	ok(!unswept(100), "until an agent reports the sweep");
 	fake_crash(&f);
-	ok(!unswept(100), "for good");
+	ok(!unswept(100), "also after a restart");
 	add_commit(100, 4, 1, 10, false);
 	f.conf.keep_age_s = 50;
 	gck_expire(&f.core);
-	is_str(left(100), "4", "more is forgotten");
+	is_str(left(100), "4", "more commits are forgotten");
 	say_swept(101, 100, 1);
 	say_swept(101, 100, 2);
-	ok(unswept(100), "a late word about the removals before is none about this one");
+	ok(unswept(100), "a late report about earlier removals does not count");
 	fake_end(&f);
 }
 
@@ -315,8 +316,8 @@ static void test_records(void)
 	f.conf.keep_age_s = 200;
 	before = f.syncs;
 	gck_expire_user(&f.core, OWNER);
-	is_str(left(101), "9", "a user's are looked at");
-	is_str(left(102), "1 2 3 4 5 6 7 8 9", "by themselves");
+	is_str(left(101), "9", "commits of one user are checked");
+	is_str(left(102), "1 2 3 4 5 6 7 8 9", "without those of others");
 	is_int(removals_in_journal(), 2, "with one record for each step");
 	is_int(f.syncs - before, 1, "and one wait for the disk");
 	fake_end(&f);
@@ -341,18 +342,18 @@ static void test_orders(void)
 	f.conf.keep_age_s = 200;
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	fake_settle(&f);
-	is_int(f.sweeps, 1, "with a commit one agent of its step is told to sweep");
-	ok(all_of(f.orders > 100, f.orders < 262), "as much as one message takes: %u", f.orders);
+	is_int(f.sweeps, 1, "with a commit one agent of the step gets orders to sweep");
+	ok(all_of(f.orders > 100, f.orders < 262), "as many as one message holds: %u", f.orders);
 	for (unsigned i = 0; i < MANY; i++)
 		left_over += unswept(100 + i);
-	is_int(left_over, MANY - f.orders, "what it has done is done");
+	is_int(left_over, MANY - f.orders, "its sweeps are recorded");
 	for (unsigned i = 0; i < 3; i++) {
 		gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 		fake_settle(&f);
 	}
 	ok(all_of(f.sweeps < 4, !unswept(100 + MANY - 1)),
-	   "the others follow, and then nobody is told any more");
-	is_str(f.violation, "", "no rule of the agents was broken");
+	   "the others follow, then there are no more orders");
+	is_str(f.violation, "", "the rules of the agents were kept");
 	fake_end(&f);
 }
 
@@ -416,7 +417,7 @@ static void test_random(void)
 		wrong += !right();
 		fake_end(&f);
 	}
-	is_int(wrong, 0, "of random states what is needed stays, and no more than is allowed");
+	is_int(wrong, 0, "random states: needed commits stay, and limits are kept");
 }
 
 int main(void)

@@ -84,12 +84,13 @@ static const struct {
 	void (*before)(void), (*counted)(void);
 	unsigned left;
 } cases[] = {
-	{ "a commit when nothing is too old or too much", 1000, 1000, nothing, commit, COMMITS },
-	{ "a commit when all that is too old is needed", 200, 0, expire, commit, 2 },
-	{ "a commit when all that is too much is needed", 0, 1, expire, commit, 2 },
-	{ "KeepAge= is made less", 200, 0, nothing, expire, 2 },
-	{ "Quota= is made less", 0, 1, nothing, expire, 2 },
-	{ "what was removed is ordered to be swept, and is", 200, 0, expire, sweep, 2 },
+	{ "a commit when nothing is too old or above the quota", 1000, 1000, nothing, commit,
+	  COMMITS },
+	{ "a commit when all commits that are too old are needed", 200, 0, expire, commit, 2 },
+	{ "a commit when all commits above the quota are needed", 0, 1, expire, commit, 2 },
+	{ "KeepAge= is reduced", 200, 0, nothing, expire, 2 },
+	{ "Quota= is reduced", 0, 1, nothing, expire, 2 },
+	{ "sweeps of removed commits are ordered and done", 200, 0, expire, sweep, 2 },
 };
 
 static unsigned long count(size_t i, unsigned steps)

@@ -130,13 +130,13 @@ static void test_replay(void)
 	ok(all_of(j, !torn), "a journal is read back");
 	step = gck_state_step(&state, 5, 0);
 	if (ok(step != NULL, "the step is known")) {
-		is_int(step->commits->seq, 2, "its commit");
+		is_int(step->commits->seq, 2, "it has its commit");
 		is_int(json_integer_value(json_object_get(step->commits->info, "put")), 7,
-		       "what it holds");
-		is_int(step->intent.seq, 3, "the checkpoint that was under way");
-		is_int(step->last_seq, 3, "the last number");
-		is_int(step->exits[1], 256, "the rank that ended");
-		is_int(gck_step_ended(step), 1, "and no other");
+		       "with its information");
+		is_int(step->intent.seq, 3, "the open intent");
+		is_int(step->last_seq, 3, "the last sequence number");
+		is_int(step->exits[1], 256, "the status of the rank that ended");
+		is_int(gck_step_ended(step), 1, "no other rank has ended");
 		ok(all_of(step->disabled, step->job->requeued, step->decided), "flags");
 	}
 	gck_journal_close(j);
@@ -158,14 +158,14 @@ static void test_dump(void)
 		if (gck_record_apply(&again, r, NULL))
 			printf("# record %zu of a dump is refused\n", i);
 	second = gck_state_dump(&again);
-	ok(json_equal(first, second), "a dump makes the state that it was made of");
+	ok(json_equal(first, second), "a dump makes an equal state");
 	ok(gck_journal_rewrite(j, first, NULL) == 0, "the journal is rewritten");
 	gck_journal_close(j);
 	gck_state_clear(&again);
 	j = gck_journal_open(dir, take, &again, &torn, NULL);
 	json_decref(second);
 	second = gck_state_dump(&again);
-	ok(json_equal(first, second), "and read back");
+	ok(json_equal(first, second), "and read back equally");
 	gck_journal_close(j);
 	gck_state_clear(&again);
 	gck_state_clear(&state);
@@ -197,22 +197,22 @@ static void test_imports(void)
 	json_array_foreach(dump, i, r)
 		must(gck_record_apply(&again, r, NULL));
 	r = gck_state_dump(&again);
-	ok(json_equal(dump, r), "imports: a dump makes the state that it was made of");
+	ok(json_equal(dump, r), "imports: a dump makes an equal state");
 	json_decref(r);
 	json_decref(dump);
 	gck_state_clear(&state);
 	step = gck_state_step(&again, 5, 0);
-	is_int(step->commits->seq, 5, "the commit that was imported counts");
-	is_int(gck_step_newest(step, 0)->seq, 2, "nothing is restarted from it unasked");
+	is_int(step->commits->seq, 5, "the imported commit is valid");
+	is_int(gck_step_newest(step, 0)->seq, 2, "without restart= no restart uses it");
 	gck_step_prune(step, 1);
 	ok(all_of(gck_step_commit(step, 5), gck_step_commit(step, 2)), "keep= does not count it");
 	ok(all_of(step->intent.seq == 6, json_array_size(step->intent.import) == 2),
-	   "another is under way");
-	is_int(step->removals, 1, "the one that was given up is to be swept");
+	   "another import is under way");
+	is_int(step->removals, 1, "the store of the import that was given up must be swept");
 	gck_import_lost_all(&again, 1000000);
 	ok(all_of(!step->intent.seq, step->removals == 2, gck_step_unswept(step)),
-	   "and then that one too");
-	ok(step->landing_ms > 1000000, "and once more, when nothing can be on its way any more");
+	   "then that of the other one too");
+	ok(step->landing_ms > 1000000, "and again when no object can arrive any more");
 	gck_state_clear(&again);
 }
 
@@ -236,11 +236,11 @@ static void test_torn(void)
 		all_good = all_good && !torn && dump;
 		json_decref(dump);
 	}
-	ok(all_good, "a torn last line is dropped, and is not there the next time");
+	ok(all_good, "a torn last line is dropped for good");
 	write_history();
 	change_byte(size - 3);
 	dump = read_back(&torn, NULL);
-	ok(all_of(dump, torn), "so is a last line whose checksum does not fit");
+	ok(all_of(dump, torn), "so is a last line with a wrong checksum");
 	json_decref(dump);
 	json_decref(whole);
 }
@@ -302,7 +302,7 @@ static void test_senseless(void)
 		refused += gck_record_apply(&state, r, &err) == -1 && *err.text;
 		json_decref(r);
 	}
-	is_int(refused, sizeof bad / sizeof *bad, "records that make no sense are refused");
+	is_int(refused, sizeof bad / sizeof *bad, "invalid records are refused");
 	gck_state_clear(&state);
 }
 
@@ -327,12 +327,12 @@ static void test_full(void)
 	   "a full file system is an error");
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_FSIZE, &limit);
-	is_int(gck_journal_append(j, r, true, NULL), 0, "with room again a record is taken");
+	is_int(gck_journal_append(j, r, true, NULL), 0, "with space again a record is appended");
 	gck_journal_close(j);
 	gck_state_clear(&state);
 	dump = read_back(&torn, NULL);
 	ok(all_of(dump, !torn, json_equal(dump, whole)),
-	   "and no piece of the other stands in front of it");
+	   "no part of the failed record is before it");
 	json_decref(dump);
 	json_decref(whole);
 	json_decref(r);
@@ -351,7 +351,7 @@ static void test_lock(void)
 	if (child == 0)
 		_exit(gck_journal_lock(dir, &err) == -1 && strstr(err.text, pid) ? 0 : 1);
 	waitpid(child, &status, 0);
-	is_int(status, 0, "another process is refused, and told which has it");
+	is_int(status, 0, "another process is refused with the owner's pid");
 }
 
 static void test_prune(void)
@@ -364,10 +364,10 @@ static void test_prune(void)
 	gck_step_commit(step, 4)->abandoned = true;
 	gck_step_prune(step, 4);
 	ok(all_of(!gck_step_commit(step, 4), gck_step_commit(step, 1)),
-	   "what was abandoned goes first");
+	   "abandoned commits are dropped first");
 	gck_step_prune(step, 2);
 	ok(all_of(gck_step_commit(step, 5), gck_step_commit(step, 3), !gck_step_commit(step, 2)),
-	   "then the oldest");
+	   "then the oldest ones");
 	while (step->commits)
 		gck_step_drop_commit(step, step->commits->seq);
 	free(step);

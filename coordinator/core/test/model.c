@@ -99,7 +99,7 @@ static void come_to_rest(struct fake *f)
 		if (!fake_deliver(f) && !any_timer_fires(f))
 			return;
 	}
-	fake_wrong(f, "it never comes to rest");
+	fake_wrong(f, "it never becomes idle");
 }
 
 static void check_rest(struct fake *f)

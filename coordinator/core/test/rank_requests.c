@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranks that ask for a checkpoint of their step: how many are taken,
- and which ranks are told what. */
+ * Ranks that ask for a checkpoint of their step: how many checkpoints are taken, and what the ranks
+ * are told. */
 #include <errno.h>
 #include <string.h>
 
@@ -67,15 +67,15 @@ static void test_one(void)
 	ask(1, 1, true, 0);
 	ask(1, 1, true, 0);
 	ask(2, 1, true, 0);
-	is_str(step_0()->live->checkpoint.reason, "asked by rank 1", "a checkpoint is begun");
-	ok(reaches(GCK_WRITING), "it goes on");
+	is_str(step_0()->live->checkpoint.reason, "asked by rank 1", "a checkpoint begins");
+	ok(reaches(GCK_WRITING), "it reaches the write");
 	ask(0, 1, true, 0);
 	fake_settle(&f);
-	is_int(commits(), 1, "all who ask while it is under way join it");
-	ok(!f.agents[0][1].asked, "nobody is told: their agents know what is committed");
+	is_int(commits(), 1, "ranks that ask while it is under way join it");
+	ok(!f.agents[0][1].asked, "no agent gets an answer: all know the commits");
 	ask(0, 1, true, 0);
 	fake_settle(&f);
-	is_int(commits(), 2, "whoever was not in its image, and says so, gets another");
+	is_int(commits(), 2, "a rank whose call is not in the image gets another checkpoint");
 	end();
 }
 
@@ -85,7 +85,7 @@ static void test_every_step(void)
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
 	ask(1, 1, true, 0);
 	fake_settle(&f);
-	is_int(commits(), 1, "one of the whole job is joined as well");
+	is_int(commits(), 1, "a checkpoint of the whole job is joined too");
 	end();
 }
 
@@ -95,13 +95,13 @@ static void test_all(void)
 	f.agents[0][1].asks_all = 3;
 	ask(1, 1, false, 3);
 	fake_settle(&f);
-	is_int(commits(), 1, "the first of all ranks begins");
-	is_int(f.agents[0][2].committed_all, 3, "all nodes hear whose call the commit has");
+	is_int(commits(), 1, "the first rank that calls begins it");
+	is_int(f.agents[0][2].committed_all, 3, "all nodes learn which call the commit has");
 	f.agents[0][1].asks_all = 0;
 	ask(2, 1, false, 3);
 	fake_settle(&f);
-	is_int(commits(), 1, "a rank that comes late begins no other");
-	is_int(asked(2, "all"), 3, "and is told so");
+	is_int(commits(), 1, "a late rank begins no other checkpoint");
+	is_int(asked(2, "all"), 3, "and is told the number");
 	end();
 }
 
@@ -114,18 +114,18 @@ static void test_fails(void)
 	gck_live_fail(step_0(), EIO, "as scripted");
 	gck_raise(&f.core, step_0(), GCK_FAILED);
 	fake_settle(&f);
-	is_int(asked(1, "id"), 1, "who asked hears that it was given up");
-	ok(strstr(error_of(2), "as scripted"), "and why: %s", error_of(2));
+	is_int(asked(1, "id"), 1, "the rank that asked is told of the failure");
+	ok(strstr(error_of(2), "as scripted"), "and of its reason: %s", error_of(2));
 	ask(2, 4, true, 0);
 	fake_settle(&f);
-	is_int(commits(), 0, "a question that crossed that word begins nothing");
+	is_int(commits(), 0, "a request that crossed this answer begins nothing");
 	ask(0, 1, false, 1);
 	fake_settle(&f);
-	ok(strstr(error_of(0), "as scripted"), "the call of all ranks ends so for all of them");
-	is_int(commits(), 0, "without another try");
+	ok(strstr(error_of(0), "as scripted"), "a collective call fails on all ranks");
+	is_int(commits(), 0, "without another attempt");
 	ask(0, 2, false, 2);
 	fake_settle(&f);
-	is_int(commits(), 1, "the next call is one");
+	is_int(commits(), 1, "the next call takes a checkpoint");
 	end();
 }
 
@@ -135,8 +135,8 @@ static void test_refused(void)
 	step_0()->disabled = true;
 	ask(1, 1, true, 0);
 	fake_settle(&f);
-	is_int(asked(1, "code"), EPERM, "checkpoints are disabled: said with the code");
-	ok(strstr(error_of(1), "gpuckpt enable"), "and what to do");
+	is_int(asked(1, "code"), EPERM, "checkpoints are disabled: EPERM");
+	ok(strstr(error_of(1), "gpuckpt enable"), "and the remedy");
 	end();
 }
 
@@ -148,10 +148,10 @@ static void test_restarting(void)
 	step_0()->live->phase = GCK_IDLE;
 	fake_settle(&f);
 	ok(all_of(!f.agents[0][1].asked, !commits()),
-	   "a rank that asks before all are let go is not answered");
+	   "a rank that asks before all are released gets no answer");
 	ask(1, 1, true, 0);
 	fake_settle(&f);
-	is_int(commits(), 1, "but when it asks again");
+	is_int(commits(), 1, "but a checkpoint when it asks again");
 	end();
 }
 
@@ -162,16 +162,16 @@ static void test_gone(void)
 	ask(1, 5, true, 0);
 	fake_disconnect(&f, &f.agents[0][1]);
 	fake_settle(&f);
-	ok(!f.agents[0][1].asked, "an agent that was away is told nothing of before");
+	ok(!f.agents[0][1].asked, "an agent that was away gets no old answers");
 	ask(1, 1, true, 0);
 	fake_settle(&f);
-	ok(commits() >= 1, "its successor's numbers begin anew");
+	ok(commits() >= 1, "its successor's numbers begin at 1");
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
 	ask(1, 2, true, 0);
 	for (unsigned n = 0; n < NODES; n++)
 		fake_all_end(&f, &f.agents[0][n], 0);
 	fake_settle(&f);
-	ok(true, "a step that ends meanwhile is nobody's harm");
+	ok(true, "a step may end meanwhile");
 	end();
 }
 

@@ -55,13 +55,13 @@ static void test_in_doubt(void)
 	f.unreadable = false;
 	fake_requeued(&f);
 	fake_settle(&f);
-	is_int(f.agents[0][0].from, 1, "with the store readable it is restored");
+	is_int(f.agents[0][0].from, 1, "once the store can be read, the job is restored");
 	end();
 	begin(0);
 	f.unreadable = true;
 	fake_requeued(&f);
 	fake_settle(&f);
-	ok(step_0_is_held_back(), "the same if the journal knows of no checkpoint at all");
+	ok(step_0_is_held_back(), "the same if the journal has no checkpoint");
 	end();
 }
 
@@ -83,10 +83,10 @@ static void test_import_in_doubt(void)
 	free(step_0()->store);
 	step_0()->store = strdup(store);
 	ok(all_of(gck_import_check(&f.core, &image, OWNER, &err), err.code == EBUSY),
-	   "a commit in doubt: nothing is imported over it: %s", err.text);
+	   "a commit in doubt: no import over it: %s", err.text);
 	gck_core_note(&f.core, json_pack("{s:s, s:i}", "t", "gone", "job", JOB), true);
 	is_int(gck_import_check(&f.core, &image, OWNER, &err), 0,
-	       "until nobody looks for it any more");
+	       "until the doubt is resolved");
 	end();
 }
 
@@ -99,11 +99,11 @@ static void test_recovery(void)
 	fake_crash(&f);
 	fake_settle(&f);
 	is_int(f.timers[0][GCK_TIMER_PHASE], 30000,
-	       "ranks that run have time to find their commit");
+	       "running ranks have time to find their commit");
 	f.unreadable = false;
 	fake_disconnect(&f, &f.agents[0][0]);
 	fake_settle(&f);
-	ok(step_0()->commits != NULL, "which then counts");
+	ok(step_0()->commits != NULL, "then the commit is valid");
 	end();
 }
 
@@ -130,7 +130,7 @@ static void test_no_journal(void)
 	f.program = "q";
 	fake_settle(&f);
 	ok(all_of(!f.agents[0][0].from, f.agents[0][0].state == F_OVER),
-	   "another program is not, and does not start over it");
+	   "another program is not restored, and does not start");
 	end();
 }
 
@@ -142,13 +142,13 @@ static void test_no_numbers(void)
 	fake_settle(&f);
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	fake_settle(&f);
-	is_int(step_0()->last_seq, 0, "neither journal nor store: no number is given");
+	is_int(step_0()->last_seq, 0, "neither journal nor store: no sequence number is used");
 	f.unreadable = false;
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	fake_settle(&f);
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	fake_settle(&f);
-	ok(json_object_get(f.store[0], "3") != NULL, "with the store the next one is");
+	ok(json_object_get(f.store[0], "3") != NULL, "with the store the next number is used");
 	end();
 }
 
@@ -167,19 +167,19 @@ static void test_no_count(void)
 	forget_count();
 	fake_settle(&f);
 	is_int(f.agents[0][0].from, 1,
-	       "a script without SLURM_RESTART_COUNT: restored like others");
+	       "a script without SLURM_RESTART_COUNT is restored like others");
 	fake_crash(&f);
 	fake_settle(&f);
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	fake_settle(&f);
-	ok(json_object_get(f.store[0], "2") != NULL, "it is known when its agents come back");
+	ok(json_object_get(f.store[0], "2") != NULL, "the step is known when its agents come back");
 	end();
 	begin(0);
 	fake_requeued(&f);
 	forget_count();
 	fake_settle(&f);
 	ok(all_of(f.agents[0][0].state == F_RUNNING, !f.agents[0][0].from),
-	   "without a commit it starts from the beginning");
+	   "without a commit the step starts from the beginning");
 	end();
 }
 
@@ -197,9 +197,9 @@ static void test_fallback(void)
 	begin(2);
 	f.damaged[0] = 2;
 	restart(0);
-	is_int(f.agents[0][0].from, 1, "a damaged commit: all ranks run from the one before");
+	is_int(f.agents[0][0].from, 1, "a damaged commit: all ranks run from the previous one");
 	restart(0);
-	is_int(f.agents[0][0].from, 1, "and never again from the damaged one");
+	is_int(f.agents[0][0].from, 1, "and never from the damaged one");
 	end();
 }
 
@@ -209,7 +209,7 @@ static void test_fallback_imported(void)
 	gck_step_commit(step_0(), 2)->imported = true;
 	f.damaged[0] = 3;
 	restart(0);
-	is_int(f.agents[0][0].from, 1, "the one before is not one that was imported");
+	is_int(f.agents[0][0].from, 1, "an imported commit is not used as the previous one");
 	end();
 }
 
@@ -219,13 +219,13 @@ static void test_fallback_asked(void)
 	f.damaged[0] = 2;
 	restart(0);
 	is_int(f.agents[0][0].from, 1,
-	       "a job that began from another's commit falls back among its own");
+	       "a job that began from another job's commit falls back to its own");
 	end();
 	begin(2);
 	f.damaged[0] = 2;
 	f.options = "restart=2";
 	restart(0);
-	ok(step_0_is_held_back(), "the commit that the user asked for, and no other");
+	ok(step_0_is_held_back(), "restart=SEQ: no fallback to another commit");
 	end();
 }
 
@@ -234,17 +234,17 @@ static void test_try_again(void)
 	begin(2);
 	restart(EIO);
 	ok(all_of(f.taken, !f.held, !f.agents[0][0].from),
-	   "a store that fails: the job is requeued, and not held");
+	   "a store fails: the job is requeued, not held");
 	restart(0);
 	is_int(f.agents[0][0].from, 2, "and is restored from its newest commit");
 	end();
 	begin(1);
 	for (unsigned i = 0; i < 4; i++) {
 		restart(EIO);
-		ok(all_of(f.taken, !f.held), "try %u", i + 1);
+		ok(all_of(f.taken, !f.held), "attempt %u is requeued", i + 1);
 	}
 	restart(EIO);
-	ok(step_0_is_held_back(), "at the fifth it is held");
+	ok(step_0_is_held_back(), "the fifth attempt is held");
 	end();
 }
 
@@ -258,9 +258,9 @@ static void test_stall(void)
 	while (f.agents[0][1].out.n)
 		json_decref(fake_pop(&f.agents[0][1].out));
 	fake_settle(&f);
-	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "a node that says nothing is not awaited");
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "a silent node is not awaited for ever");
 	fake_settle(&f);
-	ok(all_of(f.taken, !f.held, !f.agents[0][0].from), "the job is requeued, and not held");
+	ok(all_of(f.taken, !f.held, !f.agents[0][0].from), "the job is requeued, not held");
 	end();
 }
 
@@ -271,15 +271,15 @@ static void test_slurm_away(void)
 	f.slurm_away = true;
 	restart(0);
 	ok(all_of(!f.taken, f.agents[0][0].state == F_RESTORING),
-	   "nothing to restore, and slurmctld is away: the ranks wait");
-	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it is asked again");
+	   "no commit to restore and slurmctld away: the ranks wait");
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "slurmctld is asked again");
 	fake_settle(&f);
-	ok(all_of(!f.taken, f.agents[0][0].state == F_RESTORING), "and again");
+	ok(all_of(!f.taken, f.agents[0][0].state == F_RESTORING), "and a third time");
 	f.slurm_away = false;
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
 	fake_settle(&f);
 	ok(all_of(step_0_is_held_back(), f.agents[0][0].state == F_OVER),
-	   "until it takes the job back and the ranks end");
+	   "until it requeues the job and the ranks end");
 	end();
 }
 
@@ -296,26 +296,26 @@ static void test_found_late(void)
 	begin(2);
 	restart_no_run(EBADMSG);
 	ok(all_of(f.taken, !f.held),
-	   "damage that shows when the ranks run: the job is requeued, and not held");
+	   "damage found when the ranks run: the job is requeued, not held");
 	fake_crash(&f);
 	restart(0);
 	is_int(f.agents[0][0].from, 1,
-	       "and goes on from the commit before, whatever became of the coordinator");
+	       "and goes on from the previous commit, also after a coordinator restart");
 	end();
 	begin(2);
 	restart_no_run(EIO);
-	ok(all_of(f.taken, !f.held), "something else is to blame");
+	ok(all_of(f.taken, !f.held), "another failure: the job is requeued");
 	restart(0);
 	is_int(f.agents[0][0].from, 2, "the same commit is tried again");
 	end();
 	begin(1);
 	restart_no_run(EBADMSG);
-	ok(all_of(f.taken, f.held), "there is no commit before: the job is held");
+	ok(all_of(f.taken, f.held), "no previous commit: the job is held");
 	end();
 	begin(2);
 	f.options = "restart=2";
 	restart_no_run(EBADMSG);
-	ok(all_of(f.taken, f.held), "or the user wants this one");
+	ok(all_of(f.taken, f.held), "restart=SEQ: the job is held");
 	end();
 }
 
@@ -368,14 +368,14 @@ static void test_long_reason(void)
 		begin(2);
 		restart_fails(EBADMSG, long_text(prefix));
 		ok(length_of_why(&f.agents[0][0], "fallback") > 470,
-		   "why a commit was not built is cut where it is long, and told");
+		   "a long reason why a commit was not built is cut and reported");
 		fake_settle(&f);
-		is_int(f.agents[0][0].from, 1, "with the commit before it");
+		is_int(f.agents[0][0].from, 1, "the previous commit is restored");
 		end();
 		begin(1);
 		restart_fails(EIO, long_text(prefix));
 		fake_settle(&f);
-		ok(all_of(f.taken, !f.held), "Slurm is asked to take the job back, with why");
+		ok(all_of(f.taken, !f.held), "Slurm is asked to requeue the job, with the reason");
 		end();
 	}
 }
@@ -405,7 +405,7 @@ static void test_comes_back(void)
 		reach(phases[i]);
 		fake_disconnect(&f, &f.agents[0][1]);
 		fake_settle(&f);
-		ok(f.agents[0][1].from == 1, "%s: a connection is lost and made again",
+		ok(f.agents[0][1].from == 1, "%s: a lost connection is made again",
 		   gck_phase_name(phases[i]));
 		ok(step_0()->live->phase == GCK_IDLE, "and the restart goes on");
 		end();
@@ -421,7 +421,7 @@ static void test_dies_restoring(void)
 		fake_agent_dies(&f, &f.agents[0][1]);
 		fake_settle(&f);
 		ok(all_of(f.taken, !f.held),
-		   "%s: an agent dies: the job is requeued, and not held",
+		   "%s: an agent dies: the job is requeued, not held",
 		   gck_phase_name(phases[i]));
 		end();
 	}
@@ -436,7 +436,7 @@ static void test_dies_running(void)
 	fake_agent_dies(&f, &f.agents[0][2]);
 	fake_settle(&f);
 	ok(all_of(!f.taken, step_0()->live->phase == GCK_IDLE),
-	   "an agent dies when its ranks have been let go: they run");
+	   "an agent dies after the release of its ranks: they run");
 	end();
 }
 
@@ -452,10 +452,10 @@ static void test_late(void)
 		}
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	is_int(step_0()->live->phase, GCK_CALLING,
-	       "a checkpoint calls an agent that is not there yet");
+	       "a checkpoint waits for an agent that is not connected yet");
 	fake_settle(&f);
 	ok(all_of(f.agents[0][2].state == F_RUNNING, json_object_get(f.store[0], "1")),
-	   "it comes, starts, and takes part");
+	   "it connects, starts its ranks, and takes part");
 	end();
 }
 
@@ -470,7 +470,7 @@ static void test_journal_full(void)
 	   "the journal is full: a restart waits");
 	f.journal_fails = false;
 	fake_settle(&f);
-	is_int(f.agents[0][0].from, 1, "and goes on when there is room");
+	is_int(f.agents[0][0].from, 1, "and goes on when there is space");
 	end();
 	begin(1);
 	fake_requeued(&f);
@@ -479,11 +479,11 @@ static void test_journal_full(void)
 	f.journal_fails = true;
 	fake_settle(&f);
 	ok(all_of(!f.agents[0][0].filed, !f.taken),
-	   "full when all have built: no file is cut back");
+	   "full when all have built: no file is truncated");
 	f.journal_fails = false;
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
 	fake_settle(&f);
-	is_int(f.agents[0][0].from, 1, "and they run when there is room");
+	is_int(f.agents[0][0].from, 1, "and the ranks run when there is space");
 	end();
 }
 

@@ -65,7 +65,7 @@ static void reach(enum gck_phase phase)
 {
 	for (unsigned i = 0; i < 1000 && step_0()->live->phase != phase; i++)
 		fake_deliver(&f);
-	is_int(step_0()->live->phase, phase, "on the way");
+	is_int(step_0()->live->phase, phase, "the step reaches the phase");
 }
 
 /* ---- finished steps ------------------------------------------------------------------------ */
@@ -84,8 +84,8 @@ static bool finished_after(int32_t status)
 static void test_finished(void)
 {
 	ok(finished_after(0), "a step whose ranks end with status 0 is finished");
-	ok(!finished_after(1 << 8), "one that failed is not");
-	ok(!finished_after(SIGTERM), "nor is one that was killed");
+	ok(!finished_after(1 << 8), "a step with a failed rank is not");
+	ok(!finished_after(SIGTERM), "nor is a step with a killed rank");
 }
 
 /* ---- agents that do not come back ---------------------------------------------------------- */
@@ -107,9 +107,10 @@ static void test_bye(void)
 	fake_crash(&f);
 	fake_settle(&f);
 	is_int(gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL), 0,
-	       "a step of which a node is done");
+	       "one node of a step has ended");
 	fake_settle(&f);
-	ok(step_0()->commits != NULL, "is checkpointed by a coordinator that was away since");
+	ok(step_0()->commits != NULL,
+	   "a coordinator that was away since then checkpoints the rest");
 	end();
 }
 
@@ -117,15 +118,16 @@ static void test_nobody(void)
 {
 	begin();
 	nodes_die(0, 1);
-	is_int(f.timers[0][GCK_TIMER_PHASE], 0, "a step with one agent is waited for");
+	is_int(f.timers[0][GCK_TIMER_PHASE], 0, "a step with an agent is awaited without a limit");
 	nodes_die(2, 2);
-	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "one without any is, for a time");
-	is_int(step_0()->live->phase, GCK_OVER, "and has ended then");
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE),
+	   "a step without agents is awaited for a limited time");
+	is_int(step_0()->live->phase, GCK_OVER, "then it has ended");
 	is_int(gck_operation_begin(&f.core, GCK_REQUEUE, JOB, GCK_EVERY_STEP, "test", NULL, NULL),
-	       0, "its job's next requeue");
+	       0, "the next requeue of its job begins");
 	for (unsigned i = 0; i < 200 && !f.taken; i++)
 		fake_deliver(&f);
-	ok(f.taken, "does without it");
+	ok(f.taken, "and does not wait for the step");
 	end();
 }
 
@@ -136,7 +138,7 @@ static void test_back(void)
 		fake_disconnect(&f, &f.agents[0][n]);
 	fake_settle(&f);
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
-	is_int(step_0()->live->phase, GCK_IDLE, "agents that come back in that time are heard");
+	is_int(step_0()->live->phase, GCK_IDLE, "agents that come back in time are accepted");
 	end();
 }
 
@@ -157,15 +159,15 @@ static void test_quiesce(void)
 	create();
 	fake_settle(&f);
 	ok(all_of(ended, ended_well), "nodes with and without MPI: the create is done");
-	is_int(f.agents[0][0].rounds, 3, "after three rounds");
-	is_int(f.agents[0][1].rounds, 0, "of those that have MPI");
-	ok(told_quiesce() > 0, "and its commit tells how long they took");
+	is_int(f.agents[0][0].rounds, 3, "ranks with MPI took three rounds");
+	is_int(f.agents[0][1].rounds, 0, "ranks without MPI took none");
+	ok(told_quiesce() > 0, "the commit has their duration");
 	is_str(json_string_value(json_object_get(step_0()->commits->info, "quiesce_via")),
-	       "coordinator", "and which way the words went: not all ranks have MPI");
+	       "coordinator", "and the transport: not all ranks have MPI");
 	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
 	create();
 	fake_settle(&f);
-	is_int(told_quiesce(), -1, "not that of a step without MPI");
+	is_int(told_quiesce(), -1, "a step without MPI has no such duration");
 	end();
 }
 
@@ -178,7 +180,7 @@ static void test_no_quiesce(void)
 		;
 	fake_disconnect(&f, &f.agents[0][1]);
 	fake_settle(&f);
-	ok(all_of(ended, !ended_well), "an agent that is lost in the rounds ends the create");
+	ok(all_of(ended, !ended_well), "an agent lost during the rounds fails the create");
 	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
 	end();
 }
@@ -215,10 +217,10 @@ static void test_stored(void)
 	create();
 	fake_settle(&f);
 	is_int((long long)step_0()->commits->stored, NODES + 2,
-	       "what nodes have in common counts once");
+	       "common objects of nodes count once");
 	create();
 	fake_settle(&f);
-	is_int((long long)step_0()->commits->stored, NODES + 2, "in each checkpoint");
+	is_int((long long)step_0()->commits->stored, NODES + 2, "also in the second checkpoint");
 	end();
 }
 
@@ -256,14 +258,14 @@ static void test_hostile_common(void)
 	json_object_set_new(common, "libraries", json_integer(1));
 	kept = kept_of(common);
 	is_int((long long)json_object_size(kept), 1,
-	       "of what agents call common only objects' names are kept");
+	       "only valid object names of `common` are kept");
 	is_int(json_integer_value(json_object_get(kept, "00000000000000000000000000000009")), 1,
-	       "with their bytes");
+	       "with their sizes");
 	fake_settle(&f);
 	is_int((long long)step_0()->commits->stored, 3 * NODES - (NODES - 1),
-	       "nor is anything else believed");
+	       "invalid sizes are refused");
 	kept = kept_of(json_integer(3));
-	is_int((long long)json_object_size(kept), 0, "of what is no object none are");
+	is_int((long long)json_object_size(kept), 0, "a `common` that is not an object is ignored");
 	fake_settle(&f);
 	end();
 }
@@ -277,18 +279,19 @@ static void test_much_in_common(void)
 	for (unsigned i = 0; i < GCK_SHARED_OBJECTS_STEP + 10; i++)
 		common_name(many, i);
 	is_int((long long)json_object_size(kept_of(json_incref(many))), GCK_SHARED_OBJECTS_STEP,
-	       "a step's names have an end");
+	       "the names of a step are limited");
 	fake_settle(&f);
 	other = gck_state_step(&f.core.state, JOB, 1)->live;
 	other->checkpoint.common_most = GCK_SHARED_OBJECTS_USER - 5;
 	is_int((long long)json_object_size(kept_of(json_incref(many))), 5,
-	       "and those of all steps of a user");
+	       "so are the names of all steps of a user");
 	fake_settle(&f);
 	other->checkpoint.common_most = GCK_SHARED_OBJECTS_USER;
-	is_int((long long)json_object_size(kept_of(many)), 0, "who has no more");
+	is_int((long long)json_object_size(kept_of(many)), 0,
+	       "a user at the limit keeps no more names");
 	other->checkpoint.common_most = 0;
 	fake_settle(&f);
-	is_int((long long)step_0()->commits->stored, 3 * NODES, "then each counts with every node");
+	is_int((long long)step_0()->commits->stored, 3 * NODES, "then objects count for each node");
 	end();
 }
 
@@ -301,7 +304,7 @@ static void test_stall(void)
 	fake_settle(&f);
 	ok(all_of(ended, ended_well), "a checkpoint");
 	ok(json_real_value(json_object_get(step_0()->commits->info, "stall_ms")) == 9,
-	   "its stop is from the first GPU's to the last one's");
+	   "its stall is from the first GPU's stop to the last GPU's return");
 	end();
 }
 
@@ -316,13 +319,14 @@ static void test_needs_hold(void)
 	create();
 	for (unsigned i = 0; i < 1000 && fake_deliver(&f); i++)
 		held |= f.agents[0][0].held && f.agents[0][0].written;
-	ok(held, "a node that needs it: ranks are held while images are written");
+	ok(held, "a node lacks memory: ranks are held during the write");
 	ok(all_of(ended, ended_well), "the create is done");
-	ok(json_is_true(json_object_get(step_0()->commits->info, "held")), "and says how");
+	ok(json_is_true(json_object_get(step_0()->commits->info, "held")),
+	   "and its commit has `held`");
 	is_int(step_0()->live->phase, GCK_IDLE, "the step");
 	for (unsigned n = 0; n < NODES; n++)
 		ok(all_of(!f.agents[0][n].held, f.agents[0][n].state == F_RUNNING),
-		   "runs on, node %u", n);
+		   "the ranks of node %u run on", n);
 	end();
 }
 
@@ -333,17 +337,17 @@ static void test_missing(void)
 	begin();
 	fake_disconnect(&f, &f.agents[0][1]);
 	create();
-	ok(!ended, "create waits for an agent that is missing");
+	ok(!ended, "create waits for a missing agent");
 	fake_settle(&f);
-	ok(all_of(ended, ended_well), "and is done when it is back");
+	ok(all_of(ended, ended_well), "and succeeds when it is back");
 	nodes_die(1, 1);
 	create();
 	fake_settle(&f);
-	ok(all_of(!ended, fake_timer_fires(&f, 0, GCK_TIMER_PHASE)), "it waits for a time only");
+	ok(all_of(!ended, fake_timer_fires(&f, 0, GCK_TIMER_PHASE)), "the wait is limited");
 	fake_settle(&f);
 	ok(all_of(ended, strstr(why, "agent of node n1 is not connected")),
-	   "then it names the node");
-	is_int(step_0()->last_seq, 1, "no number was given for it");
+	   "the error names the node");
+	is_int(step_0()->last_seq, 1, "no sequence number was used");
 	end();
 }
 
@@ -387,10 +391,10 @@ static void test_starts_while_written(void)
 	fake_connect(&f, a);
 	fake_core_takes(&f, a);
 	is_int(step_0()->intent.seq, 1,
-	       "an agent says that it starts, while images are written: the checkpoint goes on");
+	       "an agent reports `new` during the write: the checkpoint goes on");
 	fake_say(a, written);
 	fake_core_takes(&f, a);
-	is_int(noted("committing"), 1, "and is committed");
+	is_int(noted("committing"), 1, "it is committed");
 	fake_crash(&f);
 	end();
 }
@@ -402,8 +406,8 @@ static void test_not_begun(void)
 	gck_step_clear_intent(step_0());
 	fake_say(&f.agents[0][0], written);
 	fake_settle(&f);
-	is_int(noted("committing"), 0, "nothing is committed that the journal has not begun");
-	ok(all_of(ended, !ended_well, strstr(why, "was given up")), "which ends the create: %s",
+	is_int(noted("committing"), 0, "nothing is committed without an intent in the journal");
+	ok(all_of(ended, !ended_well, strstr(why, "was given up")), "the create fails: %s",
 	   why);
 	end();
 }
@@ -415,9 +419,9 @@ static void test_impossible_record(void)
 
 	begin();
 	ok(all_of(gck_core_record(&f.core, gck_record_seq(step_0(), "committing", 5), true, &err),
-		  strstr(err.text, "not begun")), "a record that cannot be: %s", err.text);
+		  strstr(err.text, "not begun")), "an invalid record is refused: %s", err.text);
 	gck_core_note(&f.core, gck_record_seq(step_0(), "seq", 3), true);
-	is_int(noted("committing"), 0, "does not stay in the journal");
+	is_int(noted("committing"), 0, "and does not stay in the journal");
 	fake_crash(&f);
 	end();
 }
@@ -440,18 +444,18 @@ static void test_hold(void)
 	gck_operation_begin(&f.core, GCK_VACATE, JOB, 0, "test", NULL, NULL);
 	reach(GCK_FREEZING);
 	is_int(f.timers[0][GCK_TIMER_HOLD], step_0()->live->options.timeout_ms / 4,
-	       "ranks that are held for long");
+	       "ranks are held for long");
 	reach(GCK_HELD_COMMITTING);
 	while (f.agents[0][2].in.n)
 		json_decref(fake_pop(&f.agents[0][2].in));
 	ok(all_of(fake_timer_fires(&f, 0, GCK_TIMER_HOLD), next_is(&f.agents[0][2], "hold")),
-	   "their agents are told that it is meant so");
+	   "their agents get keepalives");
 	ok(all_of(fake_timer_fires(&f, 0, GCK_TIMER_HOLD), next_is(&f.agents[0][2], "hold")),
-	   "again and again");
+	   "repeatedly");
 	fake_settle(&f);
-	is_int(step_0()->live->phase, GCK_OVER, "when they have ended");
+	is_int(step_0()->live->phase, GCK_OVER, "when the ranks have ended");
 	fake_timer_fires(&f, 0, GCK_TIMER_HOLD);
-	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "no more");
+	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "there are no more keepalives");
 	end();
 }
 
@@ -460,7 +464,7 @@ static void test_no_hold(void)
 	begin();
 	create();
 	reach(GCK_RESUMING);
-	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "not for ranks that are held for a moment");
+	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "no keepalives for ranks that are held briefly");
 	fake_settle(&f);
 	end();
 }
@@ -480,7 +484,8 @@ static void test_progress(void)
 		json_object_set_new(body, "done", json_integer(i));
 		gck_answer_progress(&f.core, step_0(), &step_0()->live->nodes[0], body);
 	}
-	ok(all_of(events - before >= 2, events - before <= 8), "progress is told now and then: %u",
+	ok(all_of(events - before >= 2, events - before <= 8),
+	   "progress is reported from time to time: %u",
 	   events - before);
 	json_decref(body);
 	fake_settle(&f);
@@ -519,13 +524,13 @@ static void test_share(void)
 	begin();
 	while (n < 5000 && !registers(n, 1))
 		n++;
-	is_int(n, 1024, "steps at once of a job");
+	is_int(n, 1024, "the limit of live steps of a job");
 	for (unsigned i = STEPS; i < n; i++)
 		gck_join_end(&f.core, gck_state_step(&f.core.state, JOB, i));
-	is_int(registers(n, 1), 0, "one more when they have ended");
+	is_int(registers(n, 1), 0, "a further step when they have ended");
 	step_0()->bytes = 256 << 20;
-	is_int(registers(n + 1, 1), E2BIG, "what is kept of a user's steps has an end");
-	is_int(registers(n, 1), 0, "which those that are there do not feel");
+	is_int(registers(n + 1, 1), E2BIG, "the memory for a user's steps is limited");
+	is_int(registers(n, 1), 0, "existing steps are not affected");
 	end();
 }
 
@@ -548,16 +553,17 @@ static void test_former_share(void)
 
 	begin();
 	fill_share(n);
-	is_int(registers(n, 1), E2BIG, "a user's share is taken");
+	is_int(registers(n, 1), E2BIG, "a user's share is used up");
 	owner = OWNER + 1;
-	is_int(registers(n, 1), 0, "another's job that has the number next does not feel it");
+	is_int(registers(n, 1), 0, "the next owner of the job's number is not affected");
 	f.core.behind = true; /* the journal is written anew */
-	is_int(registers(n + 1, 1), 0, "nor does that one's next step");
+	is_int(registers(n + 1, 1), 0, "nor is that owner's next step");
 	owner = OWNER;
-	is_int(registers(n + 2, 1), E2BIG, "who took it does");
+	is_int(registers(n + 2, 1), E2BIG, "the user who used it up is refused");
 	fake_crash(&f);
-	is_int(gck_state_step(&f.core.state, JOB, n - 1)->uid, OWNER, "whose it was is read back");
-	is_int(gck_state_step(&f.core.state, JOB, n)->uid, OWNER + 1, "and whose it is");
+	is_int(gck_state_step(&f.core.state, JOB, n - 1)->uid, OWNER,
+	       "the former owner is read back");
+	is_int(gck_state_step(&f.core.state, JOB, n)->uid, OWNER + 1, "so is the present owner");
 	end();
 }
 
@@ -574,19 +580,20 @@ static void test_words(void)
 	for (unsigned i = 0; i < 100000; i++)
 		json_array_append(many, word);
 	local_ranks = many;
-	is_int(registers(STEPS, 1), 0, "an agent says that it has a hundred thousand ranks");
+	is_int(registers(STEPS, 1), 0, "an agent reports a hundred thousand ranks");
 	local_ranks = NULL;
 	kept = gck_state_step(&f.core.state, JOB, STEPS)->live->nodes[0].ranks;
-	is_int((long long)json_array_size(kept), 1, "no more are kept than there are");
-	is_int((long long)json_object_size(json_array_get(kept, 0)), 2, "and of each what is used");
+	is_int((long long)json_array_size(kept), 1, "no more are kept than the step has");
+	is_int((long long)json_object_size(json_array_get(kept, 0)), 2,
+	       "and only the members that are used");
 	gck_node_set_ranks(node, many, GCK_MAX_TASKS);
 	is_int((long long)json_array_size(node->ranks), GCK_MAX_NODE_TASKS,
-	       "or than a node can have");
+	       "no more than a node can have");
 	gck_node_set_items(node, many);
 	is_int((long long)json_array_size(node->items), GCK_MAX_NODE_TASKS,
-	       "nor more that stands in the way");
+	       "nor more obstacles");
 	is_int((long long)json_object_size(json_array_get(node->items, 0)), 2,
-	       "and of each what is told");
+	       "and of each only the members that are reported");
 	json_decref(many);
 	json_decref(word);
 	end();
@@ -604,7 +611,7 @@ static void test_long_name(void)
 	node_name = name;
 	is_int(registers(STEPS, 1), 0, "a node with a long name");
 	taken = json_string(gck_state_step(&f.core.state, JOB, STEPS)->live->nodes[0].name);
-	ok(json_string_length(taken) >= 60, "which is cut between its characters");
+	ok(json_string_length(taken) >= 60, "the name is cut between characters");
 	json_decref(taken);
 	node_name = "n0";
 	end();
@@ -622,7 +629,8 @@ static void test_too_many_ranks(void)
 	large.ntasks = 12000;
 	ok(!gck_document_fits(&large, &err), "12000 ranks fit into a commit");
 	large.ntasks = 14000;
-	ok(all_of(gck_document_fits(&large, &err), strstr(err.text, "14000")), "more do not");
+	ok(all_of(gck_document_fits(&large, &err), strstr(err.text, "14000")),
+	   "14000 ranks do not");
 	end();
 }
 
@@ -643,15 +651,16 @@ static void test_encrypted(void)
 	create();
 	fake_settle(&f);
 	ok(all_of(ended_well, job->key, !strncmp(job->key, "3:", 2)),
-	   "with them the job has one: %s", why);
+	   "with keys the job gets one: %s", why);
 	f.wrapping = 4;
 	create();
 	fake_settle(&f);
-	ok(all_of(ended_well, job->key, !strncmp(job->key, "4:", 2)), "another one wraps");
+	ok(all_of(ended_well, job->key, !strncmp(job->key, "4:", 2)),
+	   "after a change another key wraps it");
 	fake_crash(&f);
 	fake_settle(&f);
 	job = gck_state_job(&f.core.state, JOB);
-	ok(all_of(job, job->key, !strncmp(job->key, "4:", 2)), "the journal has it");
+	ok(all_of(job, job->key, !strncmp(job->key, "4:", 2)), "the journal has the new one");
 	f.options = "interval=30m";
 	end();
 }

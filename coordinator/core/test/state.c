@@ -55,11 +55,11 @@ int main(void)
 		there[id] = add;
 		good += is_found(id) && is_found((id + 7) % IDS) && is_listed();
 	}
-	is_int(good, ROUNDS, "after each change");
+	is_int(good, ROUNDS, "the list is right after each change");
 	gck_state_clear(&s);
 	memset(there, 0, sizeof there);
-	ok(all_of(is_listed(), !gck_state_job(&s, 5)), "none is left");
-	ok(all_of(gck_state_add_job(&s, 5), gck_state_job(&s, 5)), "it can be used again");
+	ok(all_of(is_listed(), !gck_state_job(&s, 5)), "no job is left");
+	ok(all_of(gck_state_add_job(&s, 5), gck_state_job(&s, 5)), "the state can be used again");
 	gck_state_clear(&s);
 	return tap_done();
 }
