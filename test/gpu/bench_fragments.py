@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a device a program's allocations take beside what it asked for: `bench_fragments.py record FILE` writes
-what a PyTorch training asks cudaMalloc for ("segments": as PyTorch is, "tensors": as if it kept nothing), and
-`bench_fragments.py replay FILE segments|tensors` does the same calls of the driver, and has nvidia-smi say what
-the device has lost when most is asked for. With and without the stand-in."""
+"""The device memory that a program's allocations take, against what it asked for.
+`bench_fragments.py record FILE` writes what a PyTorch training asks cudaMalloc for ("segments": with
+PyTorch's cache, "tensors": as if it cached nothing). `bench_fragments.py replay FILE
+segments|tensors` makes the same calls to the driver, and measures the device's used memory by
+nvidia-smi when most is allocated. With and without the stand-in."""
 import ctypes
 import json
 import subprocess
@@ -88,7 +89,8 @@ def replay_all(cuda, name, calls):
         else:
             must(cuda.cuMemFree_v2(addresses.pop(of)))
         if i == at:
-            print("fragments_%s %.3f used/asked" % (name, (used() - before) * MIB / most), flush=True)
+            ratio = (used() - before) * MIB / most
+            print("fragments_%s %.3f used/asked" % (name, ratio), flush=True)
 
 
 def replay(path, name):

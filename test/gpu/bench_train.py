@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two PyTorch trainings, one that is bound by its launches, one by the device: the least time of a step, in microseconds."""
+"""Two PyTorch trainings, one limited by its launches, one by the device: the shortest time of a
+step, in microseconds."""
 import time
 
 import torch

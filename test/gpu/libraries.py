@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cuBLAS, cuFFT and cuSOLVER for gpu_lineage, in threads that allocate and launch: `libraries.py STEPS`.
-Nothing is cached: each tensor is a cudaMalloc of its own. With two GPUs data goes from one to the other
-and back. Its last line is a digest of all results."""
+"""libraries.py STEPS: cuBLAS, cuFFT and cuSOLVER for gpu_lineage, in threads that allocate and
+launch. Nothing is cached: each tensor is a cudaMalloc of its own. With two GPUs data is copied from
+one to the other and back. The last line printed is a digest of all results."""
 import hashlib
 import os
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch training for gpu_lineage: `train.py STEPS`. Its last line is the last loss, and a hash of them all.
-At its 40th step it waits while there is a file "hold" in GPUCKPT_SELF."""
+"""train.py STEPS: a PyTorch training for gpu_lineage. Its last line has the last loss and a hash of
+all losses. At step 40 it waits while the folder GPUCKPT_SELF has a file "hold"."""
 import ctypes
 import hashlib
 import os
@@ -15,9 +15,11 @@ if "GPUCKPT_SELF_LIBRARY" in os.environ:
 torch.manual_seed(0)
 torch.backends.cudnn.deterministic = True
 linear, relu, conv = torch.nn.Linear, torch.nn.ReLU, torch.nn.Conv2d
-model = torch.nn.Sequential(torch.nn.Unflatten(1, (2, 32, 32)), conv(2, 4, 3, padding=1, stride=2), relu(),
-                            conv(4, 8, 3, padding=1), relu(), torch.nn.Flatten(), linear(2048, 2048), relu(),
-                            linear(2048, 2048), relu(), linear(2048, 10)).cuda()
+model = torch.nn.Sequential(torch.nn.Unflatten(1, (2, 32, 32)),
+                            conv(2, 4, 3, padding=1, stride=2), relu(),
+                            conv(4, 8, 3, padding=1), relu(), torch.nn.Flatten(),
+                            linear(2048, 2048), relu(), linear(2048, 2048), relu(),
+                            linear(2048, 10)).cuda()
 log = hashlib.sha256()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
 generator = torch.Generator(device="cuda")

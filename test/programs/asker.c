@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * asker DIR: an MPI rank that asks for checkpoints of its step when it is told to: the line in
- * DIR/go.1, then that in DIR/go.2, and so on, when they are there, in every rank:
+ * asker DIR: an MPI rank that asks for checkpoints of its step. Every rank obeys the line in
+ * DIR/go.1, then the line in DIR/go.2, and so on, when the file exists:
  *
  *   one RANK          gck_checkpoint() in this rank
  *   threads RANK N    in N threads of this rank at once
  *   all MS            gck_checkpoint_all() in every rank, in the last after MS milliseconds
- *   die MS            the same, and where it was committed rank 0 is killed
- *   init, finalize    MPI's
+ *   die MS            the same, and rank 0 is killed once the checkpoint is committed
+ *   init, finalize    MPI_Init, MPI_Finalize
  *   end
  *
- * What a rank's calls returned goes to DIR/log.RANK: "LINE'S-NUMBER RESULT REASON". */
+ * A rank writes the results of its calls to DIR/log.RANK: "LINE'S-NUMBER RESULT REASON". */
 #include <gpuckpt.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static void rest_ms(int ms)
 		;
 }
 
-/* The file is not open at a checkpoint, so that a restart does not take anything of it back. */
+/* The file is closed at a checkpoint, so that a restart does not take back what was written. */
 static void note(int result, const char *why)
 {
 	char path[4096];
@@ -102,7 +102,7 @@ static int obey(const char *line)
 	return strcmp(verb, "end");
 }
 
-/* The next line, when it is there. */
+/* Wait for the next line. */
 static void take(char *line, size_t size)
 {
 	char path[4096];

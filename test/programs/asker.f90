@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! asker DIR: asks for a checkpoint once; what the call returns is a line more of DIR/results. Then it waits for DIR/end.
+! asker DIR: asks for a checkpoint once and appends the call's result as a line to DIR/results. Then
+! it waits for DIR/end.
 program asker
   use gpuckpt
   implicit none

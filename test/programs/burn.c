@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * burn MIB STEPS MS [DIRTY [PART [BITS [HOLD]]]]: a process with MIB of memory that it changes in a
- * way that depends on all that was before: each step rewrites DIRTY percent of the pages (1),
- * chosen by a generator out of the first PART percent (100), and waits MS milliseconds. Of each 64
- * bits BITS are noise at first (1 to 64; 64). After STEPS it goes on for as long as there is a file
- * HOLD. Prints a line every tenth step and a checksum of everything at the end, which are the same
- * in every run of as many steps, interrupted or not. With BURN_UNTIL=FILE in the environment it
- * does not end before that file is there, however slow the test's machine is, and waits no more
- * once it is: a test has its answer at once. */
+ * burn MIB STEPS MS [DIRTY [PART [BITS [HOLD]]]]: a process with MIB of memory, which it changes
+ * depending on all its earlier state. Each step rewrites DIRTY percent of the pages (1), chosen at
+ * random from the first PART percent (100), and waits MS milliseconds. BITS of each 64 bits are
+ * noise at first (1 to 64; 64). After STEPS it goes on while the file HOLD exists. It prints a line
+ * every tenth step and a checksum of all memory at the end; both are the same in every run of as
+ * many steps, interrupted or not. With BURN_UNTIL=FILE in the environment it does not end before
+ * FILE exists, however slow the test's machine is, and does not wait any more after that. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>

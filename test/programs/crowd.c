@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * crowd THREADS TURNS MS: threads that meet at a barrier every turn. Each mixes its neighbour's
- * value of the turn before into its own, through a mutex-guarded table, thread-local state and
- * floating point, so that a lost register, TLS block or wakeup shows in the sum. Deterministic.
- * With CROWD_UNTIL=FILE in the environment the last turn does not end before that file is there. */
+ * value of the last turn into its own, through a table with a mutex, thread-local state and
+ * floating point, so that a lost register, TLS block or wakeup changes the sum. Deterministic. With
+ * CROWD_UNTIL=FILE in the environment the last turn does not end before FILE exists. */
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 static unsigned count, turns;
 static struct timespec pause_time;
-static const char *until; /* NULL: nothing is waited for */
+static const char *until; /* NULL: do not wait */
 static uint64_t *now, *before;
 static pthread_barrier_t barrier;
 static pthread_mutex_t lock;

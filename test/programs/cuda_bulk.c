@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuda_bulk MIB ROUNDS DIR: so much device memory in blocks, on all devices by turns, of which each
- * round changes a little; prints the sum of all when the rounds are over. In the middle of them it
- * goes on for as long as there is DIR/hold, and does what is asked by files, which it removes:
- * DIR/dirty, every window of 256 KiB is changed, where the sum does not look; DIR/some, a twentieth
- * of them, next to each other; DIR/grow, it takes all memory that it can have of one device and
- * gives it back, and says in DIR/grown how much. */
+ * cuda_bulk MIB ROUNDS DIR: MIB of device memory in blocks, on all devices by turns, a little of
+ * which changes in each round; prints the sum of all of it after the last round. Half-way it goes
+ * on while DIR/hold exists, and obeys files, which it removes: DIR/dirty: change every page group of
+ * 256 KiB, in words that the sum leaves out; DIR/some: change a twentieth of them, next to each
+ * other; DIR/grow: allocate all memory that one device has free, free it, and write to DIR/grown
+ * how much it was. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void say(const char *name, unsigned long long n)
 	}
 }
 
-/* The first word of each window is not of the sum. */
+/* The sum leaves out the first word of each page group. */
 static void make_dirty(size_t bytes)
 {
 	static unsigned long long times;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stands in front of libpmix, as a library of its name that needs the real one under another: rank
- * $LATE_RANK is told of the end of its first fence some seconds late, while its thread goes on. So
- * ranks of other nodes may be through MPI_Init long before it, as a loaded node has it now and
- * then. */
+ * A library with the name of libpmix, which needs the real one under another name. It reports the
+ * end of its first fence to rank $LATE_RANK some seconds late, while that rank's thread goes on: as
+ * on a loaded node, ranks of other nodes may have left MPI_Init long before it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""mapped.py FILE UNTIL: FILE, mapped privately in two halves; prints its checksum,
-and again when there is UNTIL."""
+"""mapped.py FILE UNTIL: maps FILE privately, in two halves, prints its checksum, and prints it again
+when the file UNTIL exists."""
 import mmap
 import os
 import sys
@@ -12,7 +12,8 @@ GRAIN = mmap.ALLOCATIONGRANULARITY
 
 
 def half(file, offset, size):
-    return mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC, offset=offset)
+    return mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE,
+                     prot=mmap.PROT_READ | mmap.PROT_EXEC, offset=offset)
 
 
 with open(sys.argv[1], "rb") as file:

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""mpi4py_walk.py STEPS [MILLISECONDS [FOLDER]]: uses of MPI that Python programs have and C programs
-seldom do: pickled messages of any size, operations written in Python, objects that are probed for
-and matched, persistent requests, windows, files, communicators made and freed all the time. Each
-step changes one digest in all ranks; rank 0 prints it at the end, and "step N" to stderr now and
-then. FOLDER (one that all ranks see) is for MPI-IO; for as long as it has a file "hold" they stay at
-half of the steps. Windows only below MPI.THREAD_MULTIPLE, which is mpi4py's default
-(MPI4PY_RC_THREAD_LEVEL): Open MPI has none then between nodes with TCP alone."""
+"""mpi4py_walk.py STEPS [MILLISECONDS [FOLDER]]: uses of MPI that are common in Python programs and
+rare in C programs: pickled messages of any size, operations written in Python, objects that are
+probed for and matched, persistent requests, windows, files, and communicators that are made and
+freed all the time. Each step changes one digest in all ranks; rank 0 prints it at the end, and
+"step N" to stderr now and then. FOLDER, which all ranks see, is for MPI-IO; while it has a file
+"hold" the ranks stay at half of the steps. Windows are used only below MPI.THREAD_MULTIPLE,
+mpi4py's default (MPI4PY_RC_THREAD_LEVEL): with it Open MPI has no windows between nodes that have
+only TCP."""
 import hashlib
 import os
 import random

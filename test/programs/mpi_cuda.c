@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * MPI ranks that compute on GPUs: mpi_cuda ROUNDS MIB [PAUSE-US]. Each has a field of MIB MiB on
- * the device that belongs to its number on its node, mixes it, and hands a part of it to the next
- * rank; every tenth round all agree on a sum. Each prints a line of all that it had; rank 0's
- * progress is on stderr. Half-way they go on handing without an effect as long as there is a file
- * "hold" in the folder GPUCKPT_SELF. The kernel is here twice, for a GPU and for the fake driver of
- * test/support/driver. */
+ * the device of its number on its node, mixes it, and sends a part of it to the next rank; every
+ * tenth round all agree on a sum. Each prints a line with its results; rank 0 reports its progress
+ * on stderr. Half-way they go on sending without an effect while the folder GPUCKPT_SELF has a file
+ * "hold". The kernel is here twice: for a GPU, and for the fake driver (test/support/driver). */
 #include <cuda.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -14,7 +13,7 @@
 
 #include "shim/cuda/test/kernels.h"
 
-#define EDGE 4096 /* words that are handed on */
+#define EDGE 4096 /* words that are sent on */
 
 static int rank, size;
 
@@ -65,7 +64,7 @@ static struct field {
 	uint64_t words;
 	CUfunction mix;
 	CUstream stream;
-	uint64_t *edge; /* pinned: what goes, then what comes */
+	uint64_t *edge; /* pinned: words to send, then received words */
 } field;
 
 static void make_field(size_t mib)
@@ -98,7 +97,7 @@ static void compute(uint64_t k)
 			    field.stream, params, NULL));
 }
 
-/* Of the end of the field, to the next rank's edge. */
+/* Send the end of the field to the next rank. */
 static void hand_on(void)
 {
 	size_t bytes = EDGE * sizeof(uint64_t);
@@ -111,7 +110,7 @@ static void hand_on(void)
 		     previous, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* And into the beginning of its field. */
+/* Put the received words at the beginning of the field. */
 static void take_over(void)
 {
 	MUST(cuMemcpyHtoDAsync(field.at, field.edge + EDGE, EDGE * sizeof(uint64_t), field.stream));

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI ranks whose answers depend on every message and every step so far: a number goes around the
- * ring, and all of them are folded into one. Prints "rank R N: ANSWER after STEPS" at the end.
- *   ring STEPS [PAUSE_US [AT TIME [TIME]]] rank 0 computes for a time: before step AT, or before
- *                                          MPI_Init (AT = init) or MPI_Finalize (finalize), or all
- *                                          ranks do after that (after), or before MPI_Init, with the
- *                                          library in use, and after MPI_Finalize (around), for the
- *                                          second TIME; in these two each rank says "finalized"
- *                                          before that. TIME is seconds, or a file: as long as it is
- *                                          there. Who computes says so
- *   ring want RANKS STEPS                  what they print, without MPI
- * With RING_FORGETS in the environment they take out of it who they are, once MPI knows. With
- * RING_UNTIL=FILE in the environment they end when FILE is there, if that is before STEPS. */
+ * MPI ranks whose answers depend on every message and every step so far: a number is sent around
+ * the ring, and all numbers are folded into one. Each rank prints "rank R N: ANSWER after STEPS" at
+ * the end.
+ *   ring STEPS [PAUSE_US [AT TIME [TIME]]] rank 0 computes for TIME before step AT; AT = init:
+ *                                          before MPI_Init; finalize: before MPI_Finalize; after:
+ *                                          all ranks compute after MPI_Finalize; around: all ranks
+ *                                          compute before MPI_Init, with the library in use, and
+ *                                          for the second TIME after MPI_Finalize. With after and
+ *                                          around each rank prints "finalized" before it computes.
+ *                                          TIME is seconds, or a file: while it exists. A rank that
+ *                                          computes prints so
+ *   ring want RANKS STEPS                  print the ranks' lines, without MPI
+ * With RING_FORGETS in the environment the ranks remove their identity from it once MPI knows it.
+ * With RING_UNTIL=FILE in the environment they end when FILE exists, if that is before STEPS. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * To be preloaded: time() is off by as many seconds as the file $SKEWED says at each call. gpuckptd
- * signs by it. */
+ * To be preloaded: time() is wrong by the seconds that the file $SKEWED has at each call. gpuckptd
+ * signs with time(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""sparse.py GIB FILE: a number in each 256 KiB of so much memory: as many chunks as a program has that fills it,
-of a page each: 16 MiB a GiB. Says "there", waits for FILE, and prints how many numbers are as they were."""
+"""sparse.py GIB FILE: writes a number into each 256 KiB of GIB GiB of memory. It has as many chunks
+as a program that fills the memory, but each has one page: 16 MiB for a GiB. Prints "there", waits
+for FILE, and prints how many numbers are unchanged."""
 import mmap
 import os
 import sys

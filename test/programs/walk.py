@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# walk.py STEPS OUT: an ordinary Python program: two threads that hand work to each other by a
-# queue, growing and shrinking containers, a file that it appends to. The same output in every run.
-# With WALK_UNTIL=FILE in the environment it walks slowly, and does not end, until that file is
-# there.
+# walk.py STEPS OUT: an ordinary Python program: two threads that pass work through a queue,
+# containers that grow and shrink, a file that it appends to. Every run has the same output. With
+# WALK_UNTIL=FILE in the environment it is slow and does not end before FILE exists.
 import hashlib
 import os
 import queue

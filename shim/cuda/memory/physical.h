@@ -13,8 +13,8 @@
 
 struct gck_cuda_physical {
 	CUmemGenericAllocationHandle handle; /* 0: the driver does not know it */
-	uint64_t vault_name;                       /* the descriptor's name in the vault; 0: none, the
-					      * driver must not forget it */
+	uint64_t vault_name;                 /* the descriptor's name in the vault; 0: none, so
+					      * the driver must not forget the memory */
 };
 
 /* Make new memory that can be exported as a descriptor, whatever else prop asks for. */

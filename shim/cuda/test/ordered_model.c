@@ -137,7 +137,9 @@ static void take(struct place *p)
 {
 	CUresult rc;
 
-	*p = (struct place){.size = some_size(), .stream = rand() % STREAMS, .plain = rand() % 16 == 0,
+	*p = (struct place){.size = some_size(),
+			    .stream = rand() % STREAMS,
+			    .plain = rand() % 16 == 0,
 			    .tag = (uint64_t)rand()};
 	rc = allocate(p);
 	if (rc) {

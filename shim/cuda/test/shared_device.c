@@ -101,7 +101,8 @@ static void context(void)
 	int got;
 
 	setenv("FAKE_CUDA_MEMORY", "2048", 1);
-	cuda_rank_start(&a, "cuCtxCreate_v4:1=2,cuCtxCreate_v4:1=2"); /* twice: empty slabs go first */
+	/* twice: empty slabs are freed after the first failure */
+	cuda_rank_start(&a, "cuCtxCreate_v4:1=2,cuCtxCreate_v4:1=2");
 	cuda_rank_start(&b, "cuCtxCreate_v4:1=2");
 	a.cuda.keep = 1;
 	ok(all_of(cuda_drain(&a, 1, WAIT_MS), a.cuda.m.round, cuda_resume(&a, 1, &d)),
