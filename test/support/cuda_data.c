@@ -18,7 +18,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define HASHES 8192 /* where in the ring */
+#define HASHES 8192 /* offset in the ring */
 #define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_GET_MAX)
 
 void cuda_data_open(struct cuda_data *d)
@@ -137,7 +137,7 @@ uint64_t cuda_data_bytes(const struct cuda_data *d)
 	return bytes;
 }
 
-/* In parts of odd sizes, as far as slots are free. */
+/* Answer in parts of odd sizes while slots are free. */
 bool cuda_data_read_piece(struct cuda_data *d, struct cuda_piece *p)
 {
 	const uint64_t part = GCK_LINK_DATA_GET_MAX - 4096;
@@ -227,7 +227,7 @@ bool cuda_data_fill(const struct cuda_data *from, struct cuda_data *over, unsign
 	return false;
 }
 
-/* 1: not what it has; -1: it has nothing there that it may read. */
+/* 0: equal; 1: not equal; -1: the process may not read there. */
 static int differs(pid_t pid, const struct cuda_piece *p)
 {
 	unsigned char *now = malloc(p->size);

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shim/cuda/base/state.h"
+
 #define HEAD offsetof(struct gck_thread_msg, data)
 #define LIMIT_MS 10000
 #define LEASE_MS 60000
@@ -109,6 +111,17 @@ int cuda_threads(pid_t pid, const char *name)
 	if (tasks)
 		closedir(tasks);
 	return n;
+}
+
+bool cuda_link_has_memory(const struct cuda_link *c, pid_t pid)
+{
+	struct gck_cuda_state state = {.device_bytes = 0};
+
+	for (int ms = 0; ms < WAIT_MS && !state.device_bytes; ms += 5) {
+		pause_ms(5);
+		agent_peek(pid, c->hello.state, &state, sizeof state);
+	}
+	return state.device_bytes != 0;
 }
 
 bool cuda_link_drain(struct cuda_link *c, uint64_t seq)

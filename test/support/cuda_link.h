@@ -9,37 +9,40 @@ struct cuda_link {
 	int fd;                 /* -1: none */
 	struct gck_link_cuda_hello hello;
 	struct gck_thread_msg m;  /* the last message */
-	uint32_t keep;          /* drains may leave data on devices */
-	uint64_t device_copy_max; /* so much of it on each, 0: as far as there is room */
-	uint64_t host_copy_max; /* and may take so much host memory, any when a link is new */
+	uint32_t keep;            /* drains may leave copies on devices */
+	uint64_t device_copy_max; /* limit of the copies on each device, in bytes; 0: none */
+	uint64_t host_copy_max;   /* limit of the copies in host memory; a new link: none */
 };
 
-/* Take the link of a rank's CUDA thread, in place of an older one; false: none comes within ms. */
+/* Accept the link of a rank's CUDA thread and close the one before; false: none within ms. */
 bool cuda_link_accept(struct cuda_link *c, struct agent *a, int ms);
 
-/* The same, and it says whether it comes out of an image. */
+/* Accept the link and check that its HELLO says whether the rank was restored. */
 bool cuda_link_join(struct cuda_link *c, struct agent *a, bool restored);
 
-/* The next message's type; 0: none within ms. */
+/* Receive a message within ms: its type, 0: none. */
 uint32_t cuda_link_receive(struct cuda_link *c, int ms);
 
-/* Is the next message of this type, and no failure? What failed is printed. */
+/* Receive a message of this type that reports no failure. false: prints what came instead. */
 bool cuda_link_hear(struct cuda_link *c, uint32_t type);
 
 void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq);
 void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms,
 			 uint32_t watchdog_ms);
 
-/* Have it get ready for such a drain. */
+/* Announce a drain with the limits of *c, and wait until it is prepared. */
 bool cuda_link_prepare(struct cuda_link *c, uint64_t seq);
 
-/* The fake driver's FAKE_CUDA_NODE has these devices. */
+/* Write the fake node's devices to the file FAKE_CUDA_NODE. */
 void cuda_node_has(const char *path, const char *lines);
 
-/* How many threads of that name a process has. */
+/* The number of a process's threads with that name. */
 int cuda_threads(pid_t pid, const char *name);
 
-/* Order it, and hear that it is so. */
+/* Wait until the program has device memory: a checkpoint before that leaves nothing on a device. */
+bool cuda_link_has_memory(const struct cuda_link *c, pid_t pid);
+
+/* Order a drain or a resume, and wait for its success. */
 bool cuda_link_drain(struct cuda_link *c, uint64_t seq);
 bool cuda_link_resume(struct cuda_link *c, uint64_t seq);
 

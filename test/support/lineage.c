@@ -57,7 +57,7 @@ int lineage_begin(struct lineage *l, const char *base, char *const argv[])
 	char url[300];
 
 	*l = (struct lineage){.argv = argv, .link = -1};
-	close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* what the test inherited is not the rank's */
+	close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* the rank must not inherit what the test inherited */
 	snprintf(l->directory, sizeof l->directory, "%s/gpuckpt-restore-XXXXXX", base);
 	if (!mkdtemp(l->directory))
 		return -1;
@@ -165,7 +165,7 @@ static int write_image(struct lineage *l, struct gck_capture *c, const struct gc
 	return failed || commit(l, l->seq + 1, hash, err) ? -1 : 0;
 }
 
-/* again: it may be otherwise in a moment. */
+/* again: another attempt may succeed in a moment. */
 static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 {
 	struct gck_options o;
@@ -192,8 +192,8 @@ static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 	return failed ? -1 : 0;
 }
 
-/* A program may have something in hand for a moment that is refused, a file of /proc say, or be
- * making what it works with. */
+/* A program may have something for a moment that a checkpoint refuses, a file of /proc say, or not
+ * have made yet what it works with. */
 int lineage_checkpoint(struct lineage *l)
 {
 	struct gck_error err = {0};

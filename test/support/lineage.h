@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One rank through checkpoints and restarts, without an agent: start it under the preload, take and
- * commit an image, kill it, start it again and restore it. */
+ * Takes one rank through checkpoints and restarts, without an agent: start it under the preload,
+ * take and commit an image, kill the rank, start it again and restore it. */
 #ifndef GCK_TEST_LINEAGE_H
 #define GCK_TEST_LINEAGE_H
 
@@ -9,46 +9,47 @@
 
 struct lineage {
 	struct agent agent;
-	char directory[256];        /* its own; removed by lineage_end */
+	char directory[256];        /* of this lineage; lineage_end removes it */
 	struct gck_store *store;
 	char *const *argv;
-	pid_t pid;                  /* the rank now, 0: none */
+	pid_t pid;                  /* of the rank; 0: none */
 	int link;
 	struct gck_link_hello hello;
 	uint32_t seq;               /* of the last commit */
-	bool other_kernel;          /* restore as if this node's kernel were another one */
-	double held, wrote, restored; /* seconds, of the last of each */
+	bool other_kernel;          /* restore as if this node had another kernel */
+	double held, wrote, restored; /* seconds that the last ones took */
 	uint64_t bytes;
 };
 
-/* A fresh directory and store below base. -1 with the reason printed, as all that follow. */
+/* Make a directory and store below base. This and the functions below return -1 on failure, with
+ * the reason printed. */
 int lineage_begin(struct lineage *l, const char *base, char *const argv[]);
 
-/* Start the program; output goes to <directory>/out (appended). */
+/* Start the program; its output is appended to <directory>/out. */
 int lineage_start(struct lineage *l);
 int lineage_checkpoint(struct lineage *l);
 void lineage_kill(struct lineage *l);
 
-/* A new process of the program that waits to be restored. */
+/* Start a process of the program that waits for its restore. */
 int lineage_hold(struct lineage *l);
 json_t *lineage_manifest(struct lineage *l, uint32_t seq);
 
-/* hold, then restore commit seq, and take its link again. */
+/* Start such a process, restore commit seq in it, and accept its link. */
 int lineage_restore(struct lineage *l, uint32_t seq);
 
-/* A test program may pause between rounds so that checkpoints find it at work. It does not pause
- * while the file $GPUCKPT_TEST_HURRY exists: this creates or removes it. lineage_alone and
+/* A test program may pause between rounds, so that it runs when a checkpoint comes. It does not
+ * pause while the file $GPUCKPT_TEST_HURRY exists: this creates or removes it. lineage_alone and
  * lineage_wait do both. */
 void lineage_hurry(const struct lineage *l, bool hurry);
 
-/* Wait for the end: exit status, or 256 + signal. */
+/* Wait for the rank's end: its exit status, or 256 + signal. */
 int lineage_wait(struct lineage *l);
 
-/* The last line of its output, which is removed. */
+/* The last line of its output. Removes the output. */
 const char *lineage_output(struct lineage *l);
 void lineage_end(struct lineage *l);
 
-/* Run it alone, without the preload: its exit status; its last line in <directory>/out. */
+/* Run the program alone, without the preload: its exit status; its output as above. */
 int lineage_alone(struct lineage *l);
 
 double seconds(void);

@@ -33,7 +33,7 @@ static int make_key(void)
 	return rc ? -1 : 0;
 }
 
-/* munged wants its socket where everybody can reach it, and its key where nobody else can. */
+/* munged needs its socket where all users can reach it, and its key where no other user can. */
 static int make_dir(void)
 {
 	char private[96];

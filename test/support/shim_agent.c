@@ -96,7 +96,7 @@ struct rank agent_run(const struct agent *a, const char *restarts, char *const a
 	return r;
 }
 
-/* The next connection and its first packet: the packet's type, 0: none came. */
+/* Accept a connection and receive its first packet: the packet's type, 0: none came. */
 static int next_link(const struct agent *a, int ms, int *fd, void *packet, size_t size, pid_t *peer)
 {
 	struct ucred cred;
@@ -121,8 +121,8 @@ static union {
 	struct gck_thread_msg cuda;
 } first;
 
-/* One that was there before has been replaced. */
-static void put_aside(struct agent *a, int fd)
+/* The thread has replaced the link that it had before. */
+static void keep_cuda_link(struct agent *a, int fd)
 {
 	if (a->cuda)
 		close(a->cuda);
@@ -135,7 +135,7 @@ int agent_accept(struct agent *a, int ms, struct gck_link_hello *hello, pid_t *p
 	int fd, type;
 
 	while ((type = next_link(a, ms, &fd, &first, sizeof first, peer)) == GCK_LINK_CUDA_HELLO)
-		put_aside(a, fd);
+		keep_cuda_link(a, fd);
 	if (type != GCK_LINK_HELLO) {
 		if (type)
 			close(fd);
@@ -150,7 +150,7 @@ int agent_accept_cuda(struct agent *a, int ms, struct gck_thread_msg *hello)
 	int fd = a->cuda;
 
 	if (!fd && next_link(a, ms, &fd, &first, sizeof first, NULL) == GCK_LINK_CUDA_HELLO)
-		put_aside(a, fd);
+		keep_cuda_link(a, fd);
 	fd = a->cuda;
 	a->cuda = 0;
 	*hello = a->cuda_hello;
@@ -214,7 +214,7 @@ int agent_clone(int link, int *life)
 	struct iovec v = { &m, size_of(&m) };
 	union {
 		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = { .h = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
 	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
 			    .msg_controllen = sizeof control };
@@ -248,7 +248,7 @@ static bool has(const pid_t *tids, int n, pid_t tid)
 	return false;
 }
 
-/* Asked again while it does not stop: a thread that is just in execve may not have heard. */
+/* The interrupt is repeated while the thread does not stop: in execve it may be lost. */
 static bool stop(pid_t tid)
 {
 	int status, r;
@@ -265,8 +265,8 @@ static bool stop(pid_t tid)
 	return false;
 }
 
-/* One look at the threads: how many were stopped that ran before. */
-static int freeze_once(pid_t pid, pid_t helper, pid_t *tids, int *n, int room)
+/* Stop the threads that run now: how many they were. */
+static int freeze_once(pid_t pid, pid_t helper, pid_t *tids, int *n, int capacity)
 {
 	char path[32];
 	struct dirent *e;
@@ -279,18 +279,18 @@ static int freeze_once(pid_t pid, pid_t helper, pid_t *tids, int *n, int room)
 	while ((e = readdir(d))) {
 		pid_t tid = atoi(e->d_name);
 
-		if (tid && tid != helper && *n < room && !has(tids, *n, tid) && stop(tid))
+		if (tid && tid != helper && *n < capacity && !has(tids, *n, tid) && stop(tid))
 			tids[(*n)++] = tid;
 	}
 	closedir(d);
 	return *n - before;
 }
 
-int agent_freeze(pid_t pid, pid_t helper, pid_t *tids, int room)
+int agent_freeze(pid_t pid, pid_t helper, pid_t *tids, int capacity)
 {
 	int n = 0;
 
-	while (freeze_once(pid, helper, tids, &n, room))
+	while (freeze_once(pid, helper, tids, &n, capacity))
 		;
 	return n;
 }

@@ -34,15 +34,15 @@ static void one(const char *rule, enum outcome outcome)
 	ok((value == 0) == (outcome == RETRIED), "%s: %s", value ? "given up" : "drained", text);
 	if (value == 0)
 		cuda_resume(&r, 1, NULL);
-	is_int((long long)cuda_state(&r).drained_for, 0, "no image may be taken");
-	is_int(cuda_tell(&r, "sum"), SUM, "the program runs on");
-	is_int(cuda_tell(&r, "stack"), 1024, "with the limits that it had");
+	is_int((long long)cuda_state(&r).drained_for, 0, "its state forbids an image");
+	is_int(cuda_tell(&r, "sum"), SUM, "the program goes on");
+	is_int(cuda_tell(&r, "stack"), 1024, "its context has the limit that it had");
 	drain(&r, 2);
-	ok((value == 0) == (outcome != FOR_GOOD), "the next one is %s: %s",
-	   value ? "given up, too" : "drained", text);
+	ok((value == 0) == (outcome != FOR_GOOD), "the next drain is %s: %s",
+	   value ? "given up too" : "drained", text);
 	if (value == 0)
-		ok(cuda_resume(&r, 2, NULL), "and resumes");
-	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+		ok(cuda_resume(&r, 2, NULL), "the rank resumes");
+	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
 	cuda_rank_end(&r);
 }
 
@@ -53,11 +53,11 @@ static void one_with_managed(const char *rule)
 
 	cuda_rank_start(&r, rule);
 	is_int(cuda_tell(&r, "model") | cuda_tell(&r, "steps"), 0, rule);
-	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value), "given up: %s", text);
-	is_int(cuda_tell(&r, "steps"), 0, "the program runs on");
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value), "the drain is given up: %s", text);
+	is_int(cuda_tell(&r, "steps"), 0, "the program goes on");
 	ok(all_of(drain(&r, 2) == GCK_LINK_CUDA_DRAINED, !value, cuda_resume(&r, 2, NULL)),
-	   "the next one is drained: %s", text);
-	is_int(cuda_tell(&r, "steps") | cuda_tell(&r, "model ends"), 0, "nothing was lost");
+	   "the next drain succeeds: %s", text);
+	is_int(cuda_tell(&r, "steps") | cuda_tell(&r, "model ends"), 0, "no data is lost");
 	cuda_rank_end(&r);
 }
 
@@ -68,11 +68,11 @@ static void one_in_order(const char *rule)
 
 	cuda_rank_start(&r, rule);
 	is_int(cuda_tell(&r, "order") | cuda_tell(&r, "order steps"), 0, rule);
-	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value), "given up: %s", text);
-	is_int(cuda_tell(&r, "order steps"), 0, "the program runs on");
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value), "the drain is given up: %s", text);
+	is_int(cuda_tell(&r, "order steps"), 0, "the program goes on");
 	ok(all_of(drain(&r, 2) == GCK_LINK_CUDA_DRAINED, !value, cuda_resume(&r, 2, NULL)),
-	   "the next one is drained: %s", text);
-	is_int(cuda_tell(&r, "order steps") | cuda_tell(&r, "order ends"), 0, "nothing was lost");
+	   "the next drain succeeds: %s", text);
+	is_int(cuda_tell(&r, "order steps") | cuda_tell(&r, "order ends"), 0, "no data is lost");
 	cuda_rank_end(&r);
 }
 
@@ -82,12 +82,12 @@ static void is_lost(struct cuda_rank *r)
 	cuda_begin(r, "query");
 	is_int(cuda_answer(r, 200), -1000, "the program does not go on");
 	ok(all_of(cuda_accept(r, WAIT_MS), r->cuda.hello.restored),
-	   "on another link it says HELLO: not back");
+	   "the HELLO of a new link says that the GPU is not back");
 	ok(all_of(cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_RESUMED, value),
-	   "and repeats that the GPU is lost: %s", text);
-	ok(all_of(drain(r, 3) == GCK_LINK_CUDA_RESUMED, value), "also as the answer to a drain: %s",
-	   text);
-	is_int(cuda_answer(r, 200), -1000, "which lets no call through");
+	   "the rank reports again that the GPU is lost: %s", text);
+	ok(all_of(drain(r, 3) == GCK_LINK_CUDA_RESUMED, value),
+	   "it does so in answer to a drain: %s", text);
+	is_int(cuda_answer(r, 200), -1000, "the drain lets no call through");
 	kill(r->rank.pid, SIGKILL);
 	cuda_rank_end(r);
 }
@@ -98,9 +98,9 @@ static void lost(const char *rule, const char *word)
 
 	cuda_rank_start(&r, rule);
 	is_int(cuda_tell(&r, word), 0, word);
-	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, !value), "drained, but %s is to come",
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, !value), "drained; %s comes next",
 	   rule);
-	ok(all_of(!cuda_resume(&r, 1, NULL), value), "the agent is told that the GPU is lost: %s",
+	ok(all_of(!cuda_resume(&r, 1, NULL), value), "the rank reports that the GPU is lost: %s",
 	   text);
 	is_lost(&r);
 }
@@ -125,10 +125,11 @@ static void closed(int which)
 
 	cuda_rank_start(&r, NULL);
 	snprintf(word, sizeof word, "close %d", cuda_state(&r).kept_fd[which]);
-	is_int(cuda_tell(&r, word), 0, "the program closes a socket that keeps its memory");
-	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value == EBADF), "refused: %s", text);
-	is_int(cuda_tell(&r, "sum"), SUM, "the program runs on");
-	is_int(cuda_tell(&r, "more"), 0, "and can have more memory");
+	is_int(cuda_tell(&r, word), 0, "the program closes a socket of the vault");
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value == EBADF),
+	   "the drain is refused: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "the program goes on");
+	is_int(cuda_tell(&r, "more"), 0, "it can allocate more memory");
 	cuda_rank_end(&r);
 }
 
@@ -139,20 +140,20 @@ static void no_descriptor(void)
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
-	is_int(cuda_tell(&r, "limit 3"), 0, "the program may have no more descriptors");
+	is_int(cuda_tell(&r, "limit 3"), 0, "the program is at its limit of descriptors");
 	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value == EMFILE,
-		  strstr(text, "ulimit -n")), "refused: %s", text);
+		  strstr(text, "ulimit -n")), "the drain is refused: %s", text);
 	is_int(cuda_tell(&r, "sum") | cuda_tell(&r, "limit 256"), SUM,
-	       "it runs on, and may have some");
+	       "it goes on, and its limit is raised");
 	ok(all_of(drain(&r, 2) == GCK_LINK_CUDA_DRAINED, !value), "drained: %s", text);
-	is_int(cuda_tell(&r, "limit 3"), 0, "it may have no more");
+	is_int(cuda_tell(&r, "limit 3"), 0, "it is at its limit again");
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 2);
-	is_int(cuda_hear(&r, 200), 0, "its memory is not back");
-	is_int(cuda_tell(&r, "limit 256"), 0, "it may have some again");
+	is_int(cuda_hear(&r, 200), 0, "its memory does not come back");
+	is_int(cuda_tell(&r, "limit 256"), 0, "its limit is raised again");
 	ok(all_of(cuda_hear(&r, WAIT_MS) == GCK_LINK_CUDA_RESUMED, !value),
-	   "its memory comes back: %s", text);
-	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
-	is_int(cuda_rank_end(&r), 0, "it ends well");
+	   "then its memory comes back: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
+	is_int(cuda_rank_end(&r), 0, "the program ends well");
 }
 
 int main(void)

@@ -13,9 +13,9 @@
 #include "shim/cuda/test/link_agent.h"
 #include "test/support/tap.h"
 
-#define SUM (3 << 20)      /* what cuda_rank's memory holds */
+#define SUM (3 << 20)      /* of the bytes of cuda_rank's memory */
 #define LIMIT_MS 10000
-#define LEASE_MS 60000
+#define WATCHDOG_MS 60000
 #define NOT_READY 600
 
 /* A whole checkpoint. */
@@ -25,22 +25,26 @@ static void whole(void)
 
 	cuda_rank_start(&r, NULL);
 	ok(all_of(!r.cuda.hello.restored, r.cuda.hello.state),
-	   "the CUDA thread says HELLO after cuInit");
-	is_int((long long)cuda_state(&r).magic, GCK_CUDA_STATE_MAGIC, "its state is where it says");
+	   "the CUDA thread sends HELLO after cuInit");
+	is_int((long long)cuda_state(&r).magic, GCK_CUDA_STATE_MAGIC,
+	       "HELLO has the address of the CUDA state");
 	is_str(cuda_look(&r), "", "there is no obstacle");
-	is_int(cuda_tell(&r, "stack"), 1024, "a stack limit");
+	is_int(cuda_tell(&r, "stack"), 1024, "the context has a stack limit");
 	ok(cuda_drain(&r, 7, LIMIT_MS), "drained: %s", text);
-	is_int((long long)cuda_state(&r).drained_for, 7, "and says for which checkpoint");
+	is_int((long long)cuda_state(&r).drained_for, 7,
+	       "its state has the number of the checkpoint");
 	cuda_begin(&r, "sum");
-	is_int(cuda_answer(&r, 200), -1000, "a call waits");
+	is_int(cuda_answer(&r, 200), -1000, "a call waits while the rank is drained");
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_HOLD, 7);
 	ok(cuda_resume(&r, 7, NULL), "resumed: %s", text);
-	is_int(cuda_answer(&r, WAIT_MS), SUM, "the call goes on, and finds its data");
-	is_int((long long)cuda_state(&r).drained_for, 0, "an image cannot be taken any more");
-	is_int(cuda_tell(&r, "stack"), 1024, "the stack limit is as it was");
-	is_int(cuda_tell(&r, "context"), 0, "another context");
-	ok(all_of(cuda_drain(&r, 8, LIMIT_MS), cuda_resume(&r, 8, NULL)), "again: %s", text);
-	is_int(cuda_tell(&r, "stack"), 4096, "each context has its own limit back");
+	is_int(cuda_answer(&r, WAIT_MS), SUM,
+	       "after the resume the call goes on and finds its data");
+	is_int((long long)cuda_state(&r).drained_for, 0, "its state forbids an image again");
+	is_int(cuda_tell(&r, "stack"), 1024, "the stack limit is unchanged");
+	is_int(cuda_tell(&r, "context"), 0, "the program makes another context");
+	ok(all_of(cuda_drain(&r, 8, LIMIT_MS), cuda_resume(&r, 8, NULL)),
+	   "it is drained and resumed again: %s", text);
+	is_int(cuda_tell(&r, "stack"), 4096, "each context has its own limit");
 	is_int(cuda_rank_end(&r), 0, "the rank ends well");
 }
 
@@ -54,10 +58,10 @@ static void busy(const char *word, const char *end, const char *wanted, const ch
 	if (*word)
 		cuda_tell(&r, word);
 	ok(all_of(!cuda_drain(&r, 1, 700), strstr(text, wanted)), "%s: %s", name, text);
-	is_int(cuda_tell(&r, end), 0, "the program was not harmed");
+	is_int(cuda_tell(&r, end), 0, "the program goes on");
 	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
-	   "and is carried afterwards: %s", text);
-	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+	   "a later checkpoint succeeds: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
 	cuda_rank_end(&r);
 }
 
@@ -68,10 +72,10 @@ static void destroyed(void)
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "destroyed");
 	ok(all_of(!cuda_drain(&r, 1, 300), strstr(text, "one that was destroyed")),
-	   "work on a stream that was destroyed is seen: %s", text);
+	   "a drain sees work on a destroyed stream: %s", text);
 	cuda_tell(&r, "stop");
-	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)), "until it is done: %s",
-	   text);
+	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
+	   "a drain after the end of that work succeeds: %s", text);
 	cuda_rank_end(&r);
 }
 
@@ -84,26 +88,27 @@ static void capture(void)
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "capture");
 	ok(all_of(cuda_drain(&r, 1, LIMIT_MS), cuda_resume(&r, 1, NULL)),
-	   "with a stream in capture: drained %s", text);
-	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on");
+	   "a rank with a stream in capture is drained: %s", text);
+	is_int(cuda_tell(&r, "captured"), 0, "its capture survives");
 	cuda_tell(&r, "blocking");
 	cuda_tell(&r, "capture");
 	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
-	   "with a blocking one: drained %s", text);
-	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on, too");
-	is_int(cuda_tell(&r, "green"), 0, "a stream of a green context, which is not listed");
+	   "a rank with a blocking stream in capture is drained: %s", text);
+	is_int(cuda_tell(&r, "captured"), 0, "the blocking stream's capture survives");
+	is_int(cuda_tell(&r, "green"), 0,
+	       "the program has a stream of a green context, which is not listed");
 	cuda_tell(&r, "capture");
 	ok(all_of(cuda_drain(&r, 5, LIMIT_MS), cuda_resume(&r, 5, NULL)),
-	   "with that in capture: drained %s", text);
-	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on, as well");
+	   "with that stream in capture it is drained: %s", text);
+	is_int(cuda_tell(&r, "captured"), 0, "the green context's capture survives");
 	cuda_tell(&r, "destroyed");
 	cuda_tell(&r, "capture");
 	ok(all_of(!cuda_drain(&r, 3, 300), strstr(text, "did not end within")),
-	   "what only the driver sees then, it waits for: %s", text);
+	   "a drain waits for work that only the driver sees: %s", text);
 	cuda_tell(&r, "stop");
-	is_int(cuda_tell(&r, "captured"), 0, "and the capture goes on");
+	is_int(cuda_tell(&r, "captured"), 0, "the capture survives the refused drain");
 	ok(all_of(cuda_drain(&r, 4, LIMIT_MS), cuda_resume(&r, 4, NULL)),
-	   "and the program is unharmed: %s", text);
+	   "the next drain succeeds: %s", text);
 	cuda_rank_end(&r);
 }
 
@@ -116,9 +121,9 @@ static void capture_beside_failure(void)
 	cuda_tell(&r, "capture");
 	ok(all_of(!cuda_drain(&r, 1, LIMIT_MS), strstr(text, "copying")),
 	   "a copy on the device fails: %s", text);
-	is_int(cuda_tell(&r, "captured"), 0, "a capture goes on all the same");
+	is_int(cuda_tell(&r, "captured"), 0, "a capture survives the failure");
 	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
-	   "and the program is unharmed: %s", text);
+	   "the next drain succeeds: %s", text);
 	cuda_rank_end(&r);
 }
 
@@ -126,8 +131,9 @@ static void capture_beside_failure(void)
 static void contexts(void)
 {
 	static const char *const wrong[] = {
-		"destroying no context fails", "destroying one twice", "destroying a device's own",
-		"destroying one whose work has failed"};
+		"destroying no context fails", "destroying a context twice fails",
+		"destroying a primary context fails",
+		"destroying a context whose work has failed fails"};
 	char word[32];
 
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -137,8 +143,8 @@ static void contexts(void)
 		snprintf(word, sizeof word, "destroy %zu", i);
 		is_int(cuda_tell(&r, word), 0, wrong[i]);
 		ok(all_of(cuda_drain(&r, 1, LIMIT_MS), cuda_resume(&r, 1, NULL)),
-		   "the rank is carried afterwards: %s", text);
-		is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+		   "the rank is drained and resumed: %s", text);
+		is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
 		cuda_rank_end(&r);
 	}
 }
@@ -149,12 +155,12 @@ static void lockstep(void)
 
 	cuda_rank_start(&r, NULL);
 	cuda_begin(&r, "lockstep");
-	cuda_link_ask_drain(&r.cuda, 1, LIMIT_MS, LEASE_MS);
+	cuda_link_ask_drain(&r.cuda, 1, LIMIT_MS, WATCHDOG_MS);
 	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_DRAINED,
-	       "a callback that wants a lock of a thread at the gate: no deadlock");
+	       "a callback waits for a lock of a thread at the gate: no deadlock");
 	if (value == 0)
 		cuda_resume(&r, 1, NULL);
-	is_int(cuda_answer(&r, WAIT_MS), 0, "and no harm");
+	is_int(cuda_answer(&r, WAIT_MS), 0, "the program goes on");
 	cuda_rank_end(&r);
 }
 
@@ -166,14 +172,14 @@ static void obstacle(const char *word, const char *wanted, const char *undo)
 	cuda_rank_start(&r, "cuCheckpointProcessLock=999");
 	cuda_tell(&r, word);
 	ok(all_of(strstr(cuda_look(&r), wanted), !strstr(cuda_look(&r), "times")),
-	   "able names %s, once", wanted);
+	   "able names %s once", wanted);
 	ok(all_of(!cuda_drain(&r, 1, LIMIT_MS), strstr(text, wanted)),
-	   "and a drain is refused: %s", text);
+	   "a drain is refused: %s", text);
 	if (undo) {
-		is_int(cuda_tell(&r, undo), 0, "it can be given up");
-		is_str(cuda_look(&r), "", "and is named no more");
+		is_int(cuda_tell(&r, undo), 0, "the program gives the object up");
+		is_str(cuda_look(&r), "", "able names it no longer");
 	}
-	is_int(cuda_tell(&r, "sum"), SUM, "the program was not harmed");
+	is_int(cuda_tell(&r, "sum"), SUM, "the program goes on");
 	cuda_rank_end(&r);
 }
 
@@ -191,8 +197,8 @@ static void memory_of_another(void)
 	close(fd);
 	cuda_rank_start(&r, NULL);
 	is_int(cuda_tell(&r, "own handle"), 1,
-	       "the rank's own cannot be given away: CUDA_ERROR_INVALID_VALUE");
-	is_str(cuda_look(&r), "", "and is no obstacle");
+	       "memory on slabs cannot be exported: CUDA_ERROR_INVALID_VALUE");
+	is_str(cuda_look(&r), "", "the attempt is no obstacle");
 	cuda_rank_end(&r);
 }
 
@@ -202,10 +208,11 @@ static void variable_of_library(void)
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
-	is_int(cuda_tell(&r, "library"), 0, "a library whose module has a __managed__ variable");
+	is_int(cuda_tell(&r, "library"), 0,
+	       "the program loads a library with a __managed__ variable");
 	ok(strstr(cuda_look(&r), "a __managed__ variable"), "able names it");
-	is_int(cuda_tell(&r, "unload library"), 0, "it is unloaded");
-	is_str(cuda_look(&r), "", "and is named no more");
+	is_int(cuda_tell(&r, "unload library"), 0, "the program unloads the library");
+	is_str(cuda_look(&r), "", "able names it no longer");
 	cuda_rank_end(&r);
 }
 
@@ -228,11 +235,11 @@ static void write_combined(void)
 
 	cuda_rank_start(&r, NULL);
 	is_int(cuda_tell(&r, "combined"), 0,
-	       "write-combined memory, which a thread writes throughout");
+	       "a thread writes to write-combined memory all the time");
 	ok(cuda_drain(&r, 1, LIMIT_MS), "drained: %s", text);
 	pause_ms(20);
 	ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
-	is_int(cuda_tell(&r, "sum"), SUM, "the rank lives");
+	is_int(cuda_tell(&r, "sum"), SUM, "the rank goes on");
 	cuda_rank_end(&r);
 }
 
@@ -242,18 +249,18 @@ static void managed(void)
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
-	is_int(cuda_tell(&r, "model"), 0, "managed memory, in which a thread counts throughout");
-	is_str(cuda_look(&r), "", "it is no obstacle");
+	is_int(cuda_tell(&r, "model"), 0, "a thread counts in managed memory all the time");
+	is_str(cuda_look(&r), "", "managed memory is no obstacle");
 	for (uint64_t seq = 1; seq < 6; seq++) {
-		is_int(cuda_tell(&r, "steps"), 0, "it is used at random");
+		is_int(cuda_tell(&r, "steps"), 0, "the program uses it at random");
 		ok(cuda_drain(&r, seq, LIMIT_MS), "drained: %s", text);
 		pause_ms(20);
 		ok(cuda_resume(&r, seq, NULL), "resumed: %s", text);
 	}
-	is_int(cuda_tell(&r, "steps"), 0, "and again");
-	is_int(cuda_tell(&r, "model ends"), 0, "nothing was lost");
+	is_int(cuda_tell(&r, "steps"), 0, "the program uses it at random after the last resume");
+	is_int(cuda_tell(&r, "model ends"), 0, "no data is lost");
 	is_int((long long)cuda_state(&r).device_bytes, 64ll << 20,
-	       "what is empty goes, but for a little");
+	       "empty managed memory is freed, except for 64 MiB");
 	is_int(cuda_rank_end(&r), 0, "the rank ends well");
 }
 
@@ -263,11 +270,12 @@ static void pools(void)
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, "cuDeviceGraphMemTrim=801");
-	is_int(cuda_tell(&r, "pools"), 0, "stream-ordered memory");
-	is_int(cuda_tell(&r, "reserved"), 24, "pools keep what was freed");
+	is_int(cuda_tell(&r, "pools"), 0, "a program has stream-ordered memory");
+	is_int(cuda_tell(&r, "reserved"), 24, "its pools keep freed memory");
 	ok(all_of(cuda_drain(&r, 1, LIMIT_MS), cuda_resume(&r, 1, NULL)),
 	   "drained and resumed: %s", text);
-	is_int(cuda_tell(&r, "reserved"), 24, "and after a checkpoint, what is used as it was");
+	is_int(cuda_tell(&r, "reserved"), 24,
+	       "after a checkpoint they still do, and used memory has its contents");
 	cuda_rank_end(&r);
 }
 
@@ -277,14 +285,15 @@ static void in_order(void)
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
-	is_int(cuda_tell(&r, "order"), 0, "stream-ordered memory");
+	is_int(cuda_tell(&r, "order"), 0, "a program has stream-ordered memory");
 	for (uint64_t seq = 1; seq < 6; seq++) {
-		is_int(cuda_tell(&r, "order steps"), 0, "it is used at random");
+		is_int(cuda_tell(&r, "order steps"), 0, "the program uses it at random");
 		ok(cuda_drain(&r, seq, LIMIT_MS), "drained: %s", text);
 		ok(cuda_resume(&r, seq, NULL), "resumed: %s", text);
 	}
-	is_int(cuda_tell(&r, "order steps"), 0, "and again");
-	is_int(cuda_tell(&r, "order ends"), 0, "nothing was lost");
+	is_int(cuda_tell(&r, "order steps"), 0,
+	       "the program uses it at random after the last resume");
+	is_int(cuda_tell(&r, "order ends"), 0, "no data is lost");
 	cuda_rank_end(&r);
 }
 
@@ -295,20 +304,20 @@ static void traced(void)
 
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "managed");
-	is_int(ptrace(PTRACE_SEIZE, r.rank.pid, 0, 0), 0, "a rank that somebody traces");
+	is_int(ptrace(PTRACE_SEIZE, r.rank.pid, 0, 0), 0, "a debugger traces a rank");
 	ok(all_of(!cuda_drain(&r, 1, LIMIT_MS), strstr(text, "cannot be traced")),
-	   "is refused: %s", text);
-	is_int(cuda_tell(&r, "sum"), SUM, "unharmed");
+	   "its drain is refused: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "the program goes on");
 	ptrace(PTRACE_INTERRUPT, r.rank.pid, 0, 0);
 	waitpid(r.rank.pid, NULL, __WALL);
 	ptrace(PTRACE_DETACH, r.rank.pid, 0, 0);
 	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
-	   "and not any more afterwards: %s", text);
-	is_int(cuda_tell(&r, "unmanaged"), 0, "its memory is freed");
+	   "a drain after the debugger's end succeeds: %s", text);
+	is_int(cuda_tell(&r, "unmanaged"), 0, "the program frees its managed memory");
 	cuda_rank_end(&r);
 }
 
-/* Waits until the rank has no more anonymous memory than that, with some tolerance. */
+/* Wait until the rank's anonymous memory is down to kib, with some tolerance. */
 static bool comes_down_to(const struct cuda_rank *r, long kib)
 {
 	for (int ms = 0; ms < WAIT_MS && cuda_anonymous_kib(r) > kib + 8192; ms += 20)
@@ -327,20 +336,20 @@ static void host_memory(void)
 	before = cuda_anonymous_kib(&r);
 	ok(cuda_drain(&r, 1, LIMIT_MS), "drained: %s", text);
 	ok(cuda_anonymous_kib(&r) >= before + (64 << 10),
-	   "64 MiB of the device are in host memory");
+	   "the device's 64 MiB are in host memory");
 	ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
-	ok(comes_down_to(&r, before), "and are not any more");
+	ok(comes_down_to(&r, before), "the resume frees that host memory");
 	ok(cuda_state(&r).device_bytes == 96ull << 20,
-	   "the rank's state says how much that may be");
+	   "the rank's state has the size of its device memory");
 	cuda_tell(&r, "less");
-	ok(cuda_state(&r).device_bytes == 32ull << 20, "also when it is less");
+	ok(cuda_state(&r).device_bytes == 32ull << 20, "the size goes down when memory is freed");
 	cuda_rank_end(&r);
 
 	cuda_rank_start(&r, "cuCheckpointProcessLock:1=600");
 	cuda_tell(&r, "more");
 	before = cuda_anonymous_kib(&r);
-	ok(!cuda_drain(&r, 1, LIMIT_MS), "not drained: %s", text);
-	ok(comes_down_to(&r, before), "nor are they after that");
+	ok(!cuda_drain(&r, 1, LIMIT_MS), "a drain fails: %s", text);
+	ok(comes_down_to(&r, before), "the failure frees the host memory");
 	cuda_rank_end(&r);
 }
 
@@ -353,11 +362,11 @@ static void too_slow(void)
 	cuda_rank_start(&r, NULL);
 	unsetenv("FAKE_CUDA_SLOW");
 	ok(all_of(!cuda_drain(&r, 1, 1500), value == ETIMEDOUT, strstr(text, "memory")),
-	   "a copy to the host that takes too long is given up: %s", text);
-	is_int(cuda_tell(&r, "sum"), SUM, "the program was not harmed");
+	   "a drain with a copy that takes too long fails: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "the program goes on");
 	ok(all_of(cuda_drain(&r, 2, WAIT_MS), cuda_resume(&r, 2, NULL)),
-	   "with more time it is done: %s", text);
-	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+	   "with more time it succeeds: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
 	cuda_rank_end(&r);
 }
 
@@ -379,7 +388,8 @@ static void socket_name(void)
 		plain += at && at[strlen(wanted)] != '-';
 	}
 	fclose(f);
-	ok(all_of(own == 1, plain == 0), "the driver's socket has a name of this process alone");
+	ok(all_of(own == 1, plain == 0),
+	   "the name of the driver's socket is unique to the process");
 	cuda_rank_end(&r);
 }
 
@@ -392,14 +402,16 @@ static void alone(void)
 	cuda_link_ask_drain(&r.cuda, 1, LIMIT_MS, 300);
 	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_DRAINED, "drained");
 	cuda_begin(&r, "sum");
-	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_RESUMED, "it resumes when its lease ends");
-	is_int(cuda_answer(&r, WAIT_MS), SUM, "and runs on");
+	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_RESUMED,
+	       "it resumes when its watchdog expires");
+	is_int(cuda_answer(&r, WAIT_MS), SUM, "the program goes on");
 	ok(cuda_drain(&r, 2, LIMIT_MS), "drained again");
 	close(r.cuda.fd);
 	r.cuda.fd = -1;
-	is_int(cuda_tell(&r, "sum"), SUM, "it resumes when its agent is gone");
-	ok(all_of(cuda_accept(&r, WAIT_MS), !r.cuda.hello.restored), "and connects to a new agent");
-	ok(all_of(cuda_drain(&r, 3, LIMIT_MS), cuda_resume(&r, 3, NULL)), "which can drain it too");
+	is_int(cuda_tell(&r, "sum"), SUM, "it resumes when its agent has gone");
+	ok(all_of(cuda_accept(&r, WAIT_MS), !r.cuda.hello.restored), "it connects to a new agent");
+	ok(all_of(cuda_drain(&r, 3, LIMIT_MS), cuda_resume(&r, 3, NULL)),
+	   "the new agent can drain it");
 	cuda_rank_end(&r);
 }
 
@@ -407,8 +419,9 @@ int main(void)
 {
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 	whole();
-	busy("", "stop", "stream 0x", "a kernel that waits for the host");
-	busy("waiter", "stop", "(waiter) is in cuStreamSynchronize", "a thread that waits for it");
+	busy("", "stop", "stream 0x", "a drain fails beside a kernel that waits for the host");
+	busy("waiter", "stop", "(waiter) is in cuStreamSynchronize",
+	     "a drain fails beside a thread that waits for that kernel");
 	destroyed();
 	capture();
 	capture_beside_failure();

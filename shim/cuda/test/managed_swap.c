@@ -17,8 +17,8 @@
 
 static struct {
 	int begun, paused, ended;
-	int lacks;           /* times that there is no descriptor for it */
-	bool refuses, waits; /* what is called in a pause waits for a thread */
+	int lacks;           /* how often it fails for lack of a descriptor */
+	bool refuses, waits; /* waits: a call in a pause waits for a thread */
 } stops;
 
 struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms,
@@ -90,7 +90,7 @@ static bool hold(void)
 	return true;
 }
 
-/* Does the driver have them? */
+/* Are all arenas the driver's? */
 static bool are_there(void)
 {
 	bool there = true;
@@ -151,25 +151,25 @@ int main(void)
 	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	make();
 	stops.refuses = true;
-	is_int(away(), -1, "the threads cannot be stopped");
-	ok(all_of(are_there(), hold()), "nothing has changed");
+	is_int(away(), -1, "a swap fails if the threads cannot be stopped");
+	ok(all_of(are_there(), hold()), "the arenas are unchanged");
 	stops.refuses = false;
 	stops.lacks = 1;
-	is_int(away(), -1, "for want of a descriptor they do not go");
-	is_int(away(), ARENAS, "all arenas go");
-	ok(all_of(stops.begun == 1, stops.ended == 1), "in one stop");
-	ok(all_of(!are_there(), hold()), "ordinary memory has what they had");
+	is_int(away(), -1, "a swap fails for lack of a descriptor");
+	is_int(away(), ARENAS, "all arenas are swapped out");
+	ok(all_of(stops.begun == 1, stops.ended == 1), "the threads are stopped once");
+	ok(all_of(!are_there(), hold()), "ordinary memory has their contents");
 	stops.refuses = true;
-	is_int(back(), EPERM, "they cannot come back where the threads cannot be stopped");
+	is_int(back(), EPERM, "they are not swapped in if the threads cannot be stopped");
 	stops.refuses = false;
 	stops.lacks = 3;
-	is_int(back(), 0, "they come back, if only there is a descriptor in a while");
-	ok(all_of(stops.begun == 1, stops.ended == 1), "in one stop");
-	ok(all_of(are_there(), hold()), "with what they had");
+	is_int(back(), 0, "they are swapped in if there is a descriptor after a while");
+	ok(all_of(stops.begun == 1, stops.ended == 1), "the threads are stopped once");
+	ok(all_of(are_there(), hold()), "they have their contents");
 	stops.waits = true;
 	ok(all_of(away() == ARENAS, back() == 0, hold()),
-	   "the driver waits for a thread that stands still");
+	   "they are swapped in although the driver waits for a stopped thread");
 	ok(all_of(stops.begun == ARENAS, stops.ended == ARENAS, stops.paused == 1),
-	   "that was tried once, and each arena has a stop of its own");
+	   "one stop is tried for all arenas, then one for each");
 	return tap_done();
 }

@@ -55,8 +55,8 @@ static bool begin(void)
 	return gck_cuda_mmap_hook_works() && !init(0) && !retain(&context, 0) && !set(context);
 }
 
-/* The program's memory, at an address that managed memory may have, with other addresses of ours
- * behind it. */
+/* Map memory of the program at an address that managed memory may have, with other addresses of
+ * ours behind it. */
 static char *place(void)
 {
 	char *reserved = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE,
@@ -116,8 +116,7 @@ static bool is_mapped(char *at)
 	return msync(at, 4096, MS_ASYNC) == 0;
 }
 
-/* The driver cannot make its file, which is as large as the address: what was reserved goes, once.
- * */
+/* The driver cannot make its file, whose size is the address: the reservation ends, once. */
 static void new_memory(void)
 {
 	struct rlimit before, little = {1 << 30, 0};
@@ -127,26 +126,26 @@ static void new_memory(void)
 	getrlimit(RLIMIT_FSIZE, &before);
 	little.rlim_max = before.rlim_max;
 	setrlimit(RLIMIT_FSIZE, &little);
-	is_int(come(at, NULL), CUDA_ERROR_OUT_OF_MEMORY, "new memory that cannot be had");
+	is_int(come(at, NULL), CUDA_ERROR_OUT_OF_MEMORY, "the driver cannot make managed memory");
 	setrlimit(RLIMIT_FSIZE, &before);
 	ok(all_of(gone, !is_mapped(at), is_mapped(at + SIZE)),
-	   "its place is nobody's any more, and said to be");
+	   "its addresses are free, and the owner is told once");
 	at = place();
-	is_int(come(at, NULL), CUDA_SUCCESS, "new memory");
-	ok(all_of(!gone, holds(at, 0)), "is there, and its place not gone");
+	is_int(come(at, NULL), CUDA_SUCCESS, "the driver makes managed memory");
+	ok(all_of(!gone, holds(at, 0)), "the memory is there, and its addresses stay reserved");
 }
 
 int main(void)
 {
 	char *at;
 
-	ok(begin(), "a driver whose calls of libc's come here");
+	ok(begin(), "the driver's calls of mmap are hooked");
 	at = place();
 	is_int(come(at, refuse), CUDA_ERROR_OUT_OF_MEMORY,
-	       "the exchange is refused, and the driver's call fails");
-	ok(holds(at, 'a'), "what was there is there");
-	is_int(come(at, exchange), CUDA_SUCCESS, "another one is made");
-	ok(holds(at, 0), "the driver's memory is there, and nothing behind it has gone");
+	       "the driver's call fails when the swap is refused");
+	ok(holds(at, 'a'), "the program's memory is unchanged");
+	is_int(come(at, exchange), CUDA_SUCCESS, "the next call succeeds");
+	ok(holds(at, 0), "the driver's memory is there, and memory behind it is unchanged");
 	new_memory();
 	return tap_done();
 }

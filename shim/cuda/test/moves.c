@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A rank with two devices is killed and restored on a node with other devices, with the same in
- * another order, or with none that fit. The file FAKE_CUDA_NODE lists the devices of the fake node.
- * */
+ * another order, or with none that fit. The file FAKE_CUDA_NODE lists the fake node's devices. */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdlib.h>
@@ -18,8 +17,7 @@ static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
 static char folder[] = "/tmp/gck-node-XXXXXX", node[64], library[64];
 
-/* ---- the choice of devices
- * ----------------------------------------------------------------------------- */
+/* ---- the choice of devices ------------------------------------------------------------------- */
 
 /* "aH bH": devices by letter of UUID and name; "-": a device that the process does not see. */
 static struct gck_cuda_devices devices(const char *text, const char *driver)
@@ -58,29 +56,34 @@ static const char *chosen(const char *was, const char *visible, const char *here
 
 static void test_choice(void)
 {
-	is_str(chosen("aH bH", "", "aH bH", "580"), "", "the same devices stay");
-	is_str(chosen("aH bH", "", "bH aH", "580"), "", "in another order as well");
-	is_str(chosen("bH", "1", "aH bH cH", "580"), "", "and among others");
-	is_str(chosen("aH bH", "", "cH dH", "580"), "cd", "others, in their order");
-	is_str(chosen("aH bH", "", "bH cH", "580"), "bc", "some of them, in another place");
-	is_str(chosen("aH", "", "cH dH", "580"), "c", "the first, of more than there were");
+	is_str(chosen("aH bH", "", "aH bH", "580"), "", "the same devices are used again");
+	is_str(chosen("aH bH", "", "bH aH", "580"), "", "also in another order");
+	is_str(chosen("bH", "1", "aH bH cH", "580"), "", "also among other devices");
+	is_str(chosen("aH bH", "", "cH dH", "580"), "cd", "other devices are used in their order");
+	is_str(chosen("aH bH", "", "bH cH", "580"), "bc",
+	       "some of the same devices, in another place, are used in their order");
+	is_str(chosen("aH", "", "cH dH", "580"), "c",
+	       "of more devices than the image had the first is used");
 	is_str(chosen("bH", "1", "cH dH", "580"), "d",
-	       "that in the rank's place, where it chose itself");
-	is_str(chosen("aH bH", "3,1", "cH dH eH fH", "580"), "fd", "those in their places");
+	       "a rank that chose a device gets the one in the same place");
+	is_str(chosen("aH bH", "3,1", "cH dH eH fH", "580"), "fd",
+	       "a rank that chose two gets those in the same places");
 	is_str(chosen("aH bH", "3,4", "cH dH eH fH", "580"), "cd",
-	       "not where one of them is missing");
-	is_str(chosen("aH", "GPU-5", "cH dH", "580"), "c", "nor where they were named otherwise");
-	is_str(chosen("aH b-", "0", "bH a-", "580"), "ba", "those that are not seen change places");
-	is_str(chosen("bH a-", "1", "bH c-", "580"), "", "and stay where the seen one does");
-	is_str(chosen("aH b- c-", "", "dH eH fH", "580"), "def", "one for each");
+	       "unless one of the places is missing");
+	is_str(chosen("aH", "GPU-5", "cH dH", "580"), "c", "or the devices were named by UUID");
+	is_str(chosen("aH b-", "0", "bH a-", "580"), "ba",
+	       "devices that the rank does not see change places");
+	is_str(chosen("bH a-", "1", "bH c-", "580"), "", "they stay if the seen device stays");
+	is_str(chosen("aH b- c-", "", "dH eH fH", "580"), "def",
+	       "each device of the image gets one");
 	is_str(chosen("aH b-", "", "cH", "580"),
 	       "the image is of a node with 2 GPUs, this one has 1, and the driver needs one for "
 	       "each: restart it on nodes with as many",
-	       "or it is refused");
+	       "a node with fewer devices is refused");
 	is_str(chosen("aH bH", "", "cH", "580"),
 	       "the image has 2 GPUs (H100), the task here 1: restart it with as many GPUs for "
 	       "each task",
-	       "too few are refused");
+	       "a task with fewer devices is refused");
 	is_str(chosen("aH bH", "", "cH dA", "580"),
 	       "GPU 1 of the image is a H100, the one for it here a A100: restart it on nodes with "
 	       "GPUs of that type",
@@ -96,24 +99,23 @@ static void test_sound(void)
 	const struct gck_cuda_devices good = devices("aH bH c-", "580");
 	struct gck_cuda_devices d = good;
 
-	ok(is_list_sound(&d), "a list with one that is not seen");
+	ok(is_list_sound(&d), "a list may have a device that the process does not see");
 	d.n = d.all = GCK_CUDA_DEVICES_MAX;
-	ok(is_list_sound(&d), "as many as there can be");
+	ok(is_list_sound(&d), "a list may have the largest number of devices");
 	d.all++;
-	ok(!is_list_sound(&d), "one more is no list");
+	ok(!is_list_sound(&d), "a list with one more is not sound");
 	d = good;
 	d.n = d.all + 1;
-	ok(!is_list_sound(&d), "nor with more that are seen than there are");
+	ok(!is_list_sound(&d), "nor is one with more seen devices than devices");
 	d = good;
 	memset(d.driver, '5', sizeof d.driver);
-	ok(!is_list_sound(&d), "nor with a version without an end");
+	ok(!is_list_sound(&d), "nor is one with an unterminated version");
 	d = good;
 	memset(d.v[2].name, 'H', sizeof d.v[2].name);
-	ok(!is_list_sound(&d), "nor with such a name");
+	ok(!is_list_sound(&d), "nor is one with an unterminated name");
 }
 
-/* ---- a rank
- * --------------------------------------------------------------------------------------- */
+/* ---- a rank ---------------------------------------------------------------------------------- */
 
 /* The letters of the devices that the rank's stand-in has recorded. */
 static const char *letters(void)
@@ -128,18 +130,6 @@ static const char *letters(void)
 		text[i] = (char)s.devices.v[i].uuid[0];
 	text[s.devices.n] = '\0';
 	return text;
-}
-
-/* Wait until the program has device memory: a checkpoint before that has nothing to keep. */
-static bool has_memory(void)
-{
-	struct gck_cuda_state state = {.device_bytes = 0};
-
-	for (int ms = 0; ms < WAIT_MS && !state.device_bytes; ms += 5) {
-		pause_ms(5);
-		agent_peek(l.pid, cuda.hello.state, &state, sizeof state);
-	}
-	return state.device_bytes != 0;
 }
 
 /* A checkpoint after which the rank runs on. */
@@ -214,49 +204,54 @@ static void test_rank(void)
 
 	setenv("LD_LIBRARY_PATH", folder, 1);
 	setenv("FAKE_CUDA_NODE", node, 1);
-	/* the default is for one device only: cuda_restore_faults */
+	/* by default only ranks with one device use them: cuda_external_mappings */
 	setenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS", "1", 1);
 	cuda_node_has(node, "a H100\nb H100\n");
 	if (lineage_begin(&l, "/dev/shm", argv))
 		exit(99);
-	is_int(lineage_alone(&l), 0, "the program by itself");
+	is_int(lineage_alone(&l), 0, "the program runs alone");
 	strcpy(alone, lineage_output(&l));
-	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)), "as a rank");
-	ok(has_memory(), "with memory on the device");
-	is_str(letters(), "ab", "on two devices");
-	ok(runs_on(), "a checkpoint that it lives through");
-	ok(comes_back("c H100\nd H100\n"), "restored on two others");
-	is_str(letters(), "cd", "which it has from then on");
-	ok(finds_no_room(), "a drain that fails");
+	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)),
+	   "the program starts as a rank");
+	ok(cuda_link_has_memory(&cuda, l.pid), "it has device memory");
+	is_str(letters(), "ab", "it has two devices");
+	ok(runs_on(), "it goes on after a checkpoint");
+	ok(comes_back("c H100\nd H100\n"), "it is restored on two other devices");
+	is_str(letters(), "cd", "its state has the new devices");
+	ok(finds_no_room(), "a drain fails");
 	ok(all_of(runs_on_keeping(true), runs_on_keeping(true)),
-	   "checkpoints that keep data on both, by external mappings");
+	   "checkpoints leave copies on both, by external mappings");
 	ok(all_of(runs_on(), runs_on_alone(), runs_on()),
-	   "checkpoints there that it lives through");
-	ok(comes_back("d H100\nx A100\nc H100\n"), "restored where they are in another order");
-	is_str(letters(), "cd", "on the same");
-	ok(runs_on(), "a checkpoint there");
-	ok(all_of(comes_back("a H100\nb H100\n"), runs_on()), "and on the first ones");
+	   "it goes on after checkpoints there");
+	ok(comes_back("d H100\nx A100\nc H100\n"),
+	   "it is restored on a node with its devices in another order");
+	is_str(letters(), "cd", "it has the same devices");
+	ok(runs_on(), "it goes on after a checkpoint there");
+	ok(all_of(comes_back("a H100\nb H100\n"), runs_on()),
+	   "it is restored on its first devices and goes on");
 	setenv("CUDA_VISIBLE_DEVICES", "2,0", 1);
-	ok(comes_back("e H100\nx A100\nf H100\n"), "restored with the new task's choice");
-	is_str(letters(), "fe", "in its order");
-	ok(!comes_back("g H100\n"), "not with too few of them");
+	ok(comes_back("e H100\nx A100\nf H100\n"),
+	   "it is restored with the new task's choice of devices");
+	is_str(letters(), "fe", "it has them in the task's order");
+	ok(!comes_back("g H100\n"), "it is not restored with too few devices");
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	cuda_node_has(node, "c H100\nd H100\n");
 	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
 		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
-	   "the same image, where there are enough again");
+	   "the same image is restored where there are enough");
 	ok(refused_with(GCK_CUDA_DEVICES_MAX + 1),
 	   "an image with more devices than there can be is refused");
 	lineage_kill(&l);
 	ok(all_of(lineage_restore(&l, l.seq - 1) == 0, cuda_link_join(&cuda, &l.agent, true),
-		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "the one before is good");
-	is_int(lineage_wait(&l), 0, "it ends well");
-	is_str(lineage_output(&l), alone, "with the answer that it gives when nothing happens");
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
+	   "the image before that one is restored");
+	is_int(lineage_wait(&l), 0, "the program ends well");
+	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
 	lineage_end(&l);
 }
 
 /* Where external mappings (external_mapping.h) are not used. */
-static void test_without_windows(const char *visible, const char *variable, const char *value)
+static void test_without_mappings(const char *visible, const char *variable, const char *value)
 {
 	static char program[] = "./cuda_work", *argv[] = {program, NULL};
 
@@ -266,12 +261,12 @@ static void test_without_windows(const char *visible, const char *variable, cons
 	if (lineage_begin(&l, "/dev/shm", argv))
 		exit(99);
 	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)),
-	   "a rank on %s with %s=%s", visible, variable, value);
-	ok(all_of(has_memory(), runs_on_keeping(true)),
-	   "a checkpoint that keeps data on its devices");
+	   "a rank starts on %s with %s=%s", visible, variable, value);
+	ok(all_of(cuda_link_has_memory(&cuda, l.pid), runs_on_keeping(true)),
+	   "a checkpoint leaves copies on its devices");
 	ok(all_of(comes_back("c H100\nd H100\n"), runs_on_keeping(false), runs_on()),
-	   "on others it keeps nothing there");
-	is_int(lineage_wait(&l), 0, "it ends well");
+	   "on other devices a checkpoint leaves no copies");
+	is_int(lineage_wait(&l), 0, "the program ends well");
 	lineage_end(&l);
 	unsetenv(variable);
 	unsetenv("CUDA_VISIBLE_DEVICES");
@@ -289,9 +284,9 @@ int main(void)
 		return 99;
 	test_rank();
 	unsetenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS");
-	test_without_windows("0", "GPUCKPT_CUDA_EXTERNAL_MAPPINGS", "0");
-	test_without_windows("0", "FAKE_CUDA_VERSION", "12090");
-	test_without_windows("0,1", "FAKE_CUDA_VERSION", "13000");
+	test_without_mappings("0", "GPUCKPT_CUDA_EXTERNAL_MAPPINGS", "0");
+	test_without_mappings("0", "FAKE_CUDA_VERSION", "12090");
+	test_without_mappings("0,1", "FAKE_CUDA_VERSION", "13000");
 	unlink(node);
 	unlink(library);
 	rmdir(folder);

@@ -19,29 +19,31 @@
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
 
-/* The vaults' threads of the image end: they have no descriptors. */
-static bool one_holder_stays(void)
+/* The vaults' threads of the image end, since they have no descriptors. */
+static bool has_one_vault(void)
 {
 	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-hold") != 1; ms += 20)
 		pause_ms(20);
 	return cuda_threads(l.pid, "gpuckpt-hold") == 1;
 }
 
-/* Once the original goes on after its image was taken; then it is killed and restored again and
- * again. */
+/* The original goes on after its first image; later ones are killed and restored. */
 static void lineage(void)
 {
-	ok(all_of(cuda_link_drain(&cuda, 1), lineage_checkpoint(&l) == 0), "drained and captured");
+	ok(all_of(cuda_link_drain(&cuda, 1), lineage_checkpoint(&l) == 0),
+	   "a rank is drained and captured");
 	ok(cuda_link_resume(&cuda, 1), "the original goes on");
 	for (uint32_t i = 1; i <= RESTARTS; i++) {
-		pause_ms(150);
+		pause_ms(150); /* the program computes */
 		ok(all_of(cuda_link_drain(&cuda, i + 1), lineage_checkpoint(&l) == 0),
-		   "captured again");
+		   "it is captured again");
 		lineage_kill(&l);
-		ok(lineage_restore(&l, l.seq) == 0, "restored in a new process");
-		ok(cuda_link_join(&cuda, &l.agent, true), "its CUDA thread says so");
-		ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "and that CUDA is back");
-		ok(one_holder_stays(), "one thread holds descriptors");
+		ok(lineage_restore(&l, l.seq) == 0, "it is restored in a new process");
+		ok(cuda_link_join(&cuda, &l.agent, true),
+		   "its CUDA thread reports that it was restored");
+		ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED),
+		   "its CUDA thread reports that CUDA is back");
+		ok(has_one_vault(), "it has one thread that holds descriptors");
 	}
 }
 
@@ -50,14 +52,14 @@ static void capture_beside(struct cuda_data *d, uint64_t seq)
 {
 	cuda.keep = 1;
 	ok(all_of(cuda_link_drain(&cuda, seq), cuda.m.round, lineage_checkpoint(&l) == 0),
-	   "captured with its data on the device");
+	   "a rank is captured with its copy on the device");
 	cuda_data_open(d);
 	cuda_data_give(d, &cuda, GCK_LINK_CUDA_RESUME, seq);
 	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the original goes on");
 	ok(all_of(cuda_data_list(d), cuda_data_bytes(d), cuda_data_read(d)),
-	   "and its data are read");
+	   "its copy is read");
 	cuda_data_close(d);
-	pause_ms(50);
+	pause_ms(50); /* the program computes, which the next restore takes back */
 	lineage_kill(&l);
 }
 
@@ -91,18 +93,19 @@ static void filled(uint64_t seq)
 	struct cuda_data d;
 
 	capture_beside(&d, seq);
-	ok(all_of(restore(), fill(&d, UINT_MAX)), "restored, it has its data brought");
-	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "and runs");
+	ok(all_of(restore(), fill(&d, UINT_MAX)), "a rank is restored and its data is filled in");
+	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "it runs");
 	cuda_data_free(&d);
 	capture_beside(&d, seq + 1);
-	ok(all_of(restore(), !fill(&d, 0), says_hello()), "a filler dies: it asks for another");
-	ok(all_of(fill(&d, UINT_MAX), cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "and runs");
+	ok(all_of(restore(), !fill(&d, 0), says_hello()),
+	   "a rank whose filler dies asks for another");
+	ok(all_of(fill(&d, UINT_MAX), cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "it runs");
 	cuda_data_free(&d);
 	capture_beside(&d, seq + 2);
-	ok(all_of(restore(), (close(cuda.fd), cuda.fd = -1)), "its agent dies");
+	ok(all_of(restore(), (close(cuda.fd), cuda.fd = -1)), "the agent of a rank dies");
 	ok(all_of(cuda_link_join(&cuda, &l.agent, true), cuda.hello.data_missing,
 		  fill(&d, UINT_MAX), cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
-	   "it waits for another one, and runs");
+	   "the rank waits for another agent, and runs");
 	cuda_data_free(&d);
 }
 
@@ -110,23 +113,24 @@ static void is_lost(void)
 {
 	uint32_t type = cuda_link_receive(&cuda, WAIT_MS);
 
-	ok(all_of(type == GCK_LINK_CUDA_RESUMED, cuda.m.value), "it says so: %.*s",
-	   (int)cuda.m.total, (const char *)cuda.m.data);
+	ok(all_of(type == GCK_LINK_CUDA_RESUMED, cuda.m.value),
+	   "it reports that the GPU is lost: %.*s", (int)cuda.m.total, (const char *)cuda.m.data);
 }
 
-/* In a rank of its own: it is lost at the end. */
+/* In another rank, which is lost at the end. */
 static void never_filled(void)
 {
 	struct cuda_data d, none = {.n = 0};
 
 	lineage_start(&l);
 	cuda_link_join(&cuda, &l.agent, false);
-	pause_ms(1000);
+	cuda_link_has_memory(&cuda, l.pid);
 	capture_beside(&d, 1);
-	ok(all_of(restore(), !fill(&none, UINT_MAX)), "restored; its data cannot be read");
+	ok(all_of(restore(), !fill(&none, UINT_MAX)),
+	   "a rank is restored, and its data cannot be read");
 	is_lost();
 	lineage_kill(&l);
-	ok(restore(), "restored again; there are none");
+	ok(restore(), "it is restored again, and there is no data");
 	cuda_link_say(&cuda, GCK_LINK_CUDA_RESTORE, 0);
 	is_lost();
 	lineage_kill(&l);
@@ -140,22 +144,22 @@ static void failed_before(void)
 	lineage_start(&l);
 	unsetenv("FAKE_CUDA_FAIL");
 	cuda_link_join(&cuda, &l.agent, false);
-	pause_ms(1000);
+	cuda_link_has_memory(&cuda, l.pid);
 	cuda.keep = 1;
 	ok(all_of(cuda_link_drain(&cuda, 1), cuda.m.round, lineage_checkpoint(&l) == 0),
 	   "captured");
 	lineage_kill(&l);
-	ok(restore(), "restored; a limit cannot be set, and there are no data");
+	ok(restore(), "a rank is restored, a limit cannot be set, and there is no data");
 	cuda_link_say(&cuda, GCK_LINK_CUDA_RESTORE, 0);
 	is_lost();
-	ok(strstr((const char *)cuda.m.data, "stack"), "by what went wrong first");
+	ok(strstr((const char *)cuda.m.data, "stack"), "the report names the first failure");
 	lineage_kill(&l);
 }
 
 /* ---- a program that reads commands -------------------------------------------------------- */
 
-/* A drain that comes while a copy to the reader is under way has that much of the snapshot until
- * the device is idle. */
+/* A drain comes while a copy to the reader is under way: that part of the snapshot stays until the
+ * device is idle. */
 static void copy_under_way(void)
 {
 	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
@@ -167,31 +171,32 @@ static void copy_under_way(void)
 	setenv("FAKE_CUDA_BUSY", busy, 1);
 	l.argv = argv;
 	ok(all_of(told_start(&l), told("init") == 0, cuda_link_join(&cuda, &l.agent, false),
-		  told("more") == 0), "a program with memory");
+		  told("more") == 0), "a program has device memory");
 	before = told("free");
 	cuda.keep = 1;
 	cuda_data_open(&d);
-	ok(cuda_link_drain(&cuda, 1), "is drained");
+	ok(cuda_link_drain(&cuda, 1), "it is drained");
 	cuda_data_give(&d, &cuda, GCK_LINK_CUDA_RESUME, 1);
 	ok(all_of(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), cuda_data_list(&d)),
-	   "a copy stands");
+	   "the device has a copy");
 	close(open(busy, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[0].address, 4096, 0);
 	cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[0].address, 4096, 4096);
-	ok(cuda_data_taken(&d), "and is read");
+	ok(cuda_data_taken(&d), "a read of the copy is under way");
 	cuda.keep = 0;
 	cuda_link_ask_drain(&cuda, 2, WAIT_MS, WAIT_MS);
-	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-data") > 1; ms += 5) /* but for the fake's stream */
+	/* the fake driver's stream has a thread of that name too */
+	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-data") > 1; ms += 5)
 		pause_ms(5);
 	unlink(busy);
 	ok(all_of(cuda_link_hear(&cuda, GCK_LINK_CUDA_DRAINED), lineage_checkpoint(&l) == 0),
-	   "meanwhile it is captured");
+	   "the rank is captured meanwhile");
 	cuda_data_free(&d);
 	lineage_kill(&l);
 	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
-		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "restored");
-	is_int(told("free"), before, "it has as much free memory as before");
-	is_int(told("sum"), 3 << 20, "and its data");
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "the rank is restored");
+	is_int(told("free"), before, "as much memory is free as before");
+	is_int(told("sum"), 3 << 20, "it has its data");
 	lineage_kill(&l);
 }
 
@@ -204,15 +209,15 @@ int main(void)
 	setenv("FAKE_CUDA_PARTS", "1", 1);
 	if (lineage_begin(&l, "/dev/shm", argv))
 		return 99;
-	is_int(lineage_alone(&l), 0, "the program by itself");
+	is_int(lineage_alone(&l), 0, "the program runs alone");
 	strcpy(alone, lineage_output(&l));
 	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)),
-	   "under the stand-in");
-	pause_ms(100);
+	   "the program starts as a rank");
+	ok(cuda_link_has_memory(&cuda, l.pid), "it has device memory");
 	lineage();
 	filled(RESTARTS + 2);
-	is_int(lineage_wait(&l), 0, "it ends well");
-	is_str(lineage_output(&l), alone, "with the answer that it gives when nothing happens");
+	is_int(lineage_wait(&l), 0, "the program ends well");
+	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
 	never_filled();
 	failed_before();
 	copy_under_way();

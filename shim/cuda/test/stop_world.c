@@ -22,7 +22,7 @@ static volatile uint64_t counts[THREADS], made;
 static volatile bool stop;
 static int waits[2];
 
-/* Of the moment: what ran in it. */
+/* What ran while the world was stopped. */
 static struct {
 	uint64_t before[THREADS], made;
 	bool moved, called;
@@ -55,7 +55,7 @@ static void *nothing(void *arg)
 	return arg;
 }
 
-/* There is always one that was not there before. */
+/* There is always a new thread. */
 static void *breed(void *arg)
 {
 	pthread_t child;
@@ -90,7 +90,7 @@ static int still(int traced_ms, char text[480])
 	return err.code;
 }
 
-/* A debugger at one of the threads, for so long. */
+/* A debugger traces one of the threads for ms. */
 static pid_t debug(pid_t tid, int ms)
 {
 	int told[2];
@@ -105,10 +105,10 @@ static pid_t debug(pid_t tid, int ms)
 		if (write(told[1], &byte, 1) != 1)
 			_exit(1);
 		usleep((unsigned)ms * 1000);
-		_exit(0); /* which lets it go */
+		_exit(0); /* which ends the trace */
 	}
 	if (read(told[0], &byte, 1) != 1 || !byte)
-		printf("# it cannot be traced\n");
+		printf("# the thread cannot be traced\n");
 	return pid;
 }
 
@@ -117,13 +117,13 @@ static void debugged(void)
 	char text[480];
 	pid_t pid = debug(getpid(), 600000);
 
-	is_int(still(0, text), EPERM, "one that is traced cannot be stopped");
-	ok(all_of(!seen.called, strstr(text, "traced")), "and nothing is done: %s", text);
+	is_int(still(0, text), EPERM, "a traced thread cannot be stopped");
+	ok(all_of(!seen.called, strstr(text, "traced")), "the callback is not called: %s", text);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	pid = debug(getpid(), 300);
-	is_int(still(LIMIT_MS, text), 0, "but it may be waited for");
-	ok(all_of(seen.called, !seen.moved), "until it is let go");
+	is_int(still(LIMIT_MS, text), 0, "with a longer limit the stop waits for the debugger");
+	ok(all_of(seen.called, !seen.moved), "no thread runs during the callback");
 	waitpid(pid, NULL, 0);
 }
 
@@ -150,20 +150,20 @@ static struct gck_cuda_stop_world *after_pause(void)
 	}
 }
 
-/* One without an end: as if a lock were waited for that a thread has which stands still. */
+/* A pause without an end: as if this thread waited for a lock of a stopped thread. */
 static void paused(void)
 {
 	struct gck_cuda_stop_world *s = after_pause();
 
-	ok(nobody_ran(), "in a pause nobody else runs");
+	ok(nobody_ran(), "no other thread runs in a pause");
 	gck_cuda_stop_world_pause(s);
 	while (nobody_ran())
 		usleep(1000);
-	is_int(gck_cuda_stop_world_again(s), 0, "one that lasts too long ends the moment");
+	is_int(gck_cuda_stop_world_again(s), 0, "a pause that lasts too long ends the stop");
 	gck_cuda_stop_world_end(s);
 }
 
-/* The other process dies: nobody stays stopped. */
+/* The process that stops the threads dies: none of them stays stopped. */
 static void killed(void)
 {
 	struct gck_cuda_stop_world *s = gck_cuda_stop_world_begin(LIMIT_MS, 0, NULL);
@@ -173,10 +173,10 @@ static void killed(void)
 	while (counts[0] == before)
 		usleep(1000);
 	gck_cuda_stop_world_end(s);
-	ok(true, "when the process that stops them is killed, they go on");
+	ok(true, "the threads go on when the process that stops them is killed");
 }
 
-/* In a thread, since the main one is one of those that are stopped. */
+/* Runs in a thread, since the main thread is stopped too. */
 static void *test(void *arg)
 {
 	ssize_t got = -99;
@@ -192,24 +192,24 @@ static void *test(void *arg)
 			continue;
 		got = -98;
 	}
-	is_int(got, -99, "twenty times nobody runs in that moment");
-	is_int(write(waits[1], "", 1), 1, "a thread that waited in the kernel");
+	is_int(got, -99, "in twenty stops no other thread runs");
+	is_int(write(waits[1], "", 1), 1, "a thread waits in the kernel");
 	pthread_join(waiter, NULL);
-	is_int(got, 1, "waits on, and is not disturbed");
+	is_int(got, 1, "the stops do not disturb it");
 	paused();
 	killed();
 	debugged();
 	return arg;
 }
 
-/* The main thread has ended, and is in the list for as long as others are. */
+/* The main thread has ended. It stays in the list while other threads run. */
 static void *test_last(void *main_thread)
 {
 	char text[480];
 
 	pthread_join(*(pthread_t *)main_thread, NULL);
-	is_int(still(0, text), 0, "a main thread that has ended is no hindrance");
-	ok(all_of(seen.called, !seen.moved), "nobody else runs: %s", text);
+	is_int(still(0, text), 0, "the world stops although the main thread has ended");
+	ok(all_of(seen.called, !seen.moved), "no other thread runs: %s", text);
 	stop = true;
 	exit(tap_done());
 }

@@ -27,12 +27,12 @@ static void start(struct cuda_rank *r, const char *fail, const char *begin)
 {
 	cuda_rank_start(r, fail);
 	is_int(cuda_tell(r, "vmm") | cuda_tell(r, begin), 0,
-	       "a program with memory of its own making");
+	       "a program has memory of cuMemCreate");
 }
 
 static void ends(struct cuda_rank *r)
 {
-	is_int(cuda_tell(r, "vmm ends"), 0, "nothing was lost");
+	is_int(cuda_tell(r, "vmm ends"), 0, "no data is lost");
 	is_int(cuda_rank_end(r), 0, "the rank ends well");
 }
 
@@ -51,8 +51,8 @@ static void at_random(bool keep)
 		} else {
 			ok(cuda_resume(&r, seq, NULL), "resumed: %s", text);
 		}
-		is_int(cuda_tell(&r, "vmm look"), 0, "all is as it was");
-		is_int(cuda_tell(&r, SOME), 0, "and is used on");
+		is_int(cuda_tell(&r, "vmm look"), 0, "all mappings and contents are unchanged");
+		is_int(cuda_tell(&r, SOME), 0, "the program goes on using them");
 	}
 	ends(&r);
 }
@@ -69,8 +69,9 @@ static void threads(void)
 	do
 		good = good && cuda_drain(&r, seq, WAIT_MS) && cuda_resume(&r, seq, NULL);
 	while (seq++ < 40 && (answer = cuda_answer(&r, 20)) == -1000);
-	ok(good, "threads that make and drop memory are drained: %s", text);
-	is_int(answer == -1000 ? cuda_answer(&r, WAIT_MS) : answer, 0, "each has its own");
+	ok(good, "a rank with threads that make and drop memory is drained: %s", text);
+	is_int(answer == -1000 ? cuda_answer(&r, WAIT_MS) : answer, 0,
+	       "each thread has its own data");
 	ends(&r);
 }
 
@@ -82,9 +83,9 @@ static void agent_gone(void)
 	ok(cuda_drain(&r, 1, WAIT_MS), "drained: %s", text);
 	close(r.cuda.fd);
 	r.cuda.fd = -1;
-	is_int(cuda_tell(&r, "vmm look"), 0, "its agent gone, it comes back by itself");
+	is_int(cuda_tell(&r, "vmm look"), 0, "a rank whose agent has gone resumes by itself");
 	ok(all_of(cuda_accept(&r, WAIT_MS), cuda_drain(&r, 2, WAIT_MS), cuda_resume(&r, 2, NULL)),
-	   "and another agent can drain it: %s", text);
+	   "another agent can drain it: %s", text);
 	ends(&r);
 }
 
@@ -97,18 +98,21 @@ static void not_kept(void)
 
 	start(&r, "cuMemExportToShareableHandle:3+=1", SOME);
 	before = cuda_state(&r);
-	is_int(cuda_tell(&r, "vmm make"), 0, "memory of which no descriptor can be kept");
+	is_int(cuda_tell(&r, "vmm make"), 0,
+	       "the program makes memory that has no descriptor in the vault");
 	after = cuda_state(&r);
-	is_int((long long)(after.device_bytes - before.device_bytes), UNIT, "is counted");
+	is_int((long long)(after.device_bytes - before.device_bytes), UNIT,
+	       "it counts as device memory");
 	is_int((long long)(after.memory->bytes - before.memory->bytes), 0,
-	       "but not as what may be kept on the device");
-	is_int(cuda_tell(&r, "vmm drop"), 0, "it goes");
+	       "it does not count as memory whose copy may stay on the device");
+	is_int(cuda_tell(&r, "vmm drop"), 0, "the program frees it");
 	is_int((long long)cuda_state(&r).device_bytes, (long long)before.device_bytes,
-	       "and is counted no more");
+	       "it counts no longer");
 	for (uint64_t seq = 1; seq < 3; seq++) {
 		ok(all_of(cuda_drain(&r, seq, WAIT_MS), cuda_resume(&r, seq, NULL)),
 		   "drained and resumed: %s", text);
-		is_int(cuda_tell(&r, "vmm look") | cuda_tell(&r, SOME), 0, "all is as it was");
+		is_int(cuda_tell(&r, "vmm look") | cuda_tell(&r, SOME), 0,
+		       "all mappings and contents are unchanged");
 	}
 	ends(&r);
 }
@@ -123,14 +127,15 @@ static void in_parts(bool keep)
 	start(&r, NULL, "vmm parts");
 	unsetenv("FAKE_CUDA_PARTS");
 	r.cuda.keep = keep;
-	ok(cuda_drain(&r, 1, WAIT_MS), "with its halves mapped apart it is drained: %s", text);
+	ok(cuda_drain(&r, 1, WAIT_MS), "a rank with halves of memory mapped apart is drained: %s",
+	   text);
 	if (keep) {
 		ok(serve(&r, 1, &d), "its copy on the device is read: %s%s", text, d.why);
 		cuda_data_free(&d);
 	} else {
 		ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
 	}
-	is_int(cuda_tell(&r, "vmm parts end"), 0, "each half is as it was");
+	is_int(cuda_tell(&r, "vmm parts end"), 0, "each half has its contents");
 	ends(&r);
 }
 
@@ -139,20 +144,21 @@ static void exported(void)
 	struct cuda_rank r;
 
 	start(&r, NULL, SOME);
-	is_int(cuda_tell(&r, "vmm make") | cuda_tell(&r, "vmm export"), 0, "memory is given away");
-	ok(strstr(cuda_look(&r), "cuMemExportToShareableHandle"), "which stands in the way");
-	ok(all_of(!cuda_drain(&r, 1, WAIT_MS), value == EBUSY), "of a drain: %s", text);
-	is_int(cuda_tell(&r, "vmm drop"), 0, "it is freed");
-	is_str(cuda_look(&r), "", "nothing stands in the way");
-	is_int(cuda_tell(&r, "vmm make"), 0, "and made again");
-	ok(all_of(cuda_drain(&r, 2, WAIT_MS), cuda_resume(&r, 2, NULL)), "it can be drained: %s",
-	   text);
-	is_int(cuda_tell(&r, "vmm export"), 0, "what was away can be given away as well");
+	is_int(cuda_tell(&r, "vmm make") | cuda_tell(&r, "vmm export"), 0,
+	       "the program exports memory");
+	ok(strstr(cuda_look(&r), "cuMemExportToShareableHandle"), "able names the export");
+	ok(all_of(!cuda_drain(&r, 1, WAIT_MS), value == EBUSY), "a drain is refused: %s", text);
+	is_int(cuda_tell(&r, "vmm drop"), 0, "the program frees it");
+	is_str(cuda_look(&r), "", "there is no obstacle any more");
+	is_int(cuda_tell(&r, "vmm make"), 0, "the program makes memory again");
+	ok(all_of(cuda_drain(&r, 2, WAIT_MS), cuda_resume(&r, 2, NULL)),
+	   "the rank can be drained: %s", text);
+	is_int(cuda_tell(&r, "vmm export"), 0, "memory that was drained can be exported");
 	cuda_rank_end(&r);
 }
 
-/* A drain in which the nth call fails: nothing, or (R)efused, and the next one is not; or (L)ost,
- * and that is said. */
+/* The nth call of a drain fails. Outcomes: '-', nothing; R, the drain is refused and the next one
+ * succeeds; L, the GPU is lost and the rank reports it. */
 static char one(const char *name, int nth)
 {
 	struct cuda_rank r;
@@ -175,8 +181,8 @@ static char one(const char *name, int nth)
 		return 'L';
 	}
 	good = good && cuda_tell(&r, "vmm look") == 0;
-	ok(all_of(good, cuda_tell(&r, "vmm ends") == 0), "%s: nothing is lost: %s", rule, text);
-	is_int(cuda_rank_end(&r), 0, "and it ends well");
+	ok(all_of(good, cuda_tell(&r, "vmm ends") == 0), "%s: no data is lost: %s", rule, text);
+	is_int(cuda_rank_end(&r), 0, "the rank ends well");
 	return outcome;
 }
 
