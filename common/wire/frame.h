@@ -17,7 +17,8 @@ struct gck_buffer {
 };
 
 /* Return space for size bytes at the end. The caller writes there, then raises b->end. */
-unsigned char *gck_buffer_space(struct gck_buffer *b, size_t size, struct gck_error *err);
+GCK_MUST_CHECK unsigned char *gck_buffer_space(struct gck_buffer *b, size_t size,
+					       struct gck_error *err);
 size_t gck_buffer_size(const struct gck_buffer *b);
 void gck_buffer_consume(struct gck_buffer *b, size_t size);
 void gck_buffer_free(struct gck_buffer *b);

@@ -28,9 +28,10 @@ struct gck_wire;
 /* Take over a connected, non-blocking stream socket; gck_wire_free closes it. A server queues its
  * hello at once. peer: the only uid whose frames are accepted, or GCK_WIRE_ANY_UID. munge_socket:
  * NULL or "": the default. */
-struct gck_wire *gck_wire_server(int fd, const char *munge_socket, struct gck_error *err);
-struct gck_wire *gck_wire_client(int fd, const char *munge_socket, uid_t peer,
-				 struct gck_error *err);
+GCK_MUST_CHECK struct gck_wire *gck_wire_server(int fd, const char *munge_socket,
+						struct gck_error *err);
+GCK_MUST_CHECK struct gck_wire *gck_wire_client(int fd, const char *munge_socket, uid_t peer,
+						struct gck_error *err);
 void gck_wire_free(struct gck_wire *w);
 int gck_wire_fd(const struct gck_wire *w);
 
@@ -50,13 +51,14 @@ GCK_MUST_CHECK int gck_wire_fill(struct gck_wire *w, struct gck_error *err);
 /* Take the next message that was read: a new reference. NULL with code EAGAIN: no complete frame;
  * with another code: the frame is refused, no more messages follow, and the caller closes the
  * connection. */
-json_t *gck_wire_next(struct gck_wire *w, uid_t *uid, struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_wire_next(struct gck_wire *w, uid_t *uid, struct gck_error *err);
 
 /* For callers that block (the CLI): connect within timeout_ms, send a message, receive the next. */
-struct gck_wire *gck_wire_connect(const char *host, unsigned port, const char *munge_socket,
-				  uid_t peer, int timeout_ms, struct gck_error *err);
+GCK_MUST_CHECK struct gck_wire *gck_wire_connect(const char *host, unsigned port,
+						 const char *munge_socket, uid_t peer,
+						 int timeout_ms, struct gck_error *err);
 GCK_MUST_CHECK int gck_wire_put(struct gck_wire *w, const json_t *body, int timeout_ms,
 				struct gck_error *err);
-json_t *gck_wire_get(struct gck_wire *w, int timeout_ms, struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_wire_get(struct gck_wire *w, int timeout_ms, struct gck_error *err);
 
 #endif

@@ -20,7 +20,8 @@ GCK_MUST_CHECK int gck_store_export(struct gck_store *s, uint32_t seq, const cha
 
 /* Open such a file as a store that has one commit, to be read and verified. EBADMSG: it is not
  * whole, or something else; EPERM: it belongs to another user. */
-struct gck_store *gck_image_open(const char *path, struct gck_image_id *id, struct gck_error *err);
+GCK_MUST_CHECK struct gck_store *gck_image_open(const char *path, struct gck_image_id *id,
+						struct gck_error *err);
 
 /* The directories of the step ("7-5ab0c1/", an array of texts) in which an image has something.
  * bytes: the size of its objects. NULL without memory. */

@@ -13,7 +13,8 @@
 
 struct gck_job_key;
 
-struct gck_job_key *gck_job_key_new(const unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err);
+GCK_MUST_CHECK struct gck_job_key *gck_job_key_new(const unsigned char key[GCK_CRYPTO_KEY],
+						   struct gck_error *err);
 void gck_job_key_free(struct gck_job_key *k); /* wipes the key from memory */
 
 /* Are these the same key? NULL stands for no encryption. */
@@ -36,9 +37,9 @@ GCK_MUST_CHECK int gck_keyed_name(const struct gck_job_key *k, const void *data,
 
 /* Encrypt a text, bound to `about`, as base64. The text, which may be large, is taken over. free()
  * the result. */
-char *gck_text_encrypt(const struct gck_job_key *k, const char *about, char *text,
-		       struct gck_error *err);
-char *gck_text_decrypt(const struct gck_job_key *k, const char *about, const char *box,
-		       struct gck_error *err);
+GCK_MUST_CHECK char *gck_text_encrypt(const struct gck_job_key *k, const char *about, char *text,
+				      struct gck_error *err);
+GCK_MUST_CHECK char *gck_text_decrypt(const struct gck_job_key *k, const char *about,
+				      const char *box, struct gck_error *err);
 
 #endif

@@ -25,8 +25,8 @@ struct gck_keyring_entry {
 	struct gck_job_key *key;
 };
 
-const struct gck_job_key *gck_keyring_get(struct gck_store *s, const char *wrapped,
-					  struct gck_error *err);
+GCK_MUST_CHECK const struct gck_job_key *gck_keyring_get(struct gck_store *s, const char *wrapped,
+							 struct gck_error *err);
 void gck_keyring_clear(struct gck_store *s);
 
 #endif

@@ -25,13 +25,14 @@ bool gck_document_is_encrypted(const json_t *document);
 
 /* A document whose plain part is `plain`, with a member "sealed" that holds `secret` encrypted with
  * s's key and bound to the document's name and plain part. Both are borrowed. A new reference. */
-json_t *gck_document_encrypt(struct gck_store *s, const char *name, const json_t *plain,
-			     const json_t *secret, struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_document_encrypt(struct gck_store *s, const char *name,
+					    const json_t *plain, const json_t *secret,
+					    struct gck_error *err);
 
 /* The document before its encryption; its member "sealed" names the key. A document that is not
  * encrypted is returned as it is. A new reference. EBADMSG, ENOKEY, or the unwrapper's error. */
-json_t *gck_document_decrypt(struct gck_store *s, const char *name, const json_t *document,
-			     struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_document_decrypt(struct gck_store *s, const char *name,
+					    const json_t *document, struct gck_error *err);
 
 /* The key that encrypts the chunks of a document; *key is NULL where they are not encrypted. */
 GCK_MUST_CHECK int gck_document_key(struct gck_store *s, const json_t *document,

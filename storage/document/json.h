@@ -15,7 +15,7 @@
 #endif
 
 /* Parse a text that ends with a NUL; the text is overwritten. EBADMSG: it is not JSON, and why. */
-json_t *gck_json_parse(char *text, size_t size, struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_json_parse(char *text, size_t size, struct gck_error *err);
 
 /* Compact text, free() it; NULL without memory. */
 char *gck_json_text(const json_t *value);

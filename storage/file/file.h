@@ -9,8 +9,9 @@
 #include "storage/base/backend.h"
 
 /* Open the store of a step. path: the URL without "file:". */
-struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
-				  uint32_t step, bool create, struct gck_error *err);
+GCK_MUST_CHECK struct gck_backend *gck_file_open(const char *path, const char *cluster,
+						 uint32_t job, uint32_t step, bool create,
+						 struct gck_error *err);
 
 /* ---- within storage/file -------------------------------------------------------------------- */
 

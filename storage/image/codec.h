@@ -10,8 +10,9 @@
 struct gck_codec;
 
 /* key: encrypts the chunks; NULL: they are not encrypted. Borrowed until the codec is freed. */
-struct gck_codec *gck_codec_new(enum gck_compress method, int level, const struct gck_job_key *key,
-				struct gck_error *err);
+GCK_MUST_CHECK struct gck_codec *gck_codec_new(enum gck_compress method, int level,
+					       const struct gck_job_key *key,
+					       struct gck_error *err);
 void gck_codec_free(struct gck_codec *c);
 
 /* How many bytes longer than the chunk a stored chunk may be, and how many of them come before. */

@@ -14,9 +14,9 @@ struct gck_writer;
 /* Open a writer of one rank's image. previous: the rank's manifest in the previous commit (borrowed
  * for the call), whose chunks are found by hash; NULL: none. A manifest of another store
  * (restart=JOBID:SEQ) counts as none. The previous commit must be kept until this one counts. */
-struct gck_writer *gck_writer_open(struct gck_store *s, uint32_t seq, const char *nonce,
-				   const struct gck_options *o, const json_t *previous,
-				   struct gck_error *err);
+GCK_MUST_CHECK struct gck_writer *gck_writer_open(struct gck_store *s, uint32_t seq,
+						  const char *nonce, const struct gck_options *o,
+						  const json_t *previous, struct gck_error *err);
 
 /* Wait until everything that was put is in the stage, or in a store without one. Nothing can be put
  * afterwards. */
@@ -76,8 +76,8 @@ uint64_t gck_shared_objects_count(json_t *all, size_t most, const json_t *shared
 struct gck_reader;
 
 /* Read chunks of one manifest, whose object table is copied. */
-struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
-				   struct gck_error *err);
+GCK_MUST_CHECK struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
+						  struct gck_error *err);
 
 /* Plan which chunks will be read, in that order, so that threads read ahead within the store's
  * limit of memory. The plan gives the next chunk, or false after the last one; it is called within
@@ -125,8 +125,9 @@ struct gck_readahead_plan {
 	void *arg;
 };
 
-struct gck_readahead *gck_readahead_open(struct gck_store *s, const struct gck_readahead_plan *plan,
-					 struct gck_error *err);
+GCK_MUST_CHECK struct gck_readahead *gck_readahead_open(struct gck_store *s,
+							const struct gck_readahead_plan *plan,
+							struct gck_error *err);
 
 /* The verified bytes of c, valid until the next call; earlier chunks of the plan are skipped. NULL:
  * c is not near in the plan, or could not be read or is damaged; reading it alone tells why. */

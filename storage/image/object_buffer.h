@@ -22,7 +22,7 @@ struct gck_object_buffer {
 	struct gck_chunk chunks[GCK_OBJECT_CHUNKS]; /* index is the caller's, object not set */
 };
 
-struct gck_object_buffer *gck_object_buffer_new(struct gck_error *err);
+GCK_MUST_CHECK struct gck_object_buffer *gck_object_buffer_new(struct gck_error *err);
 void gck_object_buffer_free(struct gck_object_buffer *x);
 
 bool gck_object_buffer_fits(const struct gck_object_buffer *x, uint32_t size);

@@ -25,8 +25,9 @@ struct gck_pipeline_plan {
 	void *arg;
 };
 
-struct gck_pipeline *gck_pipeline_open(struct gck_backend *b, const struct gck_pipeline_plan *plan,
-				       struct gck_error *err);
+GCK_MUST_CHECK struct gck_pipeline *gck_pipeline_open(struct gck_backend *b,
+						      const struct gck_pipeline_plan *plan,
+						      struct gck_error *err);
 
 /* Copy a chunk whose hash, size and index are set. shared: into a separate object, which other
  * ranks may be making too. -1: this or an earlier chunk failed; nothing more is written. */

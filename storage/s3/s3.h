@@ -9,8 +9,8 @@
 #include "storage/base/backend.h"
 
 /* Open the store of a step. url: s3://bucket[/prefix]. Call gck_store_signer before. */
-struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
-				bool create, struct gck_error *err);
+GCK_MUST_CHECK struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t job,
+					       uint32_t step, bool create, struct gck_error *err);
 
 struct gck_s3_probe {
 	long skew_s;   /* seconds by which the server's clock is ahead of this one */

@@ -11,8 +11,8 @@
  * without commits. Everything in it is the user's own and 0700. dir must belong to root or the
  * user, and be sticky where others may write to it. ENOENT: the step has none (create makes what
  * is missing below dir). */
-struct gck_store *gck_stage_open(const char *dir, const char *cluster, uint32_t job, uint32_t step,
-				 bool create, struct gck_error *err);
+GCK_MUST_CHECK struct gck_store *gck_stage_open(const char *dir, const char *cluster, uint32_t job,
+						uint32_t step, bool create, struct gck_error *err);
 
 /* Put a stage (taken over, also on failure) in front of s. From then on objects that are put lie in
  * the stage alone until the image's manifest is written: then they are read back, compared and
@@ -40,8 +40,8 @@ void gck_stage_sweep(const char *dir, const char *cluster, uint32_t job, uint32_
 /* ---- stage.c -------------------------------------------------------------------------------- */
 
 /* A backend above `local` (a `file:` backend of the node) and the backend of s, both taken over. */
-struct gck_backend *gck_stage_backend(struct gck_store *s, struct gck_backend *local,
-				      struct gck_error *err);
+GCK_MUST_CHECK struct gck_backend *gck_stage_backend(struct gck_store *s, struct gck_backend *local,
+						     struct gck_error *err);
 
 /* As gck_store_staged_bytes. */
 uint64_t gck_stage_pending_bytes(struct gck_backend *b, struct gck_error *why);

@@ -34,7 +34,7 @@ uint64_t gck_chunks_reach(const struct gck_chunks *c, uint64_t *reach);
 size_t gck_manifest_chunks(const json_t *manifest);
 
 /* The names of a manifest's objects, checked. Borrowed. */
-const json_t *gck_manifest_objects(const json_t *manifest, struct gck_error *err);
+GCK_MUST_CHECK const json_t *gck_manifest_objects(const json_t *manifest, struct gck_error *err);
 const char *gck_manifest_of(const json_t *manifest); /* the store's identity; NULL: missing */
 bool gck_manifest_shares(const json_t *manifest, size_t object); /* other ranks may have it too */
 

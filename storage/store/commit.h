@@ -17,11 +17,11 @@ GCK_MUST_CHECK int gck_store_list(struct gck_store *s, uint32_t **seqs, size_t *
 
 /* Read and check a commit: hash of the file (NULL: unknown; damage is still found), format, seq.
  * found (may be NULL) gets the hash. A new reference. */
-json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *hash,
-			      char found[GCK_HASH_TEXT], struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *hash,
+					     char found[GCK_HASH_TEXT], struct gck_error *err);
 
 /* The same without decryption. */
-json_t *gck_commit_load(struct gck_store *s, uint32_t seq, const char *hash,
-			char found[GCK_HASH_TEXT], struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_commit_load(struct gck_store *s, uint32_t seq, const char *hash,
+				       char found[GCK_HASH_TEXT], struct gck_error *err);
 
 #endif

@@ -6,8 +6,8 @@
 #include "storage/document/document.h"
 
 /* Read a rank's manifest, checked against the commit. ENODATA: the rank had finished. */
-json_t *gck_store_read_manifest(struct gck_store *s, const json_t *commit, uint32_t rank,
-				struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_store_read_manifest(struct gck_store *s, const json_t *commit,
+					       uint32_t rank, struct gck_error *err);
 
 /* "seq" and "nonce" of a commit, checked. The nonce is borrowed from the commit. */
 GCK_MUST_CHECK int gck_commit_identity(const json_t *commit, uint32_t *seq, const char **nonce,
@@ -32,8 +32,10 @@ GCK_MUST_CHECK int gck_ranks_begin(struct gck_ranks *r, const json_t *commit,
 GCK_MUST_CHECK int gck_ranks_next(struct gck_ranks *r, struct gck_error *err);
 
 /* Read the manifest of the current rank, decrypted or as it is stored. A new reference. */
-json_t *gck_ranks_read(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err);
-json_t *gck_ranks_read_raw(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_ranks_read(const struct gck_ranks *r, struct gck_store *s,
+				      struct gck_error *err);
+GCK_MUST_CHECK json_t *gck_ranks_read_raw(const struct gck_ranks *r, struct gck_store *s,
+					  struct gck_error *err);
 
 /* Check that all manifests that a commit names exist and are whole. */
 GCK_MUST_CHECK int gck_manifests_check(struct gck_store *s, const json_t *commit,

@@ -24,8 +24,8 @@
  * user's, since its owner controls everything in it. A job's directory that belongs to another user
  * is refused, and so is a cluster's that belongs to neither root nor the user. ENOENT: the store
  * exists and has nothing of the step; ENODEV: the store does not exist. */
-struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
-				 bool create, struct gck_error *err);
+GCK_MUST_CHECK struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job,
+						uint32_t step, bool create, struct gck_error *err);
 void gck_store_close(struct gck_store *s);
 
 /* Limit the writers and readers that are opened from now on: threads that compress at once (1 by

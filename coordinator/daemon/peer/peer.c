@@ -34,7 +34,7 @@ void gck_peer_close(struct gck_peer *peer)
 	peer->next = d->dead;
 	d->dead = peer;
 	d->npeers--;
-	if (peer->known)
+	if (peer->admitted)
 		gck_limits_leave(&d->limits, peer->uid);
 	d->ops->closed(peer);
 }
@@ -60,7 +60,7 @@ static void want(struct gck_peer *peer, int events)
 
 /* Messages to a step's agents are queued without a limit. Others must read their answers before
  * they may ask for more. */
-static bool has_room(const struct gck_peer *peer)
+static bool may_queue(const struct gck_peer *peer)
 {
 	return (peer->agent && peer->agent->step) || gck_wire_pending(peer->wire) < MAX_UNREAD;
 }
@@ -69,8 +69,8 @@ static bool has_room(const struct gck_peer *peer)
  * which must not be missed. */
 static bool may_read(const struct gck_peer *peer)
 {
-	return !peer->closing && !peer->broken && has_room(peer) &&
-	       !(peer->known && ev_is_active(&peer->timer)) &&
+	return !peer->closing && !peer->broken && may_queue(peer) &&
+	       !(peer->admitted && ev_is_active(&peer->timer)) &&
 	       !(peer->agent && peer->agent->registration);
 }
 
@@ -148,7 +148,7 @@ static bool admit(struct gck_peer *peer, uid_t uid)
 {
 	struct gck_daemon *d = peer->daemon;
 
-	if (peer->known)
+	if (peer->admitted)
 		return peer->uid == uid;
 	if (!gck_limits_enter(&d->limits, uid, d->conf.user_connections)) {
 		gck_warn("user %u has MaxUserConnections=%u connections; one more is refused",
@@ -158,7 +158,7 @@ static bool admit(struct gck_peer *peer, uid_t uid)
 		return false;
 	}
 	peer->uid = uid;
-	peer->known = true;
+	peer->admitted = true;
 	ev_timer_stop(d->loop, &peer->timer);
 	return true;
 }
@@ -267,7 +267,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
-	if (peer->known)
+	if (peer->admitted)
 		gck_peer_go_on(peer);
 	else
 		gck_peer_close(peer);

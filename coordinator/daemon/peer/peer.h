@@ -18,7 +18,7 @@
 
 struct gck_peer;
 struct gck_peer_ops;
-struct gck_kept;
+struct gck_waiting_request;
 
 struct gck_daemon {
 	struct gck_core core; /* first: the core is what callbacks are given */
@@ -38,7 +38,7 @@ struct gck_daemon {
 	ev_prepare reaper;
 	ev_timer grace;         /* active: the grace period is not over */
 	unsigned grace_parts;   /* parts of the period that are left */
-	struct gck_kept *kept;
+	struct gck_waiting_request *waiting_requests;
 	ev_timer poll;
 	unsigned polls;
 	bool polling;
@@ -53,7 +53,7 @@ static inline struct gck_daemon *gck_daemon_of(struct gck_core *core)
 	return (struct gck_daemon *)core;
 }
 
-/* The connection of an agent, as the core knows it. */
+/* An agent's connection, as the core sees it. */
 struct gck_agent {
 	struct gck_peer *peer;
 	struct gck_step *step;  /* NULL until it has joined */
@@ -61,7 +61,7 @@ struct gck_agent {
 	struct gck_bucket bucket;
 };
 
-/* Who takes messages and the end of connections: given to the daemon when it starts. */
+/* Functions for messages and for the end of connections, given to the daemon at its start. */
 struct gck_peer_ops {
 	void (*message)(struct gck_peer *peer, const char *op, const json_t *body);
 	void (*closed)(struct gck_peer *peer);
@@ -74,7 +74,7 @@ struct gck_peer {
 	ev_io io;
 	ev_timer timer;         /* limit for the first message, or the end of a pause */
 	uid_t uid;
-	bool known;             /* uid is known and counted */
+	bool admitted;          /* uid is known and counted */
 	bool broken;            /* sending failed, or dropped: will be closed */
 	bool closing;           /* will be closed when the queue is sent */
 	bool busy;              /* a CLI with a request under way */
@@ -107,7 +107,7 @@ void gck_peer_go_on(struct gck_peer *peer);
 /* Has the other side closed it? For use while nothing is read. */
 bool gck_peer_is_gone(const struct gck_peer *peer);
 
-/* Close now; memory is freed when nobody uses it. */
+/* Close now; the memory is freed when no call uses it. */
 void gck_peer_close(struct gck_peer *peer);
 
 /* Close it later, from the loop; the caller may use it until then. Nothing more is sent or read. */

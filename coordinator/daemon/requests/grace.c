@@ -14,8 +14,8 @@
  * suspended no agent could connect. */
 #define PARTS 10
 
-struct gck_kept {
-	struct gck_kept *next;
+struct gck_waiting_request {
+	struct gck_waiting_request *next;
 	struct gck_peer *peer;
 	gck_grace_fn *resume;
 	uint32_t job, step;
@@ -71,28 +71,28 @@ bool gck_grace_awaits(const struct gck_daemon *d, const struct gck_step *step)
 bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const json_t *body,
 		     gck_grace_fn *resume)
 {
-	struct gck_kept **p = &peer->daemon->kept;
-	struct gck_kept *k = must_wait(peer, job, step) ? malloc(sizeof *k) : NULL;
+	struct gck_waiting_request **p = &peer->daemon->waiting_requests;
+	struct gck_waiting_request *k = must_wait(peer, job, step) ? malloc(sizeof *k) : NULL;
 
 	if (!k)
 		return false;
-	*k = (struct gck_kept){NULL, peer, resume, job, step, json_incref((json_t *)body)};
+	*k = (struct gck_waiting_request){NULL, peer, resume, job, step, json_incref((json_t *)body)};
 	while (*p)
 		p = &(*p)->next;
 	*p = k;
 	return true;
 }
 
-static void drop(struct gck_kept **p)
+static void drop(struct gck_waiting_request **p)
 {
-	struct gck_kept *k = *p;
+	struct gck_waiting_request *k = *p;
 
 	*p = k->next;
 	json_decref(k->body);
 	free(k);
 }
 
-static void take_up(struct gck_kept **p)
+static void take_up(struct gck_waiting_request **p)
 {
 	struct gck_peer *peer = (*p)->peer;
 	gck_grace_fn *resume = (*p)->resume;
@@ -107,20 +107,20 @@ static void take_up(struct gck_kept **p)
 /* Start over after each request: it may close connections and so change the list. */
 void gck_grace_check(struct gck_daemon *d)
 {
-	struct gck_kept **p = &d->kept;
+	struct gck_waiting_request **p = &d->waiting_requests;
 
 	while (*p)
 		if (must_wait((*p)->peer, (*p)->job, (*p)->step)) {
 			p = &(*p)->next;
 		} else {
 			take_up(p);
-			p = &d->kept;
+			p = &d->waiting_requests;
 		}
 }
 
 void gck_grace_leave(struct gck_peer *peer)
 {
-	struct gck_kept **p = &peer->daemon->kept;
+	struct gck_waiting_request **p = &peer->daemon->waiting_requests;
 
 	while (*p && (*p)->peer != peer)
 		p = &(*p)->next;
