@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Encrypted images (encrypt=yes): nothing of a rank can be read in the store, the owner restarts from them,
-# and who has not the key, root for one, reads nothing. The keys that wrap are changed; are gone; are open
-# to others: what is said then, and that the job runs on. With --s3 in GPUCKPT_LAB_OPTIONS the same in an
+# Encrypted images (encrypt=yes): no data of a rank can be read in the store; the owner restarts
+# from the images; other users, root too, cannot read them. The wrapping keys are changed, removed,
+# readable by others: the messages, and the job runs on. With --s3 in GPUCKPT_LAB_OPTIONS in an
 # object store.
 if [[ ${GPUCKPT_LAB_OPTIONS-} = *--s3* ]]; then
 	# shellcheck source=s3lib.sh
@@ -19,7 +19,8 @@ dir=$(work_dir)
 marker=a-word-that-is-in-the-environment-of-each-rank-$$
 burn_answers 32 20000 0 0.02 10 >"$dir/want"
 
-# start KEYS: a job whose step is one and the same program, whatever the keys
+# start OPTIONS: a job of two ranks with --gpu-ckpt=OPTIONS; the step has the same fingerprint each
+# time
 start()
 {
 	submit "$dir" -N2 -n2 --export="ALL,MARKER=$marker" <<-END
@@ -28,19 +29,20 @@ start()
 	END
 }
 
-# goes_on: both ranks have more lines than they had, and all are those of an uninterrupted run
+# goes_on NAME: both ranks print more lines, and all lines are those of an uninterrupted run
 goes_on()
 {
 	local r lines
 	for r in 0 1; do
 		lines=$(($(wc -l <"$dir/rank$r") + 2))
-		wait_for 30 has_lines "$r" "$lines" &&
-			cmp <(head -n "$lines" "$dir/rank$r") <(head -n "$lines" "$dir/want") || return
+		check "$1: rank $r prints more" wait_for 30 has_lines "$r" "$lines"
+		check "$1: rank $r prints what an uninterrupted run prints" \
+			cmp <(head -n "$lines" "$dir/rank$r") <(head -n "$lines" "$dir/want")
 	done
 }
 has_lines() { [[ $(wc -l <"$dir/rank$1") -ge $2 ]]; }
 
-# in_store JOB TEXT: how many of the job's objects and documents have it
+# in_store JOB TEXT: how many of the job's objects and documents contain TEXT
 in_store()
 {
 	local name n=0
@@ -60,7 +62,7 @@ list() { alice gpuckpt list "$1" --json | jq -r ".steps[].commits | $2"; }
 
 new_key() { od -An -tx1 -N32 -v /dev/urandom | tr -d ' \n'; }
 
-# set_keys KEY...: the file that gpuckptd reads, the first wraps
+# set_keys KEY...: the key file of gpuckptd has these; the first one wraps
 set_keys()
 {
 	printf '%s\n' "$@" >"$keys.new"
@@ -73,88 +75,98 @@ first=$(<"$keys") second=$(new_key)
 # ---- what is in the store
 
 open=$(start compress=none)
-check "a step whose images are not encrypted" wait_ready "$open"
-check "a checkpoint of it" alice gpuckpt create "$open"
-check_not "its environment can be read in the store" test "$(in_store "$open" "$marker")" = 0
+check "a step without encrypt= runs under gpuckpt" wait_ready "$open"
+check "create" alice gpuckpt create "$open"
+check_not "the ranks' environment can be read in the store" test "$(in_store "$open" "$marker")" = 0
 end_job "$open"
 forged=$(start "encrypt=yes,restart=$open:1")
-check "with encrypt=yes it is not restarted from" \
-	wait_for 60 grep -q "commit 1 is not encrypted, and with encrypt=yes only one that is may" "$log"
+check "a restart from it with encrypt=yes is refused" wait_for 60 \
+	grep -q "commit 1 is not encrypted, and with encrypt=yes only one that is may" "$log"
 end_job "$forged"
 
 rm -f "$dir"/rank?
 job=$(start encrypt=yes,compress=none,keep=2)
-check "a step whose images are" wait_ready "$job"
+check "a step with encrypt=yes runs under gpuckpt" wait_ready "$job"
 check "its ranks have their memory" wait_for 30 have_said "$dir"/rank{0,1}
-check "a checkpoint of it" alice gpuckpt create "$job"
-is "$(in_store "$job" "$marker")" 0 "nothing of its environment can be read there"
-is "$(in_store "$job" "$burn")" 0 "nor its program's name"
-check "a second one" alice gpuckpt create "$job"
-is "$(list "$job" '.[1].stored < .[0].stored / 2')" true "stores what has changed: $(list "$job" 'map(.stored)|tostring')"
-check "alice verifies them" alice gpuckpt verify "$job"
+check "create, encrypted" alice gpuckpt create "$job"
+is "$(in_store "$job" "$marker")" 0 "the ranks' environment cannot be read in the store"
+is "$(in_store "$job" "$burn")" 0 "nor can the program's name"
+check "create again, encrypted" alice gpuckpt create "$job"
+is "$(list "$job" '.[1].stored < .[0].stored / 2')" true \
+	"the second commit stores only what has changed: $(list "$job" 'map(.stored)|tostring')"
+check "alice verifies both commits" alice gpuckpt verify "$job"
 out=$(root gpuckpt verify "$job" 2>&1)
-report $((! $?)) "root cannot" || diag "$out"
-like "$out" "the key of job $job is for user $(alice id -u) alone" "and is told why"
+report $((! $?)) "root cannot verify them" || diag "$out"
+like "$out" "the key of job $job is for user $(alice id -u) alone" "root gets the reason"
 unlike "$(cat "$log" "$GPUCKPT_LAB"/log/agents/*)" "$first" "the wrapping key is in no log"
 
 # ---- restart
 
 check "the job is requeued" alice gpuckpt requeue "$job"
-check "and runs again" wait_for 60 job_restarted "$job" 1
-check "from its image" wait_ready "$job" 60
-check "where it was" goes_on
+check "it is started again" wait_for 60 job_restarted "$job" 1
+check "its ranks come back" wait_ready "$job" 60
+goes_on "after the requeue"
 
 # ---- another key wraps
 
 set_keys "$second" "$first"
-check "another key wraps: a checkpoint" alice gpuckpt create "$job"
-is "$(list "$job" '.[-1].stored < .[-1].put / 2')" true "builds upon the one before"
-check "both are whole" alice gpuckpt verify "$job"
+check "create, with another wrapping key" alice gpuckpt create "$job"
+is "$(list "$job" '.[-1].stored < .[-1].put / 2')" true \
+	"it stores only what has changed since the one before"
+check "both commits are whole" alice gpuckpt verify "$job"
 set_keys "$second"
-check "without the first key the newest is whole" alice gpuckpt verify "$job.0" "$(newest_commit "$job")"
+check "without the first key the newest commit is whole" \
+	alice gpuckpt verify "$job.0" "$(newest_commit "$job")"
 out=$(alice gpuckpt verify "$job.0" "$(commits "$job" | sort -n | head -1)" 2>&1)
-report $((! $?)) "the one before is not to be had" || diag "$out"
-like "$out" "wrapped by key [0-9a-f]{16}, which EncryptionKeyFile=$keys of gpuckptd does not have" "says verify"
+report $((! $?)) "without the first key the commit before cannot be verified" || diag "$out"
+like "$out" "wrapped by key [0-9a-f]{16}, which EncryptionKeyFile=$keys of gpuckptd does not have" \
+	"verify names the key that is missing"
 set_keys "$second" "$first"
 
 # ---- in a file
 
 check "export" alice gpuckpt export "$job:$(newest_commit "$job")" "$dir/image"
-is "$(grep -caF -- "$marker" "$dir/image")" 0 "the file is as encrypted as the store"
+is "$(grep -caF -- "$marker" "$dir/image")" 0 "the ranks' environment cannot be read in the file"
 seq=$(newest_commit "$job")
 end_job "$job"
 check "alice makes another store" alice mkdir "$dir/store2"
 check "import" alice gpuckpt import "$dir/image" --store="file:$dir/store2"
 next=$(start "store=file:$dir/store2,restart=$job:$seq")
-check "another job of hers" wait_ready "$next" 60
-check "goes on from it" goes_on
+check "another job of alice's restarts from it" wait_ready "$next" 60
+goes_on "from the imported image"
 end_job "$next"
 
 # ---- no keys
 
 last=$(start encrypt=yes,keep=2)
-check "a step" wait_ready "$last"
-check "a checkpoint" alice gpuckpt create "$last"
+check "another step with encrypt=yes" wait_ready "$last"
+check "create, while the keys are there" alice gpuckpt create "$last"
 chmod 640 "$keys"
-check "keys that others may read are not taken" alice gpuckpt create "$last"
-check "which gpuckptd says" grep -q "EncryptionKeyFile=$keys: others than its owner may use it (mode 640)" "$log"
+check "create, while others may read the key file: gpuckptd keeps its keys" \
+	alice gpuckpt create "$last"
+check "gpuckptd's log has a warning" \
+	grep -q "EncryptionKeyFile=$keys: others than its owner may use it (mode 640)" "$log"
 "$cluster" kill gpuckptd 2>/dev/null
 "$cluster" start gpuckptd >/dev/null 2>&1
-check "it does not start with them" wait_for 20 grep -q "^gpuckptd: EncryptionKeyFile=$keys: others" "$log"
+check "gpuckptd does not start with such a key file" \
+	wait_for 20 grep -q "^gpuckptd: EncryptionKeyFile=$keys: others" "$log"
 sed -i '/^EncryptionKeyFile/d' "$GPUCKPT_LAB/etc/gpuckpt.conf"
 "$cluster" kill gpuckptd 2>/dev/null
 "$cluster" start gpuckptd
 out=$(alice gpuckpt create "$last" 2>&1)
-report $((! $?)) "it does without: then nothing is encrypted, and nothing written" || diag "$out"
-like "$out" "encrypt=yes: gpuckptd has no keys for encrypted images: set EncryptionKeyFile" "which create says"
-like "$(alice gpuckpt able "$last" 2>&1)" "gpuckptd has no keys for encrypted images" "and able"
+report $((! $?)) "without EncryptionKeyFile it starts, and create of an encrypted step fails" ||
+	diag "$out"
+like "$out" "encrypt=yes: gpuckptd has no keys for encrypted images: set EncryptionKeyFile" \
+	"create gives the reason"
+like "$(alice gpuckpt able "$last" 2>&1)" "gpuckptd has no keys for encrypted images" \
+	"able gives the reason"
 is "$(job_state "$last")" RUNNING "the job runs on"
 chmod 600 "$keys"
 echo "EncryptionKeyFile=$keys" >>"$GPUCKPT_LAB/etc/gpuckpt.conf"
 "$cluster" kill gpuckptd 2>/dev/null
 "$cluster" start gpuckptd
-check "with its keys again a checkpoint is taken" alice gpuckpt create "$last"
-check "all are whole" alice gpuckpt verify "$last"
+check "create, with the keys again" alice gpuckpt create "$last"
+check "all commits are whole" alice gpuckpt verify "$last"
 end_job "$last"
 
 finish

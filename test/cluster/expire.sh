@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# expire.sh: KeepAge= and Quota=, in file: stores or, with --s3, an object store: what is too old or too much
-# goes out of the store, but nothing that a job would be restarted from; who is above the quota with that is
-# refused, but not a requeue. The jobs are carol's, since what other tests left counts too.
+# expire.sh: KeepAge= and Quota=, in a file: store or, with --s3, in an object store. Commits that
+# are too old or above the quota are removed, but never the one that a job would restart from. If
+# that one alone is above the quota, create is refused; a requeue is not. The jobs are carol's: the
+# commits that other tests left of alice's would count too.
 user=carol
 lib=lib.sh
 [[ ${GPUCKPT_LAB_OPTIONS-} != *--s3* ]] || lib=s3lib.sh
@@ -12,7 +13,7 @@ dir=$(work_dir)
 burn=$(program burn)
 begun=0
 
-# A job of one rank with 24 MiB of noise, which runs until it may end.
+# begin: start a job of one rank with 24 MiB of noise, which runs until may_end
 begin()
 {
 	hold=$dir/hold.$((++begun))
@@ -22,11 +23,11 @@ begin()
 		srun -o said.$begun --gpu-ckpt $burn 24 1 50 1 100 64 $hold
 	END
 	)
-	check "job $job comes under gpuckpt's care" wait_ready "$job"
+	check "job $job runs under gpuckpt" wait_ready "$job"
 	check "it has its memory" wait_for 30 have_said "$dir/said.$begun"
 }
 
-# It ends by itself: one that is cancelled may be wanted again.
+# may_end: the job ends by itself; a cancelled one could be requeued, and keeps its commit
 may_end()
 {
 	rm "$hold"
@@ -35,68 +36,77 @@ may_end()
 
 create() { check "$1" user gpuckpt create "$job"; }
 
-# in_store JOB: something of it is
+# in_store JOB: the store has something of it
 if [[ $lib = s3lib.sh ]]; then
 	in_store() { s3_has "/$1/0/"; }
 else
 	in_store() { [[ -e $GPUCKPT_LAB/store/lab/$1 ]]; }
 fi
 not_in_store() { ! in_store "$1"; }
+# older JOB SECONDS: its newest commit is
+older()
+{
+	local time
+	time=$(user gpuckpt list "$1" --json | jq '[.steps[].commits[].time] | max')
+	[[ $((EPOCHSECONDS - time)) -gt $2 ]]
+}
 none_listed() { [[ -z $(commits "$1" 2>/dev/null) ]]; }
 
 begin
 create "a checkpoint of a job that ends"
 may_end
 old=$job
-check "what it has stays, without limits" in_store "$old"
+check "without limits its commit stays" in_store "$old"
 
 conf_with Quota=30M
 begin
-create "a checkpoint above the quota with that"
-check "what the finished job had is forgotten" wait_for 30 none_listed "$old"
-check "and removed" wait_for 90 not_in_store "$old"
-check "the running job's is whole" user gpuckpt verify "$job"
-create "another one"
-is "$(commits "$job" | tail -n 1)" 2 "the newest stays"
-check "whole" user gpuckpt verify "$job"
+create "create, above the quota with the finished job's commit"
+check "the finished job's commit is not listed any more" wait_for 30 none_listed "$old"
+check "it is removed from the store" wait_for 90 not_in_store "$old"
+check "the running job's commit is whole" user gpuckpt verify "$job"
+create "create again"
+is "$(commits "$job" | tail -n 1)" 2 "the newest commit stays"
+check "it is whole" user gpuckpt verify "$job"
 
 conf_with Quota=1M
 check "the step is known again" wait_ready "$job"
-like "$(user gpuckpt create "$job" 2>&1)" "user carol.*Quota" "who is above the quota with what is needed is refused"
-is "$(newest_commit "$job")" 2 "and loses nothing"
-check "a requeue is not refused" user gpuckpt requeue "$job"
+like "$(user gpuckpt create "$job" 2>&1)" "user carol.*Quota" \
+	"create is refused if the commit that is needed is above the quota"
+is "$(newest_commit "$job")" 2 "that commit stays"
+check "gpuckpt requeue is not refused" user gpuckpt requeue "$job"
 check "the job comes back" wait_for 90 job_restarted "$job" 1
 check "the ranks run again" wait_ready "$job" 60
-is "$(query "$job" .restored)" 3 "from that checkpoint"
-is "$(commits "$job" | xargs)" 3 "the only one that is left"
+is "$(query "$job" .restored)" 3 "it is restored from the commit of the requeue"
+is "$(commits "$job" | xargs)" 3 "it is the only one that is left"
 
 conf_with KeepAge=2s
 check "the step is known again" wait_ready "$job"
 old=$job
-sleep 2
+check "its checkpoint is older than KeepAge" wait_for 20 older "$old" 2
 begin
-create "a checkpoint of another job"
-is "$(query "$old" .last.seq)" 3 "the only one of a running job is not too old"
+create "create of another job"
+is "$(query "$old" .last.seq)" 3 "the only commit of a running job stays, whatever its age"
 
-check "that job is cancelled" user scancel "$old"
-check "and ends" wait_job "$old" CANCELLED 60
-create "another one of the other job"
-is "$(commits "$old" | xargs)" 3 "what was cancelled keeps what it would be restarted from"
-check "for it can be requeued by hand" user scontrol requeue "$old"
-check "and starts again" wait_for 90 job_restarted "$old" 2
-check "its ranks run" wait_ready "$old" 60
-is "$(query "$old" .restored)" 3 "from that checkpoint"
+check "the first job is cancelled" user scancel "$old"
+check "it ends" wait_job "$old" CANCELLED 60
+create "create of the other job again"
+is "$(commits "$old" | xargs)" 3 "the cancelled job keeps its commit"
+check "the cancelled job can be requeued" user scontrol requeue "$old"
+check "it is started again" wait_for 90 job_restarted "$old" 2
+check "its ranks run again" wait_ready "$old" 60
+is "$(query "$old" .restored)" 3 "it is restored from its commit"
 user scancel "$old"
 may_end
 old=$job
-sleep 2
+check "its checkpoint is older than KeepAge" wait_for 20 older "$old" 2
 begin
-create "a checkpoint of a third"
-check "what the one that ended had is too old" wait_for 90 not_in_store "$old"
-check "what runs has its own" user gpuckpt verify "$job"
+create "create of a third job"
+check "the commit of the job that ended is too old: it is removed" wait_for 90 not_in_store "$old"
+check "the running job's commit is whole" user gpuckpt verify "$job"
 may_end
-check "what it had is forgotten, too" wait_for 90 none_listed "$job"
-[[ $lib = s3lib.sh ]] || check "but of who runs nothing any more it stays in files" in_store "$job"
+check "its commit is not listed any more, either" wait_for 90 none_listed "$job"
+# Its agents remove files, and the user has none any more.
+[[ $lib = s3lib.sh ]] || check "but a file: store keeps it" in_store "$job"
 check "remove --all" user gpuckpt remove --all "$job"
-check "then it is gone" wait_for 90 not_in_store "$job"
+check "the store has nothing of it" wait_for 90 not_in_store "$job"
 finish

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# GROMACS ranks, each in its directory DIR/rank<n>, with a reference run in DIR/reference.
+# GROMACS ranks, each in a directory DIR/rank<n>, with a reference run in DIR/reference.
 : "${top:?}" "${home:?}"
 
 mdrun="gmx mdrun -s topol.tpr -deffnm md -ntmpi 1 -ntomp 1 -reprod -v -stepout 20"
@@ -31,17 +31,18 @@ gromacs_submit()
 	submit "$1" -N$(($2 < 2 ? 1 : 2)) -n"$2" <<-END
 		#!/bin/bash
 		export GMX_MAXBACKUP=-1
-		srun ${4---gpu-ckpt} bash -c 'cd rank\$SLURM_PROCID && exec $mdrun -nsteps $3 >progress 2>&1'
+		srun ${4---gpu-ckpt} bash -c 'cd rank\$SLURM_PROCID &&
+			exec $mdrun -nsteps $3 >progress 2>&1'
 	END
 }
 
-# gromacs_reached DIR RANKS STEP: every rank has come so far, by mdrun's own word
+# gromacs_reached DIR RANKS STEP: every rank has printed that it is at STEP or further
 gromacs_reached()
 {
 	local r step
 	for ((r = 0; r < $2; r++)); do
-		step=$(tail -c 300 "$1/rank$r/progress" | tr '\r' '\n' | sed -n 's/^step \([0-9]*\).*/\1/p' |
-			tail -n 1)
+		step=$(tail -c 300 "$1/rank$r/progress" | tr '\r' '\n' |
+			sed -n 's/^step \([0-9]*\).*/\1/p' | tail -n 1)
 		[[ ${step:-0} -ge $3 ]] || return 1
 	done
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# GROMACS through the death of a node: the same coordinates, velocities and energies to the bit.
+# GROMACS survives the death of a node: coordinates, velocities and energies are the same to the
+# bit.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 # shellcheck source=gromacs.sh
@@ -11,9 +12,9 @@ gromacs_input "$dir" 2
 gromacs_reference "$dir" 2 8000
 
 job=$(gromacs_submit "$dir" 2 8000)
-check "the step comes under gpuckpt's care" wait_ready "$job"
-check "two ranks are on their way" wait_for 60 gromacs_reached "$dir" 2 300
-check "able" alice gpuckpt able "$job"
+check "the step runs under gpuckpt" wait_ready "$job"
+check "both ranks compute" wait_for 60 gromacs_reached "$dir" 2 300
+check "able: the step can be checkpointed" alice gpuckpt able "$job"
 check "create" alice gpuckpt create "$job"
 check "the ranks go on" wait_for 60 gromacs_reached "$dir" 2 700
 node=$(root squeue -h -j "$job" -o %B)
