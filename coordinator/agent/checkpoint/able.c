@@ -14,7 +14,7 @@
 #include "shim/process/process.h"
 
 #define ABLE_LIMIT_S 10.
-#define SAY_LIMIT_S 2.     /* for our threads in the ranks to name obstacles */
+#define SAY_LIMIT_S 2.     /* time limit for our threads in the ranks to report obstacles */
 #define LOOK_S 0.02
 #define ITEMS_MAX 256u /* that fit into one packet */
 
@@ -47,7 +47,7 @@ static void add_all(json_t *items, json_t *more, json_int_t rank)
 	json_decref(more);
 }
 
-/* What one of our threads in a rank said. */
+/* Add an obstacle that one of our threads in a rank reported. */
 static void add_said(const struct task *t, const struct thread_link *l, const char *object,
 		     const char *busy, json_t *items)
 {
@@ -120,7 +120,7 @@ static void on_looked(void *data, const json_t *result, const struct gck_error *
 	free(q);
 }
 
-/* The job sees what the threads have said by its start. */
+/* The job gets what the threads have reported by its start. */
 static void on_wait(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct question *q = w->data;

@@ -11,7 +11,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 
-#define EXPECT_LEAST (64u << 20) /* bytes of host memory: less is ready at once */
+#define PREPARE_MIN (64u << 20) /* less host memory is allocated fast enough */
 
 static int64_t now_ns(void)
 {
@@ -20,9 +20,9 @@ static int64_t now_ns(void)
 
 /* ---- orders -------------------------------------------------------------------------------- */
 
-/* No copies stay on the devices while ranks are held for the write, or without a channel to read
- * them. */
-static bool may_keep(const struct rank_checkpoint *m, bool held)
+/* Whether copies may stay on the devices: not while ranks are held for the write, nor without a
+ * channel to read them. */
+static bool may_copy_on_devices(const struct rank_checkpoint *m, bool held)
 {
 	return !held && m->device.rank[0] >= 0;
 }
@@ -31,7 +31,7 @@ static json_int_t host_needs(const struct rank_checkpoint *m, bool held)
 {
 	json_int_t has = m->carried ? 0 : packet_int(m->answer[PHASE_PREPARE], "device", 0);
 
-	return has && may_keep(m, held) ? has - m->fits_device : has;
+	return has && may_copy_on_devices(m, held) ? has - m->fits_device : has;
 }
 
 json_int_t gpu_host_needs(const struct transaction *t, bool held)
@@ -50,12 +50,12 @@ static struct gck_link_cuda_drain order(const struct rank_checkpoint *m, bool he
 		.host_copy_max = (uint64_t)host_needs(m, held),
 	};
 
-	if (may_keep(m, held))
+	if (may_copy_on_devices(m, held))
 		memcpy(d.device_copy_max, m->device_copy_max, sizeof d.device_copy_max);
 	return d;
 }
 
-/* Memory that no rank needs, as far as is known, divided equally. */
+/* Memory that, as far as is known, no rank needs, divided equally. */
 static uint64_t spare_memory(const struct transaction *t, bool held)
 {
 	json_int_t spare = packet_int(t->checked, "memory", 0) - gpu_host_needs(t, held);
@@ -63,7 +63,7 @@ static uint64_t spare_memory(const struct transaction *t, bool held)
 	return spare > 0 ? (uint64_t)spare / t->n : 0;
 }
 
-bool gpu_expect(struct transaction *t, bool held, double seconds)
+bool gpu_prepare(struct transaction *t, bool held, double seconds)
 {
 	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_PREPARE, .seq = t->seq };
 
@@ -72,10 +72,10 @@ bool gpu_expect(struct transaction *t, bool held, double seconds)
 		struct gck_link_cuda_drain d = order(one, held, seconds);
 
 		if (one->carried || one->announced || !one->task->cuda ||
-		    d.host_copy_max < EXPECT_LEAST)
+		    d.host_copy_max < PREPARE_MIN)
 			continue;
 		one->announced = true;
-		one->gpu = GPU_EXPECTS;
+		one->gpu = GPU_PREPARES;
 		thread_link_send(one->task->cuda, &m, &d, sizeof d);
 	}
 	return gpu_awaited(t) != NULL;
@@ -102,7 +102,7 @@ void gpu_drain(struct transaction *t, double seconds)
 	}
 }
 
-bool gpu_keeps(const struct transaction *t)
+bool gpu_has_copies(const struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->ranks[i].device_copy)
@@ -135,8 +135,8 @@ void gpu_hold(struct transaction *t)
 			tell(&t->ranks[i], GCK_LINK_CUDA_HOLD);
 }
 
-/* Copies on the devices are sent to the worker if the image is still wanted; else they are freed
- * as the rank resumes. */
+/* Device copies are sent to the worker if the image is still wanted; else they are freed when the
+ * rank resumes. */
 static void resume_one(struct rank_checkpoint *m)
 {
 	struct gck_thread_msg order = { .type = GCK_LINK_CUDA_RESUME, .seq = m->t->seq };
@@ -169,7 +169,7 @@ void gpu_resume(struct transaction *t)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool keeps,
+void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool copies,
 		  const struct gck_error *why)
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
@@ -177,18 +177,18 @@ void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool ke
 	if (!m || m->gpu != GPU_DRAINS || seq != m->t->seq)
 		return;
 	m->gpu = why ? GPU_RUNS : GPU_DRAINED;
-	m->device_copy = keeps && !why;
+	m->device_copy = copies && !why;
 	if (why)
 		transaction_fail(m->t, m, why, false);
 	else if (!m->t->failed && m->t->asked == PHASE_FREEZE)
 		m->t->ops->drained(m->t);
 }
 
-void gpu_expected(struct agent *a, const struct task *task, uint64_t seq)
+void gpu_prepared(struct agent *a, const struct task *task, uint64_t seq)
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
 
-	if (!m || m->gpu != GPU_EXPECTS || seq != m->t->seq)
+	if (!m || m->gpu != GPU_PREPARES || seq != m->t->seq)
 		return;
 	m->gpu = GPU_RUNS;
 	m->t->ops->advance(m->t);
@@ -222,7 +222,7 @@ void gpu_lost(struct agent *a, const struct task *task)
 
 /* ---- memory for copies --------------------------------------------------------------------- */
 
-/* A device: the bytes that its ranks have there, and the free bytes that the last of them found. */
+/* A device: the bytes of its ranks' data there, and the free bytes in the last rank's report. */
 struct device {
 	const char *uuid;
 	json_int_t bytes, free_bytes;
@@ -234,7 +234,7 @@ struct devices {
 	size_t n, capacity;
 };
 
-/* A rank's answer about one device; false: it has nothing there. */
+/* Read a rank's report on one device; false: it has no data there. */
 static bool read_one(const json_t *said, struct device *d)
 {
 	*d = (struct device){ .uuid = packet_text(said, "uuid", ""),

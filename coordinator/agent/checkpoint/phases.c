@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The phases of a checkpoint on this node: what the workers are told, and what the coordinator is
- * answered when all of them have done it. */
+ * The phases of a checkpoint on this node: orders to the workers, and the answer to the coordinator
+ * once all workers have done them. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/phases.h"
@@ -16,7 +16,7 @@
 #include "storage/store/store.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
-#define EXPECT_PART 0.3 /* of the time limit of a phase */
+#define PREPARE_PART 0.3 /* of the time limit of a phase */
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
@@ -127,7 +127,7 @@ static void write_images(struct transaction *t)
 	struct gck_error err = { 0 };
 
 	t->write_began = ev_now(t->agent->loop);
-	if (!t->answers[PHASE_RESUME] && gpu_keeps(t)) {
+	if (!t->answers[PHASE_RESUME] && gpu_has_copies(t)) {
 		gck_fail(&err, EPROTO, "the write finds ranks held that keep data on their GPUs, "
 			 "which the freeze did not announce: is gpuckptd of another release?");
 		transaction_fail(t, NULL, &err, false);
@@ -208,8 +208,8 @@ static json_int_t sum(const struct transaction *t, enum phase p, const char *key
 	return total;
 }
 
-/* Later checkpoints store only changes, and compressed ones less: for these only the write can
- * tell. */
+/* Only the write can show the space needed if there is an earlier checkpoint, since only changes
+ * are stored, or if chunks are compressed. */
 static int check_space(const struct transaction *t, json_int_t expected, struct gck_error *err)
 {
 	json_int_t space = packet_int(t->checked, "space", 0);
@@ -256,7 +256,7 @@ static void prepared(struct transaction *t)
 		transaction_fail(t, NULL, &err, false);
 		return;
 	}
-	if (gpu_expect(t, t->keep_held || memory < host, EXPECT_PART * t->timeout_s))
+	if (gpu_prepare(t, t->keep_held || memory < host, PREPARE_PART * t->timeout_s))
 		return;
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
 	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "expected",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The phases of a checkpoint on this node: what the workers are told, and what the coordinator is
- * answered when all of them have done it. */
+ * The phases of a checkpoint on this node: orders to the workers, and the answer to the coordinator
+ * once all workers have done them. */
 #ifndef AGENT_PHASES_H
 #define AGENT_PHASES_H
 

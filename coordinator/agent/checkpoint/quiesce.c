@@ -135,7 +135,7 @@ static void send_piece(struct transaction *t, size_t at, size_t n)
 
 /* Sends a round once every rank that takes part waits for it. (A rank outside of MPI answers
  * without any round.) */
-static void told(struct transaction *t)
+static void send_round(struct transaction *t)
 {
 	size_t at = 0;
 	bool any = false;
@@ -184,7 +184,7 @@ void quiesce_ready(struct agent *a, struct task *task, const struct gck_thread_m
 			return;
 		}
 	}
-	told(t);
+	send_round(t);
 }
 
 /* ---- rounds, from the coordinator ---------------------------------------------------------- */
@@ -241,7 +241,7 @@ void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const st
 		return;
 	}
 	m->answer[PHASE_QUIESCE] = json_object();
-	told(m->t);
+	send_round(m->t);
 	m->t->ops->advance(m->t);
 }
 

@@ -18,10 +18,10 @@ enum phase phase_of(const char *name);
 
 enum gpu_state {
 	GPU_RUNS,                /* or has no CUDA */
-	GPU_EXPECTS,             /* was told what to drain, and gets host memory ready */
-	GPU_DRAINS,              /* was told to drain */
+	GPU_PREPARES,            /* has the order for the drain, and allocates host memory */
+	GPU_DRAINS,              /* has the order to drain */
 	GPU_DRAINED,
-	GPU_RESUMES,             /* was told to resume */
+	GPU_RESUMES,             /* has the order to resume */
 };
 
 struct rank_checkpoint {
@@ -32,7 +32,8 @@ struct rank_checkpoint {
 	json_t *answer[PHASES];   /* NULL: none yet */
 	bool told_freeze, told_write, told_upload;
 	bool staged;              /* its memory is not needed any more */
-	bool asked_mpi;           /* its MPI thread was told to quiesce, and not yet to resume */
+	bool asked_mpi;           /* its MPI thread has the order to quiesce, and not yet to
+				   * resume */
 	enum gpu_state gpu;       /* state of its CUDA thread */
 	uint64_t device_copy_max[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
 						    * bytes; UINT64_MAX: no other rank uses the
@@ -40,9 +41,10 @@ struct rank_checkpoint {
 	json_int_t fits_device;   /* estimate of its bytes that fit there */
 	struct gck_device_channel_ends device; /* channel for the device copies; -1: they cannot be
 						* read */
-	bool announced;           /* it was told what to drain, and not yet to drain or resume */
+	bool announced;           /* it has the order for a drain, and not yet one to drain or
+				   * resume */
 	bool device_copy;         /* its drain left copies on the devices */
-	bool sends_device_copy;   /* it was told to send those to its worker */
+	bool sends_device_copy;   /* it has the order to send those to its worker */
 	uint32_t round;           /* the last that it waited for */
 	bool carried;             /* it ended before the freeze: its exit status is its image */
 	bool gone;                /* it seems so, and its exit status is awaited */

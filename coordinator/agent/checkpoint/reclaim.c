@@ -23,7 +23,7 @@ struct reclaim {
 	int fd;
 	ev_io end;            /* ends when the asking rank closes it */
 	uint64_t seq;
-	uint32_t given;
+	uint32_t freed;
 	size_t n, nawaited;
 	bool awaited[];       /* by place in agent->tasks, n of them */
 };
@@ -42,7 +42,7 @@ static void drop(struct reclaim *n)
 
 static void answer_if_all(struct reclaim *n)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RECLAIMED, .round = n->given };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RECLAIMED, .round = n->freed };
 
 	if (n->nawaited)
 		return;
@@ -116,27 +116,27 @@ void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_thread_ms
 	answer_if_all(n);
 }
 
-static void answered(struct reclaim *n, const struct task *t, bool given)
+static void answered(struct reclaim *n, const struct task *t, bool freed)
 {
 	for (size_t i = 0; i < n->n; i++) {
 		if (n->agent->tasks.v[i] != t || !n->awaited[i])
 			continue;
 		n->awaited[i] = false;
 		n->nawaited--;
-		n->given += given;
+		n->freed += freed;
 		answer_if_all(n);
 		return;
 	}
 }
 
-void reclaim_answered(struct agent *a, const struct task *t, uint64_t seq, bool given)
+void reclaim_answered(struct agent *a, const struct task *t, uint64_t seq, bool freed)
 {
 	struct reclaim *n = a->reclaims;
 
 	while (n && n->seq != seq)
 		n = n->next;
 	if (n)
-		answered(n, t, given);
+		answered(n, t, freed);
 }
 
 void reclaim_lost(struct agent *a, const struct task *t)

@@ -12,7 +12,7 @@
 void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m, size_t size);
 
 /* A rank's answer to the RECLAIM of that number. */
-void reclaim_answered(struct agent *a, const struct task *t, uint64_t seq, bool given);
+void reclaim_answered(struct agent *a, const struct task *t, uint64_t seq, bool freed);
 
 /* It will not answer: its CUDA thread's link has ended, or it waits for such an answer itself. */
 void reclaim_lost(struct agent *a, const struct task *t);

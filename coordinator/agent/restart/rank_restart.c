@@ -197,7 +197,7 @@ void rank_restart_end(struct rank_restart *one)
 
 #define TIMES_MAX 3 /* for each rank, in case something kills the process */
 
-static void on_feeder_message(void *data, const json_t *body)
+static void on_restore_message(void *data, const json_t *body)
 {
 	struct rank_restart *one = data;
 	uint64_t done = (uint64_t)packet_int(body, "done", 0);
@@ -215,7 +215,7 @@ static void on_feeder_message(void *data, const json_t *body)
 }
 
 /* The rank sees the end of its socket, and asks again if it lacks data. */
-static void on_feeder_end(void *data, int status)
+static void on_restore_end(void *data, int status)
 {
 	struct rank_restart *one = data;
 
@@ -223,8 +223,8 @@ static void on_feeder_end(void *data, int status)
 	one->device_restore = NULL;
 }
 
-static const struct child_ops feeder_ops = { device_restore_main, on_feeder_message,
-					     on_feeder_end };
+static const struct child_ops device_restore_ops = { device_restore_main, on_restore_message,
+					     on_restore_end };
 
 void device_restore_end(struct rank_restart *one)
 {
@@ -240,7 +240,7 @@ static void refuse(struct thread_link *l, const struct gck_error *why)
 	thread_link_send(l, &m, why->text, strlen(why->text) + 1);
 }
 
-static int start_feeder(struct rank_restart *one, struct gck_device_channel_ends *e,
+static int start_device_restore(struct rank_restart *one, struct gck_device_channel_ends *e,
 			struct gck_error *err)
 {
 	struct worker_task work = one->work;
@@ -256,7 +256,7 @@ static int start_feeder(struct rank_restart *one, struct gck_device_channel_ends
 	work.seq = one->r->seq;
 	memcpy(work.hash, one->r->hash, sizeof work.hash);
 	memcpy(work.device, e->own, sizeof work.device);
-	one->device_restore = child_start(one->r->agent->loop, &feeder_ops, &work, e->own,
+	one->device_restore = child_start(one->r->agent->loop, &device_restore_ops, &work, e->own,
 					  GCK_LINK_DATA_FDS, one, err);
 	gck_device_channel_drop(e->own);
 	if (one->device_restore)
@@ -272,7 +272,7 @@ static void fill(struct rank_restart *one)
 	struct gck_error err = { 0 };
 
 	device_restore_end(one);
-	if (start_feeder(one, &e, &err) == 0) {
+	if (start_device_restore(one, &e, &err) == 0) {
 		thread_link_give(one->task->cuda, &m, e.rank);
 		return;
 	}

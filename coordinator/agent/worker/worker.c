@@ -145,7 +145,7 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 
 /* All ranks of the step are held now: objects that they share can be compared with what was
  * captured while some of them still ran. */
-static int settle(struct worker *w, struct gck_error *err)
+static int update_files(struct worker *w, struct gck_error *err)
 {
 	if (!w->held || w->settled)
 		return 0;
@@ -163,7 +163,8 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 	w->share = node_share_of_writers(w->task->step, (uint64_t)packet_int(body, "chunks", 0));
 	if (!packet_bool(body, "held"))
 		setpriority(PRIO_PROCESS, 0, WRITER_NICE);
-	if (settle(w, err) < 0 || open_store(w, &no_stage, err) < 0 || open_writer(w, err) < 0)
+	if (update_files(w, err) < 0 || open_store(w, &no_stage, err) < 0 ||
+	    open_writer(w, err) < 0)
 		return -1;
 	GCK_FAULT(GCK_FAULT_WORKER_WRITE);
 	if (gck_capture_write(w->capture, w->writer, report_progress, &w->report, err) < 0)
@@ -199,7 +200,7 @@ static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *
 
 static int phase_resume(struct worker *w, const json_t *body, struct gck_error *err)
 {
-	int rc = settle(w, err);
+	int rc = update_files(w, err);
 	int64_t first, last;
 
 	(void)body;
