@@ -112,13 +112,13 @@ static void test_go(void)
 	ok(s->magic == GCK_SHIM_MAGIC && s->size == sizeof *s, "HELLO has the state's address");
 	ok(s->vpid == r.pid && s->rpid == r.pid && !s->restarts && !s->ntids, "own PID");
 	is_str(s->link, agent.name, "the state has the link's name");
-	ok(s->link_fd >= 1000 && s->tid_offset > 0, "the link's fd is out of the way");
-	is_int(s->tracer, getpid(), "who may trace is known to others that have to change it");
+	ok(s->link_fd >= 1000 && s->tid_offset > 0, "the link has a high descriptor");
+	is_int(s->tracer, getpid(), "the state names the process that may trace");
 	snprintf(file, sizeof file, "task/%d/status", s->helper_tid);
 	proc_line(r.pid, file, "Name:\t", value, sizeof value);
 	is_str(value, "gpuckpt", "the helper has a name");
 	proc_line(r.pid, file, "SigBlk:\t", value, sizeof value);
-	is_str(value, "fffffffffffbfeff", "the helper blocks all that can be blocked");
+	is_str(value, "fffffffffffbfeff", "the helper blocks all signals that can be blocked");
 	is_int(rank_end(&r), 7, "the rank's exit status is its own");
 	close(link);
 }
@@ -149,7 +149,8 @@ static void test_refused(void)
 	r = agent_run(&agent, "1", rank_argv, true);
 	link = agent_accept(&agent, WAIT_MS, &h, NULL);
 	agent_send(link, GCK_LINK_REFUSED, 0);
-	ok(strstr(rank_line(r.err, WAIT_MS), "refused by the agent"), "REFUSED at a restart: said");
+	ok(strstr(rank_line(r.err, WAIT_MS), "refused by the agent"),
+	   "REFUSED at a restart: a message");
 	is_int(rank_end(&r), 1, "REFUSED at a restart: no start from the beginning");
 	close(link);
 }
@@ -165,7 +166,7 @@ static void test_hold(void)
 	ok(ptrace(PTRACE_SEIZE, r.pid, 0, 0) == 0, "HOLD: the rank can be traced");
 	close(link);
 	ok(strstr(rank_line(r.err, WAIT_MS), "before this rank was restored"),
-	   "HOLD: the link's end is said");
+	   "HOLD: the link's end gives a message");
 	is_int(rank_end(&r), 1, "HOLD: the link's end ends the rank");
 }
 
@@ -175,11 +176,11 @@ static void test_no_agent(void)
 	struct rank r = agent_run(&nobody, NULL, rank_argv, true);
 	struct rank restarted = agent_run(&nobody, "3", rank_argv, true);
 
-	ok(strstr(rank_line(r.err, WAIT_MS), "without checkpoints"), "no agent: said");
+	ok(strstr(rank_line(r.err, WAIT_MS), "without checkpoints"), "no agent: a message");
 	read_addresses(&r);
 	is_int(rank_end(&r), 7, "no agent: the program runs");
 	ok(strstr(rank_line(restarted.err, WAIT_MS), "nothing to restore"),
-	   "no agent at a restart: said");
+	   "no agent at a restart: a message");
 	is_int(rank_end(&restarted), 1, "no agent at a restart: no start from the beginning");
 }
 
@@ -192,9 +193,9 @@ static void test_agent_dies_before_answer(void)
 
 	close(link);
 	link = agent_admit(&agent, &h);
-	ok(link >= 0 && h.reconnect == 0, "an agent that ends before it answers is asked again");
+	ok(link >= 0 && h.reconnect == 0, "an agent ends before it answers: the rank asks again");
 	read_addresses(&r);
-	is_int(rank_end(&r), 7, "and its word counts");
+	is_int(rank_end(&r), 7, "and obeys the next answer");
 	close(link);
 }
 
@@ -217,7 +218,7 @@ static void test_calls(void)
 	is_str(cwd, getcwd(want, sizeof want), "CALLS: getcwd into the scratch");
 	is_int(agent_call(link, SYS_rt_sigaction, SIGCHLD, 0, scratch, 8), 0, "CALLS: sigaction");
 	agent_peek(r.pid, scratch, action, sizeof action);
-	ok(action[0] == handler_at, "CALLS: it is the program's");
+	ok(action[0] == handler_at, "CALLS: they act on the program's signal actions");
 	is_int(agent_call(link, 100000, 0, 0, 0, 0), -ENOSYS, "CALLS: failures are -errno");
 	for (int i = 0; i < GCK_LINK_MAX_CALLS; i++)
 		m.calls[i] = (struct gck_link_call){ .nr = i % 2 ? SYS_getppid : SYS_getpid };
@@ -225,7 +226,7 @@ static void test_calls(void)
 	good = agent_receive(link, &m) == GCK_LINK_RESULTS && m.ncalls == GCK_LINK_MAX_CALLS;
 	for (int i = 0; i < GCK_LINK_MAX_CALLS; i++)
 		good = good && m.calls[i].result == (i % 2 ? getpid() : r.pid);
-	ok(good, "CALLS: as many as fit, in order");
+	ok(good, "CALLS: a full packet, in order");
 	is_int(rank_end(&r), 7, "CALLS: the rank is unharmed");
 	close(link);
 }
@@ -237,10 +238,10 @@ static void check_clone(const struct rank *r, pid_t clone)
 
 	pause_ms(50);
 	ok(count_of(clone) == frozen, "the clone's memory stays as it was");
-	ok(count_of(r->pid) > live, "the rank counts on");
-	is_int(fds_of(clone), 1, "the clone has no fd but its life");
+	ok(count_of(r->pid) > live, "the rank goes on counting");
+	is_int(fds_of(clone), 1, "the clone has no fd except its life");
 	proc_line(clone, "oom_score_adj", "", value, sizeof value);
-	is_str(value, "1000", "the clone is the first to go when memory runs out");
+	is_str(value, "1000", "the clone is killed first when memory runs out");
 	is_str(rank_ask(r, "wait"), "waitpid -1 ECHILD sigchld 0", "the program has no child");
 	kill(clone, SIGTERM);
 	pause_ms(20);
@@ -255,20 +256,21 @@ static void test_clone(void)
 	struct rank r = start(&h, &link);
 	pid_t clone = agent_clone(link, &life);
 
-	ok(clone > 0 && agent_frozen(life), "CLONE: a clone that is frozen");
-	is_int(agent_clone(link, &life2), -EBUSY, "CLONE: one at a time");
+	ok(clone > 0 && agent_frozen(life), "CLONE: a frozen clone");
+	is_int(agent_clone(link, &life2), -EBUSY, "CLONE: EBUSY while it lives");
 	close(life2);
 	check_clone(&r, clone);
 	close(life);
-	ok(process_ends(clone), "the clone goes when its life's other end is closed");
-	is_str(rank_ask(&r, "wait"), "waitpid -1 ECHILD sigchld 0", "it sees nothing");
+	ok(process_ends(clone), "the clone ends when its life's other end is closed");
+	is_str(rank_ask(&r, "wait"), "waitpid -1 ECHILD sigchld 0", "the program does not notice");
 	agent_send(link, GCK_LINK_REAP, clone);
-	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == clone, "REAP: gone");
+	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == clone, "REAP: the clone's pid");
 	ok(kill(clone, 0) < 0 && errno == ESRCH, "REAP: no zombie");
 	agent_send(link, GCK_LINK_REAP, clone);
-	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == -ECHILD, "REAP: none is left");
+	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == -ECHILD,
+	   "REAP: ECHILD if there is none");
 	clone = agent_clone(link, &life);
-	ok(clone > 0 && agent_frozen(life), "CLONE: the next");
+	ok(clone > 0 && agent_frozen(life), "CLONE: another one");
 	agent_send(link, GCK_LINK_REAP, clone);
 	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == clone, "REAP kills a live clone");
 	close(life);
@@ -289,7 +291,7 @@ static void test_clone_outlives_rank(void)
 	is_int(rank_end(&r), 7, "the rank ends");
 	ok(process_runs(clone) && count_of(clone) == frozen, "its clone can still be read");
 	close(life);
-	ok(process_ends(clone), "and goes");
+	ok(process_ends(clone), "and ends with its life");
 	close(link);
 }
 
@@ -302,10 +304,10 @@ static void test_nonsense(void)
 
 	send(link, "nonsense", 8, 0);
 	link2 = agent_admit(&agent, &h);
-	ok(link2 >= 0 && h.reconnect == 1, "nonsense ends the link only");
+	ok(link2 >= 0 && h.reconnect == 1, "an invalid packet ends only the link");
 	agent_send(link2, 1234, 0);
 	link3 = agent_admit(&agent, &h);
-	ok(link3 >= 0 && h.reconnect == 1, "an unknown packet ends the link only");
+	ok(link3 >= 0 && h.reconnect == 1, "a packet of unknown type ends only the link");
 	is_int(rank_end(&r), 7, "the rank is unharmed");
 	close(link);
 	close(link2);
@@ -354,14 +356,14 @@ static void test_agent_killed(void)
 	link = agent_admit(&agent, &h);
 	ok(link >= 0 && h.reconnect == 1, "agent killed: the helper connects again");
 	ok(kill(clone, 0) < 0 && errno == ESRCH, "agent killed: its clone is gone, and reaped");
-	ok(count_of(r.pid) > before, "agent killed: the rank counts on");
+	ok(count_of(r.pid) > before, "agent killed: the rank goes on counting");
 	close(agent.listener);
 	close(link);
 	pause_ms(300);
 	agent_listen(&agent);
 	link = agent_admit(&agent, &h);
-	ok(link >= 0 && h.reconnect == 1, "a new listener under the name is found");
-	is_int(agent_call(link, SYS_getpid, 0, 0, 0, 0), r.pid, "and served");
+	ok(link >= 0 && h.reconnect == 1, "the helper finds a new listener under the name");
+	is_int(agent_call(link, SYS_getpid, 0, 0, 0, 0), r.pid, "and serves it");
 	is_int(rank_end(&r), 7, "the rank is unharmed");
 	close(link);
 }
@@ -375,10 +377,10 @@ static void test_closefrom(void)
 
 	fd = state_of(r.pid, &h)->link_fd;
 	snprintf(line, sizeof line, "closefrom %d", fd);
-	is_str(rank_ask(&r, line), "closed", "the program closes all and takes the link's number");
+	is_str(rank_ask(&r, line), "closed", "the program closes all and uses the link's number");
 	link2 = agent_admit(&agent, &h);
 	ok(link2 >= 0 && h.reconnect == 1, "closefrom: the helper connects again");
-	is_int(agent_call(link2, SYS_getpid, 0, 0, 0, 0), r.pid, "closefrom: and serves");
+	is_int(agent_call(link2, SYS_getpid, 0, 0, 0, 0), r.pid, "closefrom: it serves CALLS");
 	ok(state_of(r.pid, &h)->link_fd != fd, "closefrom: under another number");
 	snprintf(line, sizeof line, "mine %d", fd);
 	is_str(rank_ask(&r, line), "/dev/null", "closefrom: the program's own fd is left alone");
@@ -399,7 +401,7 @@ static void test_few_fds(void)
 	setrlimit(RLIMIT_NOFILE, &few);
 	r = start(&h, &link);
 	setrlimit(RLIMIT_NOFILE, &had);
-	ok(state_of(r.pid, &h)->link_fd > 30, "a small limit on fds: as high as it goes");
+	ok(state_of(r.pid, &h)->link_fd > 30, "a small limit on fds: the link has the highest");
 	is_int(rank_end(&r), 7, "a small limit on fds: the rank runs");
 	close(link);
 }
@@ -414,9 +416,9 @@ static void test_children(void)
 	struct rank r = start(&h, &link);
 
 	snprintf(line, sizeof line, "fork %d", state_of(r.pid, &h)->link_fd);
-	is_str(rank_ask(&r, line), "threads 1 link 0", "a forked child has none of it");
+	is_str(rank_ask(&r, line), "threads 1 link 0", "a forked child has no helper and no link");
 	is_str(rank_ask(&r, "run"), "1", "a child that execs has no helper");
-	is_int(agent_accept(&agent, 100, &h, NULL), -1, "and asks nobody");
+	is_int(agent_accept(&agent, 100, &h, NULL), -1, "and sends no HELLO");
 	is_int(agent_call(link, SYS_getpid, 0, 0, 0, 0), r.pid, "the rank keeps its link");
 	is_int(rank_end(&r), 7, "and runs on");
 	close(link);
@@ -434,7 +436,7 @@ static void test_exec(void)
 	read_addresses(&r);
 	dprintf(r.in, "exec\n");
 	link2 = agent_accept(&agent, WAIT_MS, &h, &peer);
-	ok(link2 >= 0 && peer == r.pid && h.reconnect == 0, "an exec makes a rank anew");
+	ok(link2 >= 0 && peer == r.pid && h.reconnect == 0, "an exec makes a rank again");
 	is_int(agent_receive(link, &m), 0, "and ends the older link");
 	agent_send(link2, GCK_LINK_REFUSED, 0);
 	read_addresses(&r);
@@ -468,7 +470,7 @@ static void test_other_user(void)
 	if ((pid = fork()) == 0)
 		_exit(other_user());
 	waitpid(pid, &status, 0);
-	is_int(WEXITSTATUS(status), 0, "a listener of another user is no agent");
+	is_int(WEXITSTATUS(status), 0, "a listener of another user is refused");
 }
 
 int main(void)

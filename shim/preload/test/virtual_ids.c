@@ -143,12 +143,13 @@ static void test_pid(pid_t real)
 	ok(getpriority(PRIO_PROCESS, getpid()) >= -20 && errno == 0, "getpriority");
 	ok(sched_getscheduler(getpid()) == SCHED_OTHER, "sched_getscheduler");
 	ok(syscall(SYS_tgkill, getpid(), gettid(), 0) == 0, "syscall(SYS_tgkill)");
-	ok(kill(real, 0) == 0, "the kernel's PID still means the same");
+	ok(kill(real, 0) == 0, "the kernel's PID is still valid");
 }
 
 static void test_group(pid_t real)
 {
-	ok(setpgid(getpid(), getpid()) == 0 && getpgrp() == VPID, "a group named by its leader");
+	ok(setpgid(getpid(), getpid()) == 0 && getpgrp() == VPID,
+	   "setpgid and getpgrp with the virtual PID");
 	ok(getpgid(0) == VPID && getpgid(real) == VPID, "getpgid gives it, too");
 	ok(kill(-VPID, 0) == 0 && killpg(VPID, 0) == 0, "kill and killpg find it");
 }
@@ -168,7 +169,8 @@ static void test_owner(pid_t real)
 	o.pid = 0;
 	ok(fcntl(fds[0], F_GETOWN_EX, &o) == 0 && o.pid == b.tid, "F_GETOWN_EX");
 	state->restarts = 0;
-	ok(fcntl(fds[0], F_GETOWN_EX, &o) == 0 && o.pid == a.tid, "the kernel has its own number");
+	ok(fcntl(fds[0], F_GETOWN_EX, &o) == 0 && o.pid == a.tid,
+	   "the kernel has the kernel's number");
 	fcntl(fds[0], F_SETOWN, real);
 	state->restarts = 1;
 	is_int(fcntl(fds[0], F_GETOWN), VPID, "the kernel's number is translated");
@@ -189,12 +191,13 @@ static void test_children(pid_t real)
 		      (syscall(SYS_getpid) != getpid()) << 5 |
 		      (pthread_kill(pthread_self(), 0) != 0) << 6);
 	waitpid(pid, &status, 0);
-	is_int(WEXITSTATUS(status), 0, "a child has its own PID, and its parent's is the virtual");
+	is_int(WEXITSTATUS(status), 0,
+	       "a child has its own PID, and the virtual PID as its parent's");
 	pid = vfork();
 	if (pid == 0)
 		_exit(getpid() == VPID || getpid() == real || getppid() != VPID);
 	waitpid(pid, &status, 0);
-	is_int(WEXITSTATUS(status), 0, "so has a child by vfork");
+	is_int(WEXITSTATUS(status), 0, "so has a vfork child");
 }
 
 /* ---- threads ------------------------------------------------------------------------------- */
@@ -204,17 +207,17 @@ static void test_signals(void)
 	union sigval seven = { .sival_int = 7 };
 
 	is_int(pthread_kill(a.thread, SIGUSR1), 0, "pthread_kill");
-	ok(until(&a.usr1, 1), "it arrives");
+	ok(until(&a.usr1, 1), "pthread_kill: the signal arrives");
 	is_int(pthread_sigqueue(a.thread, SIGUSR1, seven), 0, "pthread_sigqueue");
-	ok(until(&a.queued, 7), "it arrives with its value");
+	ok(until(&a.queued, 7), "pthread_sigqueue: it arrives with its value");
 	is_int(tgkill(getpid(), b.tid, SIGUSR1), 0, "tgkill");
-	ok(until(&a.usr1, 2), "it arrives");
+	ok(until(&a.usr1, 2), "tgkill: it arrives");
 	is_int(syscall(SYS_tkill, b.tid, SIGUSR1), 0, "syscall(SYS_tkill)");
-	ok(until(&a.usr1, 3), "it arrives");
-	ok(b.usr1 == 0 && b.queued == 0, "nothing arrived at the other thread");
-	is_int(pthread_kill(a.thread, 32), EINVAL, "libc's own signals stay its own");
+	ok(until(&a.usr1, 3), "syscall(SYS_tkill): it arrives");
+	ok(b.usr1 == 0 && b.queued == 0, "nothing arrives at the other thread");
+	is_int(pthread_kill(a.thread, 32), EINVAL, "libc's own signals cannot be sent");
 	is_int(pthread_kill(a.thread, 0), 0, "signal 0");
-	is_int(pthread_kill(a.thread, 1000), EINVAL, "a signal that there is not");
+	is_int(pthread_kill(a.thread, 1000), EINVAL, "an invalid signal");
 }
 
 static void test_gettid(void)
@@ -225,7 +228,7 @@ static void test_gettid(void)
 	is_int(a.sys_gettid, b.tid, "syscall(SYS_gettid) in a thread");
 	sem_post(&b.go);
 	sem_wait(&b.ready);
-	is_int(b.gettid, a.tid, "gettid in the other");
+	is_int(b.gettid, a.tid, "gettid in the other thread");
 }
 
 static void test_names(void)
@@ -240,7 +243,8 @@ static void test_names(void)
 	is_int(pthread_getname_np(a.thread, name, 5), ERANGE, "… too small");
 	snprintf(path, sizeof path, "/proc/self/task/%d/comm", a.tid);
 	f = fopen(path, "re");
-	ok(f && fgets(name, sizeof name, f) && !strcmp(name, "alpha\n"), "it is that thread's");
+	ok(f && fgets(name, sizeof name, f) && !strcmp(name, "alpha\n"),
+	   "the name is that thread's");
 	if (f)
 		fclose(f);
 }
@@ -260,7 +264,7 @@ static void test_scheduling(void)
 	ok(sched_getaffinity(b.tid, sizeof got, &got) == 0 && CPU_EQUAL(&got, &one),
 	   "sched_getaffinity by TID finds the same thread");
 	ok(sched_getaffinity(a.tid, sizeof got, &got) == 0 && CPU_EQUAL(&got, &all),
-	   "the other thread's is what it was");
+	   "the other thread's affinity is unchanged");
 	is_int(pthread_setschedparam(a.thread, SCHED_BATCH, &param), 0, "pthread_setschedparam");
 	ok(pthread_getschedparam(a.thread, &policy, &param) == 0 && policy == SCHED_BATCH,
 	   "pthread_getschedparam");
@@ -288,14 +292,14 @@ static void test_clocks(void)
 	event._sigev_un._tid = b.tid;
 	ok(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 &&
 	   timer_settime(timer, 0, &soon, NULL) == 0, "timer_create for a thread");
-	ok(until(&a.timer, 1) && b.timer == 0, "its signal arrives there");
+	ok(until(&a.timer, 1) && b.timer == 0, "its signal arrives at the thread");
 	timer_delete(timer);
 	ok(pthread_getattr_np(a.thread, &attr) == 0 &&
 	   pthread_attr_getstack(&attr, &stack, &size) == 0 && stack && size, "pthread_getattr_np");
 	pthread_attr_destroy(&attr);
 	entry(1, NOBODY, a.tid);
 	*cached_tid(a.thread) = NOBODY;
-	is_int(pthread_getattr_np(a.thread, &attr), 0, "pthread_getattr_np, TID of nobody");
+	is_int(pthread_getattr_np(a.thread, &attr), 0, "pthread_getattr_np with an unused TID");
 	pthread_attr_destroy(&attr);
 	entry(1, b.tid, a.tid);
 	*cached_tid(a.thread) = b.tid;
@@ -310,9 +314,9 @@ static void test_cancel(void)
 	ok(result == PTHREAD_CANCELED, "the thread leaves its read()");
 	pause_ms(50);
 	is_int(pthread_tryjoin_np(b.thread, NULL), EBUSY, "the other thread goes on");
-	is_int(pthread_cancel(b.thread), 0, "pthread_cancel of the other");
+	is_int(pthread_cancel(b.thread), 0, "pthread_cancel of the other thread");
 	pthread_join(b.thread, &result);
-	ok(result == PTHREAD_CANCELED, "and it leaves, too");
+	ok(result == PTHREAD_CANCELED, "it ends, too");
 }
 
 static void *new_thread(void *arg)
@@ -352,10 +356,10 @@ static void test_collision(pid_t real)
 	pthread_create(&t2, NULL, new_thread, &good2);
 	pthread_join(t, NULL);
 	pthread_join(t2, NULL);
-	ok(good && good2, "it has a number of its own everywhere, which locks know");
-	is_int(pthread_create(&t, NULL, new_thread, &good), 0, "the next");
+	ok(good && good2, "it has a number of its own everywhere, also in locks");
+	is_int(pthread_create(&t, NULL, new_thread, &good), 0, "so has the next");
 	pthread_join(t, NULL);
-	ok(state->ntids < 2006 && !state->overflow, "places of threads that ended are used again");
+	ok(state->ntids < 2006 && !state->overflow, "entries of threads that ended are reused");
 	state->ntids = 3;
 }
 
@@ -379,9 +383,9 @@ static void *with_altstack(void *arg)
 	sigaltstack(&ss, NULL);
 	entry_ = altstack_of(pthread_self());
 	ok(entry_ && entry_->sp == (uint64_t)ss.ss_sp && entry_->size == 65536 &&
-	   entry_->flags == 0, "sigaltstack is kept");
+	   entry_->flags == 0, "sigaltstack is recorded");
 	ok(sigaltstack(&small, NULL) < 0 && errno == ENOMEM && entry_ && entry_->size == 65536,
-	   "one that fails is not");
+	   "a failing one is not");
 	if (arg)
 		pause();
 	pthread_exit(NULL);
@@ -393,12 +397,12 @@ static void test_altstack(void)
 
 	pthread_create(&t, NULL, with_altstack, NULL);
 	pthread_join(t, NULL);
-	ok(!altstack_of(t), "it goes with pthread_exit");
+	ok(!altstack_of(t), "the entry is freed by pthread_exit");
 	pthread_create(&t, NULL, with_altstack, state);
 	pause_ms(50);
 	pthread_cancel(t);
 	pthread_join(t, NULL);
-	ok(!altstack_of(t) && state->naltstacks == 1, "and with pthread_cancel");
+	ok(!altstack_of(t) && state->naltstacks == 1, "and by pthread_cancel");
 }
 
 /* ---- the rank ------------------------------------------------------------------------------ */

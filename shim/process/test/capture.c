@@ -35,11 +35,11 @@ static void test_able(void)
 	struct timespec now;
 
 	start();
-	ok(refuses(NULL), "an ordinary rank is able");
-	ok(is_noted("standard input", "a pipe that is still open"), "its input is named");
+	ok(refuses(NULL), "an ordinary rank has no obstacles");
+	ok(is_noted("standard input", "a pipe that is still open"), "its input is reported");
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ok(is_noted("clocks", "not in a time namespace") == (now.tv_sec < time(NULL) - 10),
-	   "so is its clock, unless it goes with the real time");
+	   "so is its clock, unless it is in a time namespace of the step");
 	options.files = 1 << 20;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gck_capture *c;
@@ -48,11 +48,11 @@ static void test_able(void)
 			continue;
 		ok(refuses(bad[i][1]), "it is refused: %s", bad[i][1]);
 		c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-		ok(!c && err.code == ENOTSUP, "no checkpoint is begun");
+		ok(!c && err.code == ENOTSUP, "no checkpoint begins");
 		gck_capture_close(c);
 		tell("undo", bad[i][0]);
 	}
-	ok(refuses(NULL), "able again without them");
+	ok(refuses(NULL), "no obstacles without them");
 	gck_options_init(&options);
 	tell("do", "seccomp");
 	ok(refuses("seccomp filter"), "a seccomp filter is refused");
@@ -110,22 +110,24 @@ static void check_memory(const struct gck_image *img, struct gck_reader *r)
 	uint64_t shared = page_of("shared");
 	const struct gck_map *m = map_of(img, shared);
 
-	is_int(stored(r, &img->pages, page_of("dontfork")), 0xd0, "memory that is not forked");
-	is_int(stored(r, &img->pages, page_of("wipeonfork")), 0xd1, "memory that a fork wipes");
-	is_int(stored(r, &img->pages, page_of("none")), 0xd2, "memory that may not be read");
+	is_int(stored(r, &img->pages, page_of("dontfork")), 0xd0, "memory with MADV_DONTFORK");
+	is_int(stored(r, &img->pages, page_of("wipeonfork")), 0xd1, "memory with MADV_WIPEONFORK");
+	is_int(stored(r, &img->pages, page_of("none")), 0xd2, "memory with PROT_NONE");
 	is_int(stored(r, &img->pages, page_of("zero")), -1, "zeros are not stored");
 	is_int(stored(r, &img->pages, page_of("changed")), 0xd4, "a changed page of a file");
-	is_int(stored(r, &img->pages, page_of("changed") + GCK_PAGE), -1, "the next is as it was");
+	is_int(stored(r, &img->pages, page_of("changed") + GCK_PAGE), -1,
+	       "the next page is unchanged");
 	ok(m && m->kind == GCK_MAP_SHARED && img->objects[m->object].size == 16ull << 30,
 	   "shared memory");
-	is_int(stored(r, &img->objects[m->object].groups, shared - m->start), 0xd5, "its page");
+	is_int(stored(r, &img->objects[m->object].groups, shared - m->start), 0xd5,
+	       "its written page");
 	is_int((long long)img->objects[m->object].groups.rows.n, 2, "and no holes are filled");
 	shared = page_of("swapped");
 	m = map_of(img, shared);
 	is_int(stored(r, &img->objects[m->object].groups, shared - m->start), 0xd8,
 	       has_swap() ? "shared memory that is swapped out" : "shared memory (no swap here)");
-	is_int((long long)img->objects[m->object].groups.rows.n, 32, "all of it");
-	ok(map_of(img, page_of("dontfork"))->flags & GCK_MAP_DONTFORK, "the flag is carried");
+	is_int((long long)img->objects[m->object].groups.rows.n, 32, "all its pages");
+	ok(map_of(img, page_of("dontfork"))->flags & GCK_MAP_DONTFORK, "the image has the lock");
 }
 
 static const struct gck_file *file_of(const struct gck_image *img, enum gck_fd_kind kind, int nth)
@@ -153,11 +155,11 @@ static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
 	size_t users = 0;
 
 	ok(f && o && f->id == o->id && !f->write_end && o->write_end, "both ends of a pipe");
-	ok(f && f->data_size == 9 && holds(r, &f->data, "in a pipe"), "with what is in it");
+	ok(f && f->data_size == 9 && holds(r, &f->data, "in a pipe"), "with the bytes in it");
 	f = file_of(img, GCK_FD_SOCKETPAIR, 0);
 	o = file_of(img, GCK_FD_SOCKETPAIR, 1);
 	ok(f && o && f->id == o->id && f->sock_type == SOCK_STREAM, "both ends of a socketpair");
-	ok(f && f->data_size == 11 && holds(r, &f->data, "in a socket"), "with what is in it");
+	ok(f && f->data_size == 11 && holds(r, &f->data, "in a socket"), "with the bytes in it");
 	f = file_of(img, GCK_FD_LISTENER, 0);
 	ok(f && f->name_size == 5 && f->sock_type == SOCK_SEQPACKET &&
 	   f->count == 7, "a listening socket with an abstract name");
@@ -165,7 +167,7 @@ static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
 	ok(f && f->count == 7 && f->semaphore, "an eventfd");
 	f = file_of(img, GCK_FD_EPOLL, 0);
 	ok(f && f->nentries == 1 && f->entries[0].data == ~0ull &&
-	   f->entries[0].events == 0x80000019u, "an epoll and what it watches");
+	   f->entries[0].events == 0x80000019u, "an epoll and its entries");
 	f = file_of(img, GCK_FD_TIMERFD, 0);
 	ok(f && f->clock == CLOCK_MONOTONIC && f->interval_ns == 7000000000ull &&
 	   f->value_ns > 990000000000ull, "a timerfd");
@@ -184,7 +186,8 @@ static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
 	f = file_of(img, GCK_FD_FILE, 1);
 	ok(f && f->unlinked && holds(r, &f->data, "unlinked text"), "a file without a name");
 	ok(file_of(img, GCK_FD_DEVICE, 0) && file_of(img, GCK_FD_DIR, 0), "a device, a directory");
-	ok(file_of(img, GCK_FD_STDIO, 2) && !file_of(img, GCK_FD_STDIO, 3), "the task's own three");
+	ok(file_of(img, GCK_FD_STDIO, 2) && !file_of(img, GCK_FD_STDIO, 3),
+	   "the task's own three descriptors");
 }
 
 static uint64_t chunks_at_most(void)
@@ -217,7 +220,7 @@ static void test_image(void)
 	if (r) {
 		check_memory(img, r);
 		check_descriptors(img, r);
-		is_int((long long)img->nthreads, 1, "the helper is not in it");
+		is_int((long long)img->nthreads, 1, "the helper is not in the image");
 		is_int(img->vpid, rank.pid, "its PID");
 		ok(img->chunks.rows.n <= most && most < 4 * img->chunks.rows.n, "%zu chunks, "
 		   "for which %llu were expected", img->chunks.rows.n, (unsigned long long)most);
@@ -236,7 +239,7 @@ static void test_rewrite(void)
 	struct gck_writer *w = gck_writer_open(store, 99, "t", &options, NULL, &err);
 
 	ok(c && w && tell("do", "rewrite") && !gck_capture_freeze(c, &err) &&
-	   !gck_capture_take(c, &err), "one that is changed in place meanwhile");
+	   !gck_capture_take(c, &err), "a file that is changed in place during a checkpoint");
 	gck_capture_resume(c);
 	ok(gck_capture_write(c, w, NULL, NULL, &err) &&
 	   strstr(err.text, "is changed in place"), "is refused (%s)", err.text);
@@ -263,7 +266,7 @@ static void test_append(void)
 	if (!ok(f && !f->whole && f->written && !f->data.rows.n && f->size == 20 << 20,
 		"is not carried"))
 		printf("# %s\n", err.text);
-	ok(f && f->prefix.hi == want.hi && f->prefix.lo == want.lo, "but its hash");
+	ok(f && f->prefix.hi == want.hi && f->prefix.lo == want.lo, "but its hash is in the image");
 	test_rewrite();
 	gck_image_free(img);
 	json_decref(manifest);
@@ -299,15 +302,15 @@ static void test_headless(void)
 	struct gck_error err = {0};
 
 	start();
-	ok(tell("do", "headless"), "the main thread ends, another one runs on");
+	ok(tell("do", "headless"), "the main thread ends, another one goes on");
 	ok(!gck_process_ended(rank.pid), "the process has not ended");
 	ok(!gck_process_able(rank.pid, &hello, &options, &err) &&
-	   strstr(err.text, "its main thread has ended"), "able says so: %s", err.text);
+	   strstr(err.text, "its main thread has ended"), "able reports that: %s", err.text);
 	err.text[0] = '\0';
 	ok(!gck_capture_open(rank.pid, helper_link, &hello, &options, &err) &&
 		   err.code == ENOTSUP && strstr(err.text, "its main thread has ended"),
-	   "so does a checkpoint: %s", err.text);
-	is_int(stop(), 0, "it ends by itself");
+	   "a checkpoint fails: %s", err.text);
+	is_int(stop(), 0, "the rank ends by itself");
 }
 
 int main(void)

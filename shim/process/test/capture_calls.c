@@ -41,7 +41,7 @@ static void test_sleepers(void)
 		ok(makes(img, "nanosleep", SYS_nanosleep) && makes(img, "poll", SYS_poll) &&
 		   makes(img, "clock", SYS_clock_nanosleep) && makes(img, "futex", SYS_futex),
 		   "each makes its own call again");
-		ok(makes(img, "raw", SYS_clock_nanosleep), "also where the code does not show it");
+		ok(makes(img, "raw", SYS_clock_nanosleep), "also if the code does not show it");
 		gck_image_free(img);
 		json_decref(manifest);
 	}
@@ -105,19 +105,19 @@ static int hold_clock_often(const char *what)
 		left += before && after;
 		usleep((unsigned)rand() % 20000);
 	}
-	return ok(held == CLOCK_HOLDS, "%s: it is held in calls of the vdso", what) ? left : -1;
+	return ok(held == CLOCK_HOLDS, "%s: it is held during calls of the vdso", what) ? left : -1;
 }
 
 static void test_clock(void)
 {
 	start();
 	tell("do", "clock");
-	is_int(hold_clock_often("a thread that reads the clock"), 0, "in no image it is in one");
+	is_int(hold_clock_often("a thread that reads the clock"), 0, "no image has it in one");
 	ok(tell("undo", "clock"), "it goes on");
 	tell("do", "shared-clock");
 	ok(hold_clock_often("into memory that the clone shares") >= 0, "images are taken");
 	tell("undo", "shared-clock");
-	is_int(atoi(rank_ask(&rank, "stale")), 0, "and nothing was written there by the clone");
+	is_int(atoi(rank_ask(&rank, "stale")), 0, "and the clone wrote nothing there");
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
@@ -147,10 +147,10 @@ static void test_tiles(void)
 	}
 	start();
 	tell("do", "tiles");
-	ok(fails("AMX tiles in use"), "no checkpoint that no node could restore");
+	ok(fails("AMX tiles in use"), "no checkpoint is taken that no node could restore");
 	tell("undo", "tiles");
 	img = checkpoint(&manifest, &err);
-	ok(img != NULL, "after they are released it can be taken");
+	ok(img != NULL, "once they are released it can be taken");
 	gck_image_free(img);
 	json_decref(manifest);
 	is_int(stop(), 0, "the rank ends by itself");

@@ -127,7 +127,8 @@ static void test_logs(void)
 	c = take(&err);
 	append("/appended", "tail");
 	append("/log", "tail");
-	ok(c && !gck_capture_update_files(c, &err), "settled after others appended (%s)", err.text);
+	ok(c && !gck_capture_update_files(c, &err), "files are updated after others appended (%s)",
+	   err.text);
 	if (c)
 		gck_capture_resume(c);
 	ok(c && !write_image(c, 1, &err), "written (%s)", err.text);
@@ -138,14 +139,14 @@ static void test_logs(void)
 	r = gck_reader_open(store, manifest, &err);
 	f = named(img, "/appended");
 	ok(f && f->size == (20 << 20) + 4 && f->least == 20 << 20,
-	   "the long log ends where it does for all ranks");
+	   "the long log ends at the same byte for all ranks");
 	f = named(img, "/log");
 	ok(f && f->whole && f->size == 8 && f->data_size == 8 && f->data.rows.n == 1,
 	   "so does the short one");
 	if (f)
 		x = gck_page_groups_at(&f->data, 0).chunk;
 	ok(f && r && !read_chunk(r, &x, data, &err) && !strcmp(data, "headtail"),
-	   "and its content is that");
+	   "and its content ends there");
 	if (r)
 		gck_reader_close(r);
 	gck_image_free(img);
@@ -190,12 +191,12 @@ static void test_subvolume(void)
 	m = mapped(img, "/shared");
 	ok(m && m->kind == GCK_MAP_SHARED_FILE && img->objects[m->object].has_path &&
 		   img->objects[m->object].size == 2 * GCK_PAGE,
-	   "one that has a name is that file");
+	   "a file with a name is that file");
 	m = mapped(img, "/gone (deleted)");
 	f = named(img, "/gone");
 	ok(m && m->kind == GCK_MAP_SHARED && f && f->kind == GCK_FD_MEMFD &&
 		   f->object == m->object && img->objects[m->object].size == 2 * GCK_PAGE,
-	   "one that has none is what the descriptor is");
+	   "a file without a name is the descriptor's");
 	gck_image_free(img);
 	json_decref(manifest);
 	is_int(stop(), 0, "the rank ends by itself");
@@ -209,16 +210,17 @@ static void test_changed(void)
 	start();
 	tell("do", "descriptors");
 	c = take(&err);
-	ok(c && !gck_capture_update_files(c, &err), "nothing changed: settled");
+	ok(c && !gck_capture_update_files(c, &err), "nothing changed: nothing to update");
 	usleep(20000);
 	append("/written", "more");
 	ok(c && gck_capture_update_files(c, &err) && err.code == EAGAIN &&
 		   strstr(err.text, "/written"),
-	   "another process changes a file that is carried: %s", err.text);
+	   "another process changes a file whose content is in the image: %s", err.text);
 	gck_capture_close(c);
 	is_str(rank_ask(&rank, "count"), "0", "the rank goes on");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	ok(c && gck_capture_update_files(c, &err) && err.code == EINVAL, "not before it is held");
+	ok(c && gck_capture_update_files(c, &err) && err.code == EINVAL,
+	   "not before the rank is held");
 	gck_capture_close(c);
 	is_int(stop(), 0, "the rank ends by itself");
 }
@@ -236,15 +238,15 @@ static void test_mpi(void)
 	gck_capture_close(c);
 	tell("do", "udp");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	ok(!c && err.code == ENOTSUP, "one that it does not list is, before the rank is held: %s",
-	   err.text);
+	ok(!c && err.code == ENOTSUP,
+	   "a socket that it does not list is an obstacle, before the rank is held: %s", err.text);
 	gck_capture_close(c);
 	is_int(stop(), 0, "the rank ends by itself");
 
 	start();
 	tell("do", "mpi-late");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	ok(c, "one that it lists a little late is awaited: %s", err.text);
+	ok(c, "a socket that it lists a little late is waited for: %s", err.text);
 	gck_capture_close(c);
 	is_int(stop(), 0, "the rank ends by itself");
 }
@@ -257,7 +259,7 @@ static void test_synced(const char *name)
 	sync_fails = name;
 	synced = 0;
 	ok(c && write_image(c, 7, &err) && err.code == EIO && strstr(err.text, name),
-	   "%s is flushed, and its failure is ours: %s", name, err.text);
+	   "%s is flushed, and a failure fails the checkpoint: %s", name, err.text);
 	is_int(synced, 1, "once");
 	sync_fails = NULL;
 	gck_capture_close(c);
@@ -284,12 +286,12 @@ static void test_long(void)
 
 	start();
 	tell("do", "long");
-	ok(!is_noted("fd", "taken for a log"), "40 MiB are not taken for a log");
+	ok(!is_noted("fd", "taken for a log"), "40 MiB are not treated as a log");
 	img = checkpoint(&manifest, &err);
 	f = named(img, "/long");
-	ok(f && f->whole && f->data_size == 40 << 20, "but carried (%s)", err.text);
+	ok(f && f->whole && f->data_size == 40 << 20, "but stored (%s)", err.text);
 	tell("do", "longer");
-	ok(is_noted("fd", "/longer"), "70 MiB are, and that is said");
+	ok(is_noted("fd", "/longer"), "70 MiB are treated as a log, which able reports");
 	gck_image_free(img);
 	json_decref(manifest);
 	is_int(stop(), 0, "the rank ends by itself");

@@ -59,7 +59,7 @@ static void test_signals(void)
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
 	}
-	is_int(early, 0, "workers that freeze while signals come are killed");
+	is_int(early, 0, "workers that freeze the rank while signals come are killed");
 	snprintf(want, sizeof(want), "%d", ROUNDS * SIGNALS);
 	is_str(rank_ask(&rank, "count"), want, "no signal is lost");
 	is_int(stop(), 0, "the rank ends by itself");
@@ -102,7 +102,7 @@ static void test_killed(void)
 		free(text);
 		close(proc);
 	}
-	is_int(clones, 0, "no clone is left");
+	is_int(clones, 0, "no clone remains");
 	gck_image_free(img);
 	json_decref(manifest);
 	is_int(stop(), 0, "the rank ends by itself");
@@ -162,7 +162,7 @@ static void test_writes(void)
 		good = hold_often(&err);
 		cut = atoi(rank_ask(&rank, "short")) - before;
 	}
-	is_int(good, 40, "it is held again and again");
+	is_int(good, 40, "it is held repeatedly");
 	is_int(cut > 8, 0, "and hardly any write is cut short");
 	ok(tell("undo", "flow"), "the rank goes on");
 	is_int(stop(), 0, "the rank ends by itself");
@@ -194,7 +194,7 @@ static void test_stopped(void)
 	kill(rank.pid, SIGSTOP);
 	ok(becomes(rank.pid, 'T'), "a rank is stopped");
 	ok(fails("SIGCONT"), "a checkpoint of it fails");
-	ok(refuses("it is stopped by a signal"), "and able says so");
+	ok(refuses("it is stopped by a signal"), "and able reports it");
 	ok(becomes(rank.pid, 'T'), "it stays stopped");
 	kill(rank.pid, SIGCONT);
 	is_str(rank_ask(&rank, "count"), "0", "until it is continued");
@@ -224,7 +224,7 @@ static void test_gone(void)
 	kill(rank.pid, SIGKILL);
 	waitpid(rank.pid, NULL, 0);
 	ok(c && gck_capture_freeze(c, &err) == -1 && err.code == ESRCH,
-	   "the rank's death is noticed (%s)", err.text);
+	   "the checkpoint notices the rank's death (%s)", err.text);
 	gck_capture_close(c);
 	bury();
 }
@@ -292,8 +292,8 @@ static void test_deaths(void)
 		failed += n < 0;
 	} while (killed && (n < 0 || n >= whole));
 	ok(!killed && n >= whole,
-	   "the clone is killed at each of %d points: its image is whole or none", i - 1);
-	ok(failed > 0, "it was none %d times: %s", failed, err.text);
+	   "the clone is killed at each of %d points: its image is whole, or there is none", i - 1);
+	ok(failed > 0, "there was none %d times: %s", failed, err.text);
 	is_str(rank_ask(&rank, "count"), "0", "the rank goes on");
 	ok(groups(false, 0, &killed, &err) >= whole && killed,
 	   "the rank is killed: its image is whole");

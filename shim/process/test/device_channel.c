@@ -348,42 +348,42 @@ static void there_and_back(struct rank *r)
 	struct server s;
 
 	first = store_it(r, 1, NULL, go_on, &device);
-	ok(first.manifest && r->done && !r->hashed, "devices' data are stored: %s", first.err.text);
-	is_int(r->gets, 10096 * KIB, "all of it is read once, and no more");
+	ok(first.manifest && r->done && !r->hashed, "device data are stored: %s", first.err.text);
+	is_int(r->gets, 10096 * KIB, "every byte is read once");
 	is_int((long long)first.progress.done, 10096 * KIB, "and counts as progress");
 	ok(device.rows.n == 38, "zeros are no page groups: %zu", device.rows.n);
 	locate(&device, first.manifest);
 	serve_begin(&s, &first, &device, &rank);
-	ok(same_back(&rank, r->memory), "a restored rank gets the same, and zeros elsewhere");
+	ok(same_back(&rank, r->memory), "a restored rank gets the same data, and zeros elsewhere");
 	gck_device_channel_send(&rank, &(struct gck_link_data){.type = GCK_LINK_DATA_DONE}, NULL);
 	serve_end(&s, &rank);
-	is_int(s.rc, 0, "until it wants no more");
+	is_int(s.rc, 0, "until it needs nothing more");
 	is_int(s.progress.grew, (MEMORY + STEP - 1) / STEP,
-	       "each answer is progress, with more zeros than the image stores, too");
-	ok(!s.progress.ended, "and none the last, as far as is known");
+	       "each answer is progress, also for zeros, which the image does not store");
+	ok(!s.progress.ended, "the last one is not the end of the expected bytes");
 
 	r->hashes = true;
 	r->gets = 0;
 	r->memory[6 << 20]++;
 	second = store_it(r, 2, &first, go_on, &again);
-	ok(second.manifest && r->hashed == 10096 * KIB, "a second time its hashes are asked for");
+	ok(second.manifest && r->hashed == 10096 * KIB, "the second time hashes are asked for");
 	is_int(r->gets, GCK_GROUP_BYTES, "only the page group that changed is read");
 	ok(second.stored == GCK_GROUP_BYTES, "and stored");
 	locate(&again, second.manifest);
 	serve_begin(&s, &second, &again, &rank);
-	ok(same_back(&rank, r->memory), "all comes back");
+	ok(same_back(&rank, r->memory), "a restored rank gets all");
 	serve_end(&s, &rank);
-	is_int(s.rc, 0, "a rank that goes away ends it as well");
+	is_int(s.rc, 0, "a rank that ends also ends it");
 
 	r->hashes = false;
 	r->gets = 0;
 	r->expected = 1024 * KIB;
 	gck_hex_table_clear(&device.rows);
 	third = store_it(r, 3, &second, go_on, &device);
-	ok(third.manifest && r->gets == 10096 * KIB && !third.stored, "without hashes all is read, "
-	   "and nothing stored");
+	ok(third.manifest && r->gets == 10096 * KIB && !third.stored,
+	   "without hashes all bytes are read, and none stored");
 	ok(third.progress.done == 10096 * KIB && !third.progress.ended,
-	   "all of it is progress where less was expected");
+	   "all of it is progress, with fewer bytes expected");
 	r->expected = MEMORY;
 	json_decref(first.manifest);
 	json_decref(second.manifest);
@@ -419,9 +419,10 @@ static void damaged(struct rank *r)
 
 	locate(&device, w.manifest);
 	serve_begin(&s, &w, &device, &rank);
-	ok(get(&rank, BASE, 4096, rank.size, &m), "what does not fit the ring is not given");
+	ok(get(&rank, BASE, 4096, rank.size, &m),
+	   "a GET that does not fit the ring is not answered");
 	serve_end(&s, &rank);
-	is_int(s.err.code, EPROTO, "that ends it");
+	is_int(s.err.code, EPROTO, "it ends the channel");
 	must(gck_chunks_load(w.manifest, &other, NULL));
 	x = gck_page_groups_at(&device, 20).chunk;
 	x.hash.lo++;
@@ -431,10 +432,10 @@ static void damaged(struct rank *r)
 	is_int(get(&rank, gck_page_groups_address(&device, 19), GCK_GROUP_BYTES, 0, &m), 0,
 	       "a valid page group");
 	is_int(get(&rank, gck_page_groups_address(&device, 20), GCK_GROUP_BYTES, 0, &m), EBADMSG,
-	       "a damaged one");
-	ok(strstr(m.why, "is damaged"), "the rank is told why: %s", m.why);
+	       "a damaged page group");
+	ok(strstr(m.why, "is damaged"), "the rank gets the error: %s", m.why);
 	serve_end(&s, &rank);
-	is_int(s.err.code, EBADMSG, "and the agent");
+	is_int(s.err.code, EBADMSG, "so does the agent");
 	json_decref(w.manifest);
 	gck_hex_table_clear(&device.rows);
 	gck_chunks_clear(&other);

@@ -56,7 +56,7 @@ static void test_pins(void)
 					    "VmLck:\t       0 kB\n", ""};
 
 	put_status(NO_PINS);
-	ok(track_dirty(NULL, 0), "nothing of its memory is pinned");
+	ok(track_dirty(NULL, 0), "none of its memory is pinned");
 	ok(!track_dirty(NULL, 4096), "it uses CUDA");
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		put_status(texts[i]);
@@ -94,9 +94,9 @@ static void test_descriptors(void)
 
 	put_status(NO_PINS);
 	for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-		ok(track_dirty(harmless[i], 0), "%s writes nothing by itself", harmless[i]);
+		ok(track_dirty(harmless[i], 0), "%s cannot write memory", harmless[i]);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		ok(!track_dirty(others[i], 0), "%s may", others[i]);
+		ok(!track_dirty(others[i], 0), "%s may write memory", others[i]);
 }
 
 int main(void)

@@ -343,10 +343,10 @@ static void test_killed(void)
 	gck_capture_take_tracker(c, tracker_fds);
 	if (gck_capture_freeze(c, &err) || gck_capture_take(c, &err))
 		errx(99, "%s", err.text);
-	ok(c->dirty.uffd >= 0, "a rank that is held has marks");
+	ok(c->dirty.uffd >= 0, "pages of a held rank are tracked");
 	kill(rank.pid, SIGKILL);
 	gck_dirty_update(&c->dirty, &c->t, c->img);
-	ok(c->dirty.uffd < 0, "one that was killed has none");
+	ok(c->dirty.uffd < 0, "pages of a killed rank are not");
 	gck_capture_close(c);
 	rank_end(&rank);
 	close(helper_link);
@@ -380,7 +380,7 @@ int main(void)
 		ok(unread > 0, "%lu page groups were not read", (unsigned long)unread);
 		test_killed();
 	} else {
-		skip("page groups that are not read", "this kernel does not tell what was written");
+		skip("page groups that are not read", "this kernel does not track written pages");
 	}
 	tests_end();
 	return tap_done();

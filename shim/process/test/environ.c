@@ -114,17 +114,17 @@ static void values(void)
 
 	start(first, sizeof first);
 	restart(second, sizeof second);
-	is_str(get("HOME"), "/home/a", "what is the program's stays");
-	is_str(get("SLURM_NODELIST"), "n2", "what is the launcher's is the new task's");
-	is_str(get("SLURM_RESTART_COUNT"), "1", "also what is new");
-	is_str(get("HOSTNAME"), "n2", "what the program has not changed, too");
+	is_str(get("HOME"), "/home/a", "the program's variables stay");
+	is_str(get("SLURM_NODELIST"), "n2", "the launcher's variables are the new task's");
+	is_str(get("SLURM_RESTART_COUNT"), "1", "also new ones");
+	is_str(get("HOSTNAME"), "n2", "also one that the program could have changed");
 	replace("OMPI_MCA_osc", chosen);
 	replace("TMPDIR", tmp);
 	restart(third, sizeof third);
-	is_str(get("OMPI_MCA_osc"), "pt2pt", "what the program chose stays");
-	is_str(get("TMPDIR"), "/scratch", "whatever it is");
-	is_str(get("OMPI_MCA_btl"), "self", "what it left alone does not");
-	is_str(get("SLURM_NODEID"), "2", "a second restart counts like the first");
+	is_str(get("OMPI_MCA_osc"), "pt2pt", "a variable that the program has changed stays");
+	is_str(get("TMPDIR"), "/scratch", "with any value");
+	is_str(get("OMPI_MCA_btl"), "self", "one that it has not changed does not");
+	is_str(get("SLURM_NODEID"), "2", "a second restart does the same");
 }
 
 static void unsets(void)
@@ -134,13 +134,13 @@ static void unsets(void)
 	unset("OMPI_MCA_osc");
 	restart(second, sizeof second);
 	ok(!get("SLURM_CPU_BIND") && !get("OMPI_MCA_osc"),
-	   "what the program has unset does not come back");
-	ok(get("OMPI_MCA_btl") && get("SLURM_RESTART_COUNT"), "all else does");
+	   "a variable that the program has unset stays unset");
+	ok(get("OMPI_MCA_btl") && get("SLURM_RESTART_COUNT"), "all others are there");
 	unset("TMPDIR");
 	restart(third, sizeof third);
-	ok(!get("SLURM_CPU_BIND") && !get("OMPI_MCA_osc"), "nor at a second restart");
-	ok(!get("TMPDIR"), "nor what it has unset since");
-	is_str(get("SLURM_NODELIST"), "n3", "all else is the new task's");
+	ok(!get("SLURM_CPU_BIND") && !get("OMPI_MCA_osc"), "also after a second restart");
+	ok(!get("TMPDIR"), "also one that it has unset since");
+	is_str(get("SLURM_NODELIST"), "n3", "all others are the new task's");
 }
 
 static void lineage(void)
@@ -164,13 +164,13 @@ static void lineage(void)
 		n += atoi(get("SLURM_RESTART_COUNT")) == i && atoi(get("SLURM_NODELIST") + 1) == i;
 	}
 	is_int(n, 98, "a hundred restarts, each with its own values");
-	is_int(maps, 1, "take one mapping");
-	is_str(held, "n99", "and a pointer of long ago is good");
+	is_int(maps, 1, "use one mapping");
+	is_str(held, "n99", "and an old pointer is still valid");
 	restart(text, sizeof "SLURM_NODEID=0");
-	is_int(maps, 2, "where the variables are others there is a new one");
+	is_int(maps, 2, "with other variables there is a new mapping");
 	is_str(held, "n99", "and the old one stays");
-	is_str(get("SLURM_NODEID"), "0", "with what there is");
-	ok(!get("SLURM_NODELIST"), "and nothing else");
+	is_str(get("SLURM_NODEID"), "0", "with the variables of the task");
+	ok(!get("SLURM_NODELIST"), "and no others");
 }
 
 int main(void)

@@ -46,22 +46,24 @@ static void what_is_said(struct gck_exclusions *l)
 {
 	struct gck_mpi_state s = whole();
 
-	is_int(read_it(l, &s), 0, "it is read");
-	is_int((long long)l->closed_for, 9, "with the checkpoint that it is closed for");
-	is_int((long long)l->ranges.n, 2, "ranges that overlap or touch are one, empty ones none");
+	is_int(read_it(l, &s), 0, "the lists are read");
+	is_int((long long)l->closed_for, 9, "with the checkpoint for which MPI is quiesced");
+	is_int((long long)l->ranges.n, 2,
+	       "ranges that overlap or touch are merged, empty ones dropped");
 	ok(gck_exclusions_range(l, 8 * P, 12 * P) && gck_exclusions_range(l, 20 * P, 22 * P),
-	   "they are left out");
+	   "they are excluded");
 	ok(!gck_exclusions_range(l, 7 * P, 9 * P) && !gck_exclusions_range(l, 12 * P, 13 * P),
-	   "no more than they");
+	   "nothing else is");
 	ok(gck_exclusions_fd(l, 5) && gck_exclusions_fd(l, 7) && gck_exclusions_fd(l, 3),
-	   "descriptors are, and the link");
-	ok(!gck_exclusions_fd(l, 4), "no others");
-	ok(gck_exclusions_thread(l, 4711) && !gck_exclusions_thread(l, 4712), "threads are");
+	   "descriptors and the link are excluded");
+	ok(!gck_exclusions_fd(l, 4), "no other descriptors");
+	ok(gck_exclusions_thread(l, 4711) && !gck_exclusions_thread(l, 4712),
+	   "threads are excluded");
 	ok(gck_exclusions_hollow(l, 41 * P, 44 * P) && !gck_exclusions_hollow(l, 41 * P, 45 * P),
-	   "what may be hollow is known");
-	ok(!gck_exclusions_range(l, 41 * P, 42 * P), "and is not left out");
+	   "hollow ranges are known");
+	ok(!gck_exclusions_range(l, 41 * P, 42 * P), "and not excluded");
 	is_int(gck_exclusions_read(l, getpid(), 0, 0, NULL), 0, "a rank without MPI");
-	ok(!l->ranges.n && !l->nfds && !gck_exclusions_fd(l, 5), "leaves nothing out");
+	ok(!l->ranges.n && !l->nfds && !gck_exclusions_fd(l, 5), "excludes nothing");
 	is_int(l->link_fd, -1, "and has no link");
 }
 
@@ -82,13 +84,13 @@ static void cut(struct gck_exclusions *l)
 	add(&m, 7, 13, "/a/file");
 	add(&m, 20, 22, "");
 	add(&m, 30, 31, "");
-	is_int(gck_exclusions_cut(l, &m, NULL), 0, "the ranges are taken off the mappings");
-	is_int((long long)m.n, 4, "one that is all of one is gone, one within leaves two");
+	is_int(gck_exclusions_cut(l, &m, NULL), 0, "the ranges are cut out of the mappings");
+	is_int((long long)m.n, 4, "a whole mapping is gone, a hole splits one");
 	ok(m.v[1].start == 7 * P && m.v[1].end == 8 * P && m.v[1].offset == 100 * P,
-	   "what is before it");
-	ok(m.v[2].start == 12 * P && m.v[2].end == 13 * P, "and behind it");
-	ok(m.v[2].offset == 105 * P, "where it is in the file");
-	ok(m.v[0].start == P && m.v[3].start == 30 * P, "others stay");
+	   "the part before it");
+	ok(m.v[2].start == 12 * P && m.v[2].end == 13 * P, "and the part after it");
+	ok(m.v[2].offset == 105 * P, "with its offset in the file");
+	ok(m.v[0].start == P && m.v[3].start == 30 * P, "others are unchanged");
 	gck_maps_free(&m);
 }
 
@@ -131,20 +133,22 @@ static void gpu(struct gck_exclusions *l)
 				   .version = GCK_CUDA_STATE_VERSION, .link_fd = 6,
 				   .device_bytes = 3ull << 30};
 
-	ok(!gck_exclusions_device(l, "/dev/nvidia0"), "without CUDA its devices are devices");
+	ok(!gck_exclusions_device(l, "/dev/nvidia0"),
+	   "without CUDA its devices are ordinary devices");
 	is_int(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "a rank with CUDA");
-	ok(gck_exclusions_fd(l, 6) && !gck_exclusions_fd(l, 5), "its link is left out");
-	ok(l->device_bytes == 3ull << 30, "its GPU's memory will be in its own");
+	ok(gck_exclusions_fd(l, 6) && !gck_exclusions_fd(l, 5), "its link is excluded");
+	ok(l->device_bytes == 3ull << 30, "its GPU's memory will be in its own memory");
 	ok(gck_exclusions_device(l, "/dev/nvidia0") &&
 		   gck_exclusions_device(l, "/dev/nvidia-uvm") &&
 		   !gck_exclusions_device(l, "/dev/null"),
 	   "its devices will be closed");
 	s.drained_for = 7;
 	is_int(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "drained");
-	ok(!gck_exclusions_device(l, "/dev/nvidia0"), "they should be");
+	ok(!gck_exclusions_device(l, "/dev/nvidia0"),
+	   "once it is drained they are ordinary devices");
 	s.version++;
 	ok(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0,
-	   "another version's is refused");
+	   "a state of another version is refused");
 }
 
 int main(void)

@@ -230,13 +230,13 @@ static void test_round_trip(void)
 	if (img) {
 		again = gck_image_to_json(img, &err);
 		ok(json_equal(json_object_get(j, "image"), json_object_get(again, "image")),
-		   "and is the same");
+		   "and is unchanged");
 		ok(gck_page_groups_at(&img->contents[0].groups, 0).chunk.size == 7 * GCK_PAGE &&
 		   gck_page_groups_address(&img->contents[0].groups, 0) == 0 &&
 		   gck_page_groups_address(&img->contents[0].groups, 1) == GCK_GROUP_BYTES,
 		   "page groups know their chunks");
 		ok(!strcmp(img->maps[0].name, "/bin/\xfe") &&
-		   !memcmp(img->threads[2].name, "n\xff" "me", 5), "names that are no UTF-8");
+		   !memcmp(img->threads[2].name, "n\xff" "me", 5), "names that are not UTF-8");
 		ok(img->threads[0].nice == -5 && img->threads[0].rseq.signature == 0xf1f1f1f1u &&
 		   img->contents[0].mtime_ns == -3 && img->files[0].prefix.lo == ~0ull,
 		   "numbers at their limits");
@@ -277,7 +277,7 @@ static void test_no_memory(const json_t *j)
 		_exit(rc);
 	}
 	ok(waitpid(pid, &status, 0) == pid && !status,
-	   "without memory it is not taken for damaged");
+	   "lack of memory is not reported as damage");
 }
 
 /* As many page groups as 20 GiB have, added in reverse order: their text has a parser of its

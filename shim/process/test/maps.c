@@ -35,7 +35,7 @@ static void test_smaps(void)
 	struct gck_maps m;
 	struct gck_error err;
 
-	ok(!parse(strdup(smaps), &m, &err), "a text like the kernel's");
+	ok(!parse(strdup(smaps), &m, &err), "a text like the kernel's is parsed");
 	is_int((long long)m.n, 4, "four mappings");
 	ok(m.v[0].start == 0x400000 && m.v[0].end == 0x41f000 && m.v[0].offset == 0x2000 &&
 	   m.v[0].inode == 247970 && m.v[0].device == makedev(0xfe, 1) && !m.v[0].shared,
@@ -51,7 +51,7 @@ static void test_smaps(void)
 	ok(gck_path_deleted(m.v[1].name) && !gck_path_deleted(m.v[0].name), "deleted");
 	ok(m.v[2].prot == 0 && !*m.v[2].name &&
 	   m.v[2].flags == (GCK_VM_GROWSDOWN | GCK_VM_DONTDUMP | GCK_VM_NOHUGE), "no name");
-	ok(m.v[2].known && !m.v[3].known, "whether flags are known");
+	ok(m.v[2].known && !m.v[3].known, "flags are marked as known");
 	ok(gck_maps_find(&m, 0x400000) == &m.v[0] && gck_maps_find(&m, 0x41efff) == &m.v[0] &&
 	   !gck_maps_find(&m, 0x41f000) && !gck_maps_find(&m, 0) &&
 	   gck_maps_find(&m, 0x7fff866bffff) == &m.v[2], "found by address");
@@ -72,7 +72,7 @@ static void test_damaged(void)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ok(parse(strdup(bad[i]), &m, &err) == -1, "refused: %.*s",
 		   (int)strcspn(bad[i], "\n"), bad[i]);
-	ok(!parse(strdup(""), &m, &err) && m.n == 0, "an empty text is no mappings");
+	ok(!parse(strdup(""), &m, &err) && m.n == 0, "an empty text has no mappings");
 	gck_maps_free(&m);
 }
 
@@ -83,7 +83,7 @@ static void test_fields(void)
 	is_int((long long)gck_proc_number(text, "Umask:", 8, 7), 022, "an octal field");
 	is_int((long long)gck_proc_number(text, "mask:", 8, 7), 7, "only at the start of a line");
 	ok(!strncmp(gck_proc_field(text, "Name:"), "x y\n", 4), "a text field");
-	ok(!gck_proc_field(text, "Gid:") && !gck_proc_field("", "x"), "a field that is not there");
+	ok(!gck_proc_field(text, "Gid:") && !gck_proc_field("", "x"), "a missing field");
 }
 
 static void test_self(void)
@@ -98,7 +98,7 @@ static void test_self(void)
 	ok(proc >= 0, "this process");
 	ok(!gck_maps_read(proc, &m, &err) && !gck_smaps_read(proc, &s, &err), "its mappings");
 	ok(m.n && s.n && gck_maps_find(&m, (uintptr_t)&n) && gck_maps_find(&s, (uintptr_t)smaps),
-	   "hold the stack and the text");
+	   "include the stack and the text");
 	ok(gck_maps_find(&s, (uintptr_t)&n)->known, "with flags");
 	ok(!gck_proc_list(proc, "task", &list, &n, &err) && n == 1 && list[0] == getpid(),
 	   "its thread");
@@ -137,14 +137,14 @@ static void test_ended(void)
 
 	if (pid == 0)
 		_exit(0);
-	ok(!gck_process_ended(getpid()), "a process that runs");
+	ok(!gck_process_ended(getpid()), "a running process has not ended");
 	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
 	ok(gck_process_ended(pid), "a zombie has ended");
 	waitpid(pid, NULL, 0);
-	ok(gck_process_ended(pid), "so has one that is no more");
-	ok(!ended("7 (a) b) S 1 7 7 0 -1 4194304 0 0\n"), "one that sleeps has not");
+	ok(gck_process_ended(pid), "so has one that is dead");
+	ok(!ended("7 (a) b) S 1 7 7 0 -1 4194304 0 0\n"), "a sleeping one has not");
 	ok(ended("7 (a) b) R 1 7 7 0 -1 4194308 0 0\n"),
-	   "one that exits has, before it is a zombie");
+	   "an exiting one has, before it is a zombie");
 }
 
 int main(void)

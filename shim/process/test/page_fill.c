@@ -92,11 +92,11 @@ int main(void)
 	make_maps(maps);
 	is_int(find_pieces(&p, &r, NULL), 0, "pieces are found");
 	ok(p.n > MAPS, "%zu of %u mappings", p.n, MAPS);
-	ok(looks <= 4 * (p.n + MAPS), "for which %zu windows were looked at", looks);
+	ok(looks <= 4 * (p.n + MAPS), "for which %zu page groups were looked at", looks);
 	for (size_t i = 0; i < MAPS; i++)
 		for (size_t k = 0; k < content.groups.rows.n; k += 1 + number(40))
 			wrong += !right(&p, &maps[i], k);
-	is_int((long long)wrong, 0, "they have what the mappings show, and nothing else");
+	is_int((long long)wrong, 0, "they have exactly what the mappings show");
 	free(p.v);
 	gck_hex_table_clear(&content.groups.rows);
 	return tap_done();

@@ -62,13 +62,13 @@ static void test_scan(const struct gck_source *s, bool fast)
 	int result = scan(s, start, start + size, false, &a, NULL);
 
 	if (result > 0) {
-		skip(name, "this kernel does not have it");
+		skip(name, "this kernel has no PAGEMAP_SCAN");
 		return;
 	}
 	ok(!result && has(&a, anonymous, 1) && has(&a, anonymous, 2) && has(&a, anonymous, 20),
-	   "%s: pages that were written", name);
+	   "%s: written pages", name);
 	ok(!has(&a, anonymous, 0) && !has(&a, anonymous, 9) && !has(&a, anonymous, 21),
-	   "%s: not those that were not", name);
+	   "%s: not unwritten ones", name);
 	ok(!fast || !has(&a, anonymous, 5), "%s: nor the zero page", name);
 	start = (uintptr_t)file;
 	ok(!scan(s, start, start + size, true, &f, NULL) && f.n == 1 && has(&f, file, 7) &&
@@ -89,9 +89,10 @@ static void test_read(const struct gck_source *s)
 
 	mprotect(at + 20 * GCK_PAGE, GCK_PAGE, PROT_NONE);
 	ok(!gck_source_read(s, v, 2, data, &err) && data[0] == 'x' && data[GCK_PAGE] == 'x' &&
-	   data[1] == 0, "ranges are read, also where the process may not");
+	   data[1] == 0, "ranges are read, also with PROT_NONE");
 	munmap(at + 2 * GCK_PAGE, GCK_PAGE);
-	ok(gck_source_read(s, v, 2, data, &err) == -1 && err.code, "nothing there: %s", err.text);
+	ok(gck_source_read(s, v, 2, data, &err) == -1 && err.code, "an unmapped range: %s",
+	   err.text);
 	munmap(at, PAGES * GCK_PAGE);
 }
 
@@ -103,11 +104,11 @@ static void test_pack(void)
 	data[3 * GCK_PAGE] = 2;
 	ok(gck_pack_pages(data, 0x8000000000000111ull) == 0x8000000000000010ull,
 	   "zero pages are dropped");
-	ok(data[4095] == 1 && data[GCK_PAGE] == 2, "and the others close up");
+	ok(data[4095] == 1 && data[GCK_PAGE] == 2, "and the others move up");
 	memset(data, 0, sizeof(data));
-	is_int((long long)gck_pack_pages(data, 15), 0, "nothing but zeros");
+	is_int((long long)gck_pack_pages(data, 15), 0, "only zero pages");
 	memset(data, 1, sizeof(data));
-	is_int((long long)gck_pack_pages(data, 15), 15, "nothing but others");
+	is_int((long long)gck_pack_pages(data, 15), 15, "no zero pages");
 }
 
 int main(void)

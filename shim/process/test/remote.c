@@ -102,11 +102,12 @@ static void test_threads(void)
 		pid_t tid = (pid_t)b.calls[i].result;
 
 		is_int(gck_remote_born(tid, &err), 0, "born");
-		is_int(gck_remote_call(&r, tid, &err, SYS_gettid, 0), tid, "calls of its own");
+		is_int(gck_remote_call(&r, tid, &err, SYS_gettid, 0), tid,
+		       "each makes calls of its own");
 	}
 	is_int(gck_remote_exit(&r, (pid_t)b.calls[1].result, &err), 0, "one exits");
 	is_int(gck_remote_call(&r, pid, &err, SYS_tgkill, pid, b.calls[1].result, 0), -ESRCH,
-	       "and is gone");
+	       "and it is gone");
 	is_int(gck_remote_call(&r, pid, &err, SYS_tgkill, pid, b.calls[2].result, 0), 0,
 	       "the others are not");
 	end(pid);
@@ -119,14 +120,14 @@ static void test_signals(void)
 	pid_t pid = start(&r);
 
 	kill(pid, SIGTERM);
-	is_int(gck_remote_call(&r, pid, &err, SYS_getpid, 0), pid, "a signal waits");
+	is_int(gck_remote_call(&r, pid, &err, SYS_getpid, 0), pid, "a signal is pending");
 	kill(pid, SIGSTOP);
 	is_int(gck_remote_call(&r, pid, &err, SYS_getpid, 0), pid, "SIGSTOP does not stop a call");
 	kill(pid, SIGCONT);
 	is_int(gck_remote_call(&r, pid, &err, SYS_getpid, 0), pid, "nor does SIGCONT");
 	kill(pid, SIGKILL);
 	is_int(gck_remote_call(&r, pid, &err, SYS_getpid, 0), -ESRCH, "killed");
-	is_int(err.code, ESRCH, "and said so");
+	is_int(err.code, ESRCH, "the error says so");
 	printf("# %s\n", err.text);
 }
 
@@ -149,10 +150,10 @@ static void test_killed_with_threads(void)
 	}
 	alarm(20); /* instead of a hang */
 	is_int(gck_remote_call(&r, pid, &err, SYS_nanosleep, r.scratch, 0), -ESRCH,
-	       "killed in a call, with threads: noticed");
+	       "a process killed in a call, with threads, is noticed");
 	alarm(0);
-	is_int(err.code, ESRCH, "and said so");
-	is_int(waitpid(killer, NULL, 0), killer, "who is not traced is left to others");
+	is_int(err.code, ESRCH, "the error says so");
+	is_int(waitpid(killer, NULL, 0), killer, "a thread that is not traced is not waited for");
 	end(pid);
 }
 
@@ -175,10 +176,10 @@ static void test_tracer_death(void)
 		_exit(gck_remote_seize(&r, pid, NULL) || gck_remote_plant(&r, PLANT, NULL));
 	}
 	waitpid(tracer, &status, 0);
-	is_int(status, 0, "a tracer comes and goes");
+	is_int(status, 0, "a tracer comes and is killed");
 	waitpid(pid, &status, 0);
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "its tracee is killed");
-	is_int(gck_remote_seize(&r, pid, NULL), -1, "nothing to trace");
+	is_int(gck_remote_seize(&r, pid, NULL), -1, "a process that does not exist");
 	close(fds[0]);
 }
 

@@ -83,7 +83,7 @@ static void test_program(const struct program *p)
 		return;
 	l.other_kernel = p->other_kernel;
 	make_input(directory, p->rounds);
-	is_int(lineage_alone(&l), 0, "it runs alone");
+	is_int(lineage_alone(&l), 0, "it runs without checkpoints");
 	snprintf(alone, sizeof alone, "%s", lineage_output(&l));
 	lseek(0, 0, SEEK_SET);
 	live_through(p, directory, &l);
@@ -110,10 +110,11 @@ static void test_exec(void)
 	snprintf(path, sizeof path, "%s/go", directory);
 	close(creat(path, 0600));
 	link = agent_admit(&l.agent, &l.hello);
-	ok(link >= 0 && !l.hello.reconnect, "and executes a program: its constructor says hello");
+	ok(link >= 0 && !l.hello.reconnect,
+	   "and executes a program, whose constructor sends HELLO");
 	close(l.link);
 	l.link = link;
-	ok(!lineage_checkpoint(&l), "that can be captured as well");
+	ok(!lineage_checkpoint(&l), "which can be captured, too");
 	is_int(lineage_wait(&l), 0, "it ends well");
 	lineage_end(&l);
 	snprintf(path, sizeof path, "rm -rf %s", directory);

@@ -265,18 +265,18 @@ static void test_runs(void)
 	r = open_restore(j, &reader, &err);
 	if (!ok(r && !gck_restore_build(r, NULL, NULL, &err), "an image by hand is built"))
 		printf("# %s\n", err.text);
-	is_str(read_outside(), "kept, and this is cut", "nothing outside changes");
-	ok(gck_restore_run(r, &err) == -1, "it does not run before the word");
+	is_str(read_outside(), "kept, and this is cut", "nothing outside the process changes");
+	ok(gck_restore_run(r, &err) == -1, "it does not run before gck_restore_run");
 	if (!ok(!gck_restore_files(r, &err), "files are cut back"))
 		printf("# %s\n", err.text);
-	is_str(read_outside(), "kept", "to what they were");
+	is_str(read_outside(), "kept", "the log is cut to its size");
 	if (!ok(!gck_restore_run(r, &err), "it runs"))
 		printf("# %s\n", err.text);
 	finish(r, reader, j);
-	is_int(lineage_wait(&line), 'a', "and ends as its image says");
-	is_str(read_outside(), "kepta", "having appended");
+	is_int(lineage_wait(&line), 'a', "it exits as its image says");
+	is_str(read_outside(), "kepta", "and has appended");
 	strcat(outside, ".gpuckpt-cut-1");
-	is_str(read_outside(), ", and this is cut", "what was cut is kept beside");
+	is_str(read_outside(), ", and this is cut", "the cut part is saved beside");
 	unlink(outside);
 	*strstr(outside, ".gpuckpt-cut-1") = '\0';
 }
@@ -343,23 +343,25 @@ static void test_shared_log(uint32_t seq)
 	write_outside(log_data);
 	cut_log(seq, 4);
 	cut_log(seq + 1, 10);
-	is_str(read_outside(), "kept", "by the first, then the second: it is as it was");
-	is_str(take_beside(1), ", and this is cut", "what was cut is kept");
-	is_str(take_beside(2), "", "and once only");
+	is_str(read_outside(), "kept",
+	       "cut by the first, then the second: it is as at the checkpoint");
+	is_str(take_beside(1), ", and this is cut", "the cut part is saved");
+	is_str(take_beside(2), "", "only once");
 
 	write_outside(log_data);
 	cut_log(seq + 2, 10);
 	cut_log(seq + 3, 4);
-	is_str(read_outside(), "kept", "by the second, then the first: it is as it was");
-	is_str(take_beside(1), "this is cut", "what was cut is kept");
+	is_str(read_outside(), "kept",
+	       "cut by the second, then the first: it is as at the checkpoint");
+	is_str(take_beside(1), "this is cut", "the cut part is saved");
 	is_str(take_beside(2), ", and ", "in two parts");
 
 	write_outside(log_data);
 	cut_by_other = 10;
 	cut_log(seq + 4, 10);
-	is_int(cut_by_other, 0, "the first cuts it while the second looks");
-	is_str(read_outside(), "kept", "it is as it was");
-	is_str(take_beside(1), "", "what the other one keeps is not kept twice");
+	is_int(cut_by_other, 0, "the first cuts it while the second compares");
+	is_str(read_outside(), "kept", "it is as at the checkpoint");
+	is_str(take_beside(1), "", "what the other has saved is not saved again");
 }
 
 /* A log that has since been removed, cut, or replaced. */
@@ -368,20 +370,20 @@ static void test_other_log(void)
 	log_short = true;
 	unlink(outside);
 	cut_log(70, 10);
-	is_str(read_outside(), "kept, and ", "one that is missing is made again");
+	is_str(read_outside(), "kept, and ", "a missing log is made again");
 	write_outside("ke");
 	cut_log(73, 10);
 	is_str(read_outside(), "kept, and ",
-	       "one that was cut to less than it ever had is as it was");
-	is_str(take_beside(1), "", "it had nothing else");
+	       "a log that is shorter than it ever was is as at the checkpoint");
+	is_str(take_beside(1), "", "nothing is saved");
 	write_outside("another one, longer");
 	cut_log(71, 10);
-	is_str(read_outside(), "kept, and ", "one that was replaced is as it was");
-	is_str(take_beside(1), "another one, longer", "all of the other one is kept");
+	is_str(read_outside(), "kept, and ", "another file in its place is replaced by the log");
+	is_str(take_beside(1), "another one, longer", "the whole other file is saved");
 	write_outside("short");
 	cut_log(72, 10);
-	is_str(read_outside(), "kept, and ", "so it is where the other one is shorter");
-	is_str(take_beside(1), "short", "which is kept");
+	is_str(read_outside(), "kept, and ", "also if the other file is shorter");
+	is_str(take_beside(1), "short", "which is saved");
 }
 
 static void lacks_cpu(struct gck_image *img)
@@ -473,7 +475,7 @@ static void test_refused(void)
 		   "refused: %s", cases[i].named);
 		printf("# %s\n", err.text);
 		finish(NULL, reader, j);
-		ok(!process_runs(line.pid), "and the process is ended");
+		ok(!process_runs(line.pid), "and the process is killed");
 		line.pid = 0;
 	}
 }
@@ -521,7 +523,7 @@ static void test_fallback(void)
 	gck_reader_close(second);
 	json_decref(good);
 	finish(r, reader, bad);
-	is_int(lineage_wait(&line), 'g', "as that image says");
+	is_int(lineage_wait(&line), 'g', "the process can take another image");
 }
 
 static int die_at(void *arg, uint64_t done, uint64_t all)
@@ -563,7 +565,7 @@ static void test_death(uint64_t at, unsigned us)
 	status = lineage_wait(&line);
 	/* or it was not traced yet, and exits in its constructor when the link ends */
 	ok(status == 256 + SIGKILL || (us && status == 1), "its process dies (%d)", status);
-	is_str(read_outside(), "kept, and more", "nothing outside changed");
+	is_str(read_outside(), "kept, and more", "nothing outside the process changed");
 	json_decref(j);
 }
 
