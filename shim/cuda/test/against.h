@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What programs that go against a model say. */
+ * The output of programs that compare the driver with a model. */
 #ifndef GCK_CUDA_TEST_AGAINST_H
 #define GCK_CUDA_TEST_AGAINST_H
 
@@ -13,7 +13,7 @@ static inline const char *none(const char *wrong)
 	return wrong ? wrong : "every answer is right";
 }
 
-/* For gpu_lineage. */
+/* Create the file that gpu_lineage waits for. */
 static inline void say_started(void)
 {
 	const char *where = getenv("GPUCKPT_SELF");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Single modules of the stand-in: sets of handles and arenas of memory against plain models, the
- * cache of ld.so, the names of cuGetProcAddress, the vault of descriptors. */
+ * Single modules of the stand-in: maps of handles and arenas of memory against plain models, the
+ * cache of ld.so, the names of cuGetProcAddress, and the vault of descriptors. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #include "shim/cuda/dispatch/ld_cache.h"
 #include "test/support/tap.h"
 
-/* ---- sets ----------------------------------------------------------------------------------- */
+/* ---- handle maps ----------------------------------------------------------------------------- */
 
 #define HANDLES 300
 #define STEPS 200000
@@ -58,9 +58,9 @@ static void sets(void)
 		}
 		good = i % 100 ? true : agree(&s, values);
 	}
-	ok(good, "a set holds what was put and not dropped");
+	ok(good, "a map has what was put and not dropped");
 	ok(all_of(!gck_cuda_handle_map_put(&s, 0), !gck_cuda_handle_map_get(&s, 0)),
-	   "0 is no handle");
+	   "a map does not take 0");
 	free(s.entries);
 }
 
@@ -83,7 +83,8 @@ static unsigned longest_free(void)
 	return most;
 }
 
-/* Pieces in order, without holes, no two free ones in a row, and the free ones free. */
+/* The suballocations are in order and without holes, free ones are joined, and those that are free
+ * are so in the model. */
 static bool is_whole(const struct gck_cuda_arena *a)
 {
 	uint64_t at = a->base, free_bytes = 0;
@@ -152,25 +153,26 @@ static void arenas(void)
 		}
 		good = good && is_whole(&a);
 	}
-	ok(good, "an arena gives what is free, once, wherever there is room");
+	ok(good, "an arena allocates what is free, once, if it fits anywhere");
 	for (unsigned id = 1; id < 200; id++) {
 		if (bases[id])
 			give_one(&a, (unsigned char)id, bases[id]);
 	}
-	ok(all_of(gck_cuda_arena_is_empty(&a), a.n == 1), "all given back, it is one piece again");
+	ok(all_of(gck_cuda_arena_is_empty(&a), a.n == 1),
+	   "after all frees it is one suballocation again");
 	ok(all_of(!gck_cuda_arena_take(&a, 0), !gck_cuda_arena_take(&a, UINT64_MAX)),
-	   "no bytes, too many");
+	   "zero bytes and too many are refused");
 	ok(all_of(!gck_cuda_arena_find(&a, BASE), !gck_cuda_arena_find(&a, 1)),
-	   "and nothing is found");
+	   "nothing is found in an empty arena");
 	gck_cuda_arena_free(&a);
 }
 
-/* ---- descriptors kept ----------------------------------------------------------------------- */
+/* ---- the vault of descriptors ---------------------------------------------------------------- */
 
 struct gck_cuda_state gck_cuda_state;
 
 #define KEPT 100
-#define LIMIT 48 /* descriptors that a table has room for: it takes several threads */
+#define LIMIT 48 /* descriptors that fit into a table: it takes several threads */
 
 static uint64_t keys[KEPT];
 
@@ -183,7 +185,7 @@ static bool is_file(int fd, ino_t inode)
 	return same;
 }
 
-/* The program puts a file of its own where one of the sockets was. */
+/* The program puts a file of its own at the number of one of the sockets. */
 static void replaced(void)
 {
 	int socket = gck_cuda_state.kept_fd[1], own = memfd_create("own", MFD_CLOEXEC);
@@ -193,16 +195,16 @@ static void replaced(void)
 	fstat(own, &st);
 	dup2(own, socket);
 	ok(all_of(gck_cuda_vault_get(keys[1]) < 0, !gck_cuda_vault_has(keys[1])),
-	   "with a socket closed by the program none is there");
+	   "after the program closed a socket the vault has no descriptor");
 	name = gck_cuda_vault_put(own);
 	ok(all_of(name, is_file(gck_cuda_vault_get(name), st.st_ino)),
-	   "another pair keeps what comes");
-	ok(!gck_cuda_vault_has(keys[1]), "but not what was lost");
-	ok(is_file(dup(socket), st.st_ino), "and the program's file is where it was put");
+	   "a new pair of sockets keeps the next descriptor");
+	ok(!gck_cuda_vault_has(keys[1]), "what was lost stays lost");
+	ok(is_file(dup(socket), st.st_ino), "the program's file has its number");
 	close(socket);
 }
 
-/* What is kept at the other end of a pipe is kept by nobody else: not in flight, nor in a child. */
+/* The vault alone has a pipe's end: it is not in flight, and no child has it. */
 static void alone(void)
 {
 	struct pollfd end = {.events = POLLIN};
@@ -216,14 +218,14 @@ static void alone(void)
 	name = gck_cuda_vault_put(pipes[1]);
 	pid = fork();
 	if (!pid) {
-		gck_cuda_vault_drop(name); /* of its parent's */
+		gck_cuda_vault_drop(name); /* the parent's */
 		_exit(gck_cuda_vault_get(name) < 0 && gck_cuda_vault_put(dup(0)) ? pause() : 1);
 	}
 	usleep(50000);
-	is_int(poll(&end, 1, 0), 0, "a child cannot let go of what its parent keeps");
+	is_int(poll(&end, 1, 0), 0, "a child cannot drop what its parent's vault has");
 	gck_cuda_vault_drop(name);
-	is_int(poll(&end, 1, 0), 1, "and does not hold what its parent lets go");
-	ok(waitpid(pid, NULL, WNOHANG) == 0, "it can keep some of its own");
+	is_int(poll(&end, 1, 0), 1, "a child does not hold what its parent drops");
+	ok(waitpid(pid, NULL, WNOHANG) == 0, "a child has a vault of its own");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	close(pipes[0]);
@@ -247,24 +249,24 @@ static void kept(void)
 		keys[i] = gck_cuda_vault_put(fd);
 		good = good && keys[i];
 	}
-	ok(good, "more descriptors than the process may have are kept");
+	ok(good, "the vault has more descriptors than the process may have");
 	for (int i = 0; good && i < 1000; i++) {
 		int which = rand() % KEPT;
 
 		good = is_file(gck_cuda_vault_get(keys[which]), inodes[which]);
 	}
-	ok(good, "and had again, in any order, as often as wanted");
+	ok(good, "the process gets them in any order, more than once");
 	for (int i = 0; i < KEPT; i += 2)
 		gck_cuda_vault_drop(keys[i]);
 	ok(all_of(gck_cuda_vault_get(keys[0]) < 0, is_file(gck_cuda_vault_get(keys[1]), inodes[1])),
-	   "until they are dropped");
+	   "dropped ones are gone");
 	ok(all_of(gck_cuda_vault_get(0) < 0, !gck_cuda_vault_has(0)),
-	   "one that never was is not there");
+	   "an unknown name is not found");
 	alone();
 	replaced();
 	gck_cuda_vault_forget();
 	ok(all_of(gck_cuda_vault_get(keys[1]) < 0, gck_cuda_state.kept_fd[0] == -1),
-	   "in a restored process none is");
+	   "a restored process has none");
 	setrlimit(RLIMIT_NOFILE, &before);
 }
 
@@ -307,20 +309,22 @@ static void cache(void)
 	c.entries[1].name = c.entries[2].name = strings + 10;
 	c.entries[0].path = c.entries[1].path = strings + 23;
 	c.entries[2].path = strings + 34;
-	is_int(find_in(&c, sizeof c), 0, "a library in the cache");
-	is_str(path, "/proc/self/exe", "the one of 64 bits");
+	is_int(find_in(&c, sizeof c), 0, "a library is found in the cache");
+	is_str(path, "/proc/self/exe", "it is the 64-bit one");
 	c.entries[2].path = strings + 23;
-	ok(find_in(&c, sizeof c) != 0, "a file that is not there is none");
+	ok(find_in(&c, sizeof c) != 0, "a file that does not exist is not found");
 	c.entries[2].path = 1 << 30;
-	ok(find_in(&c, sizeof c) != 0, "nor is a name outside of the file");
+	ok(find_in(&c, sizeof c) != 0, "a name outside of the cache file is refused");
 	c.entries[2].path = strings + 34;
-	ok(find_in(&c, sizeof c - 16) != 0, "nor one that the file's end cuts");
+	ok(find_in(&c, sizeof c - 16) != 0, "a name cut off by the file's end is refused");
 	c.n = 1 << 30;
-	ok(find_in(&c, sizeof c) != 0, "more entries than the file holds");
-	ok(all_of(find_in("x", 1) != 0, find_in("", 0) != 0), "no cache at all");
+	ok(find_in(&c, sizeof c) != 0, "more entries than the file has are refused");
+	ok(all_of(find_in("x", 1) != 0, find_in("", 0) != 0), "a file that is no cache is refused");
 	unlink(file);
-	ok(gck_cuda_cache_find("/nonexistent", "libcuda.so.1", path, sizeof path) != 0, "no file");
-	is_int(gck_cuda_cache_find(NULL, "libc.so.6", path, sizeof path), 0, "this machine's own");
+	ok(gck_cuda_cache_find("/nonexistent", "libcuda.so.1", path, sizeof path) != 0,
+	   "a missing cache file is reported");
+	is_int(gck_cuda_cache_find(NULL, "libc.so.6", path, sizeof path), 0,
+	       "libc is found in this machine's cache");
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -361,11 +365,14 @@ static void names(void)
 	reals.v[1] = NULL;
 	reals.v[2] = reals.v[0];
 	gck_cuda_table_sort();
-	is_str(gck_cuda_by_address(&code[1], NULL)->name, "cuA_v2", "by address");
-	is_str(gck_cuda_by_address(&code[4], "cuA_p")->name, "cuA_ptsz", "of two with one address");
-	ok(!gck_cuda_by_address(&code[3], NULL), "an address that the driver does not have");
-	is_str(gck_cuda_by_name("cuAB")->name, "cuAB", "by name");
-	ok(all_of(!gck_cuda_by_name("cuABC"), !gck_cuda_by_name("")), "no such name");
+	is_str(gck_cuda_by_address(&code[1], NULL)->name, "cuA_v2",
+	       "a function is found by its address");
+	is_str(gck_cuda_by_address(&code[4], "cuA_p")->name, "cuA_ptsz",
+	       "of two with the same address the hint decides");
+	ok(!gck_cuda_by_address(&code[3], NULL), "a function that the driver lacks has no address");
+	is_str(gck_cuda_by_name("cuAB")->name, "cuAB", "a function is found by its name");
+	ok(all_of(!gck_cuda_by_name("cuABC"), !gck_cuda_by_name("")),
+	   "unknown names are not found");
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 
 static char file[] = "/tmp/gpuckpt-busy-XXXXXX";
 
-/* With its copy on the device, or in host memory. */
+/* The copy goes to the device, or to host memory. */
 static void busy(bool keep, const char *name)
 {
 	struct cuda_rank r;
@@ -27,16 +27,17 @@ static void busy(bool keep, const char *name)
 	ok(all_of(strstr(text, "memory: device 0"), strstr(text, "hold=")),
 	   "the error names the device and what to do: %s", text);
 	cuda_begin(&r, "free");
-	is_int(cuda_answer(&r, 200), -1000, "the program waits while its memory is still read");
+	is_int(cuda_answer(&r, 200), -1000,
+	       "the program waits while the copy still reads its memory");
 	unlink(file);
-	ok(cuda_answer(&r, WAIT_MS) > 0, "and goes on when that is over");
+	ok(cuda_answer(&r, WAIT_MS) > 0, "it goes on when the copy has ended");
 	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
 	ok(cuda_drain(&r, 2, WAIT_MS),
-	   "nothing more is said of that drain, and the next one is good: %s", text);
+	   "that drain is not answered again, and the next one succeeds: %s", text);
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 2);
-	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_RESUMED, "resumed");
+	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_RESUMED, "it resumes");
 	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
-	is_int(cuda_rank_end(&r), 0, "and ends well");
+	is_int(cuda_rank_end(&r), 0, "the program ends well");
 }
 
 int main(void)
@@ -49,7 +50,7 @@ int main(void)
 	unlink(file);
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 	setenv("FAKE_CUDA_BUSY", file, 1);
-	busy(true, "a program with a copy on its device");
-	busy(false, "one with a copy in host memory");
+	busy(true, "a program is drained to its device");
+	busy(false, "a program is drained to host memory");
 	return tap_done();
 }

@@ -14,7 +14,7 @@
 
 static CUcontext context;
 static CUmodule module;
-static uint64_t *flag; /* what spin's kernel waits for */
+static uint64_t *flag; /* spin's kernel waits for it */
 
 static size_t available(void)
 {
@@ -36,7 +36,7 @@ static CUstream stream(void)
 {
 	CUstream s = NULL;
 
-	is_int(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), 0, "a stream");
+	is_int(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), 0, "cuStreamCreate");
 	return s;
 }
 
@@ -49,14 +49,14 @@ static void spin(CUstream where)
 	*flag = 0;
 	is_int(cuModuleGetFunction(&f, module, "wait_flag") |
 		       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, where, params, NULL),
-	       0, "a kernel that waits");
+	       0, "a kernel waits for the host");
 }
 
 static void begin(void)
 {
 	is_int(cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context) |
 		       cuMemAllocHost_v2((void **)&flag, 8) | cuModuleLoadData(&module, ""),
-	       0, "a context");
+	       0, "the program has a context");
 }
 
 /* ---- two at a time -------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ static void *run_free(void *arg)
 	return NULL;
 }
 
-/* Both wait for a kernel, and come out together. */
+/* Both frees wait for a kernel, and return together. */
 static void twice(void)
 {
 	size_t before = available();
@@ -93,8 +93,8 @@ static void twice(void)
 		pthread_join(jobs[i].thread, NULL);
 	ok(all_of((jobs[0].rc == CUDA_SUCCESS) != (jobs[1].rc == CUDA_SUCCESS),
 		  jobs[0].rc + jobs[1].rc == CUDA_ERROR_INVALID_VALUE),
-	   "of two frees at once one succeeds");
-	ok(available() == before, "and as much is free as before");
+	   "one of two concurrent frees of the same memory succeeds");
+	ok(available() == before, "as much memory is free as before");
 	cuStreamDestroy_v2(s);
 }
 
@@ -106,14 +106,16 @@ static void in_order(CUresult (*free_async)(CUdeviceptr at, CUstream stream), co
 	CUdeviceptr at = allocate();
 	CUstream s = stream();
 
-	is_int(cuMemsetD8Async(at, 1, SIZE, s), 0, "something is done with it");
+	is_int(cuMemsetD8Async(at, 1, SIZE, s), 0, "a stream works on memory");
 	is_int(free_async(at, s), 0, name);
-	is_int(cuStreamSynchronize(s), 0, "the stream");
-	ok(available() == before, "it is free again");
-	is_int(free_async(at, s), CUDA_ERROR_INVALID_VALUE, "once");
+	is_int(cuStreamSynchronize(s), 0, "the stream is synchronized");
+	ok(available() == before, "the memory is free again");
+	is_int(free_async(at, s), CUDA_ERROR_INVALID_VALUE, "a second free is refused");
 	at = allocate();
-	is_int(free_async(at + 512, s), CUDA_ERROR_INVALID_VALUE, "at its beginning");
-	is_int(free_async(at, NULL) | cuCtxSynchronize(), 0, "in the default stream's order");
+	is_int(free_async(at + 512, s), CUDA_ERROR_INVALID_VALUE,
+	       "a free inside of an allocation is refused");
+	is_int(free_async(at, NULL) | cuCtxSynchronize(), 0,
+	       "a free in the default stream's order succeeds");
 	cuStreamDestroy_v2(s);
 }
 
@@ -126,16 +128,16 @@ static void *set_flag(void *arg)
 	return arg;
 }
 
-/* Memory that a kernel may use is nobody else's until that has ended. */
+/* Memory that a kernel may use is not allocated again before the kernel ends. */
 static void is_not_reused(CUdeviceptr freed, const char *name)
 {
 	CUdeviceptr at = allocate();
 
 	ok(at != freed || *(volatile uint64_t *)flag == 1, "%s", name);
-	is_int(cuMemFree_v2(at), 0, "another one comes and goes");
+	is_int(cuMemFree_v2(at), 0, "the new allocation is freed");
 }
 
-/* By a thread that may: what is under way on other streams is awaited, the capture lives. */
+/* The thread may free memory: work on other streams is waited for, and the capture survives. */
 static void in_capture(CUstreamCaptureMode mode, const char *name)
 {
 	CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -149,18 +151,19 @@ static void in_capture(CUstreamCaptureMode mode, const char *name)
 	spin(other);
 	pthread_create(&thread, NULL, set_flag, NULL);
 	is_int(cuMemFree_v2(at), 0, "memory is freed");
-	is_not_reused(at, "and not in use when another has it");
+	is_not_reused(at, "it is not allocated again while a kernel runs");
 	at = allocate();
-	is_int(cuMemFreeAsync(at, other), 0, "and in the order of a stream that is not in capture");
+	is_int(cuMemFreeAsync(at, other), 0,
+	       "memory is freed in the order of a stream that is not in capture");
 	cuThreadExchangeStreamCaptureMode(&relaxed);
-	is_int(cuStreamEndCapture(captured, &graph), 0, "the capture lives");
+	is_int(cuStreamEndCapture(captured, &graph), 0, "the capture survives");
 	pthread_join(thread, NULL);
-	is_int(cuCtxSynchronize(), 0, "all is done");
+	is_int(cuCtxSynchronize(), 0, "all work is done");
 	cuStreamDestroy_v2(captured);
 	cuStreamDestroy_v2(other);
 }
 
-/* The kernel is where no look at the streams that are known finds it. */
+/* The kernel is on a stream that the stand-in does not know. */
 static void unseen(unsigned int flags, bool legacy, const char *name)
 {
 	size_t before = available();
@@ -174,15 +177,15 @@ static void unseen(unsigned int flags, bool legacy, const char *name)
 		cuStreamDestroy_v2(other);
 	is_int(cuStreamCreate(&captured, flags), 0, name);
 	is_int(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED), 0,
-	       "with a capture");
+	       "another stream is in capture");
 	pthread_create(&thread, NULL, set_flag, NULL);
 	is_int(cuMemFree_v2(at), 0, "memory is freed");
-	is_not_reused(at, "and not another's before it ends");
-	is_int(cuMemFree_v2(at), CUDA_ERROR_INVALID_VALUE, "it was freed once");
-	is_int(cuStreamEndCapture(captured, &graph), 0, "the capture lives");
+	is_not_reused(at, "it is not allocated again before the kernel ends");
+	is_int(cuMemFree_v2(at), CUDA_ERROR_INVALID_VALUE, "a second free is refused");
+	is_int(cuStreamEndCapture(captured, &graph), 0, "the capture survives");
 	pthread_join(thread, NULL);
-	is_int(cuStreamDestroy_v2(captured) | cuCtxSynchronize(), 0, "all is done");
-	ok(available() == before, "and as much is free as before");
+	is_int(cuStreamDestroy_v2(captured) | cuCtxSynchronize(), 0, "all work is done");
+	ok(available() == before, "as much memory is free as before");
 }
 
 static volatile bool captured_enough;
@@ -198,11 +201,11 @@ static void *capture_often(void *arg)
 		if (!rc)
 			rc = cuStreamEndCapture(s, &graph);
 	}
-	is_int(rc, 0, "captures of another thread's live");
+	is_int(rc, 0, "another thread's captures survive");
 	return arg;
 }
 
-/* FAKE_CUDA_SLOW: a look whether there is one takes a while. */
+/* FAKE_CUDA_SLOW: it takes a while to ask whether a stream is in capture. */
 static void beside_captures(void)
 {
 	CUresult rc = CUDA_SUCCESS;
@@ -215,9 +218,9 @@ static void beside_captures(void)
 		rc = cuMemAlloc_v2(&at, SIZE) | cuMemFree_v2(at);
 	}
 	captured_enough = true;
-	is_int(rc, 0, "memory comes and goes meanwhile");
+	is_int(rc, 0, "memory is allocated and freed meanwhile");
 	pthread_join(thread, NULL);
-	is_int(cuCtxSynchronize(), 0, "all is done");
+	is_int(cuCtxSynchronize(), 0, "all work is done");
 }
 
 /* ---- with its context ----------------------------------------------------------------------- */
@@ -229,7 +232,7 @@ static void *destroy(void *arg)
 	return NULL;
 }
 
-/* FAKE_CUDA_SLOW: the destruction returns when another context has got the handle. */
+/* FAKE_CUDA_SLOW: the destruction returns after another context has got the same handle. */
 static void contexts(void)
 {
 	size_t before = available();
@@ -237,21 +240,21 @@ static void contexts(void)
 	pthread_t thread;
 	CUdeviceptr at;
 
-	is_int(cuCtxCreate_v4(&one, NULL, 0, 0), 0, "a context");
+	is_int(cuCtxCreate_v4(&one, NULL, 0, 0), 0, "a context is created");
 	allocate();
 	cuCtxPopCurrent_v2(&popped);
 	pthread_create(&thread, NULL, destroy, one);
 	usleep(100000);
-	is_int(cuCtxCreate_v4(&two, NULL, 0, 0), 0, "another one");
+	is_int(cuCtxCreate_v4(&two, NULL, 0, 0), 0, "another context is created");
 	at = allocate();
 	pthread_join(thread, NULL);
-	is_int(cuMemFree_v2(at), 0, "what another has goes not with it");
-	is_int(cuCtxDestroy_v2(two), 0, "nor stays");
+	is_int(cuMemFree_v2(at), 0, "the other context's memory survives");
+	is_int(cuCtxDestroy_v2(two), 0, "the other context is destroyed");
 	cuCtxSetCurrent(context);
-	ok(available() == before, "what was in them does");
+	ok(available() == before, "the memory of both is free");
 }
 
-/* What was freed in it waits for the end of a capture elsewhere, or for its own. */
+/* Memory freed in a context waits for the end of a capture elsewhere, or of the context. */
 static void with_what_waits(void)
 {
 	size_t before = available();
@@ -260,13 +263,13 @@ static void with_what_waits(void)
 	CUgraph graph;
 
 	is_int(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED), 0,
-	       "beside a capture");
-	is_int(cuCtxCreate_v4(&one, NULL, 0, 0), 0, "a context comes");
+	       "a stream is in capture");
+	is_int(cuCtxCreate_v4(&one, NULL, 0, 0), 0, "a context is created");
 	is_int(cuMemFree_v2(allocate()) | cuCtxDestroy_v2(one), 0,
-	       "and goes, after what was in it");
-	ok(available() == before, "as much is free as before");
+	       "its memory is freed and it is destroyed");
+	ok(available() == before, "as much memory is free as before");
 	is_int(cuStreamEndCapture(captured, &graph) | cuStreamDestroy_v2(captured), 0,
-	       "the capture lives");
+	       "the capture survives");
 }
 
 /* ---- with other devices --------------------------------------------------------------------- */
@@ -280,11 +283,11 @@ static void *enable(void *arg)
 
 	while (!rc && !enough)
 		rc = cuCtxEnablePeerAccess(context, 0);
-	is_int(rc, 0, "the device is made another's peer meanwhile");
+	is_int(rc, 0, "another thread enables peer access all the time");
 	return arg;
 }
 
-/* In the context of the one memory of the other is copied and filled, on streams too. */
+/* Memory of one device is copied and filled in the context of another, on streams too. */
 static void from_another(void)
 {
 	uint64_t word = 0;
@@ -292,26 +295,26 @@ static void from_another(void)
 	CUcontext other;
 	CUresult rc;
 
-	is_int(cuMemAlloc_v2(&at[0], 1 << 20), 0, "memory of a device");
+	is_int(cuMemAlloc_v2(&at[0], 1 << 20), 0, "memory of a device is allocated");
 	cuDevicePrimaryCtxRetain(&other, 1);
 	cuCtxSetCurrent(other);
 	is_int(cuMemcpyHtoD_v2(at[0], &(uint64_t){42}, sizeof word), 0,
-	       "is written to with another's context");
-	is_int(cuMemcpyDtoH_v2(&word, at[0], sizeof word), 0, "and read");
-	is_int((long long)word, 42, "as it is");
-	is_int(cuMemAlloc_v2(&at[1], 1 << 20), 0, "memory of the other");
+	       "it is written in the context of another device");
+	is_int(cuMemcpyDtoH_v2(&word, at[0], sizeof word), 0, "it is read there");
+	is_int((long long)word, 42, "the data is right");
+	is_int(cuMemAlloc_v2(&at[1], 1 << 20), 0, "memory of the other device is allocated");
 	rc = cuMemcpyDtoDAsync_v2(at[1], at[0], sizeof word, NULL) |
 	     cuMemsetD8Async(at[0], 7, sizeof word, NULL) |
 	     cuMemcpyDtoHAsync_v2(&word, at[1], sizeof word, NULL) | cuCtxSynchronize();
-	is_int(rc ? -1 : (long long)word, 42, "gets it by a copy");
+	is_int(rc ? -1 : (long long)word, 42, "a copy to the other device is right");
 	cuCtxSetCurrent(context);
 	rc = cuMemcpyDtoH_v2(&word, at[0], sizeof word);
-	is_int(rc ? -1 : (long long)(word >> 56), 7, "and what filled it is there");
-	is_int(cuMemFree_v2(at[0]) | cuMemFree_v2(at[1]), 0, "they are free");
+	is_int(rc ? -1 : (long long)(word >> 56), 7, "a fill from the other device is there");
+	is_int(cuMemFree_v2(at[0]) | cuMemFree_v2(at[1]), 0, "both are freed");
 	cuDevicePrimaryCtxRelease_v2(1);
 }
 
-/* Slabs that come and go. */
+/* Slabs are made and freed all the time. */
 static void peers(void)
 {
 	CUdeviceptr at[3];
@@ -326,7 +329,7 @@ static void peers(void)
 			rc |= cuMemFree_v2(at[k]);
 	}
 	enough = true;
-	is_int(rc, 0, "large memory comes and goes");
+	is_int(rc, 0, "large memory is allocated and freed");
 	pthread_join(thread, NULL);
 }
 
@@ -335,11 +338,11 @@ int main(void)
 	begin();
 	twice();
 	in_order(cuMemFreeAsync, "cuMemFreeAsync of memory of cuMemAlloc");
-	in_order(cuMemFreeAsync_ptsz, "cuMemFreeAsync_ptsz of it");
-	in_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, "a capture");
-	in_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "another one");
-	unseen(CU_STREAM_NON_BLOCKING, false, "work on a stream that was destroyed");
-	unseen(CU_STREAM_DEFAULT, true, "work on the default one");
+	in_order(cuMemFreeAsync_ptsz, "cuMemFreeAsync_ptsz of memory of cuMemAlloc");
+	in_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, "a stream is in global capture");
+	in_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "a stream is in thread-local capture");
+	unseen(CU_STREAM_NON_BLOCKING, false, "a kernel runs on a destroyed stream");
+	unseen(CU_STREAM_DEFAULT, true, "a kernel runs on the default stream");
 	beside_captures();
 	contexts();
 	with_what_waits();

@@ -35,24 +35,26 @@ static bool is_named(const void *address, const char *name)
 
 static void by_dlsym(void)
 {
-	ok(is_ours((void *)cuMemAlloc_v2), "linked");
-	ok(is_ours(dlsym(standin, "cuMemAlloc_v2")), "dlsym in what dlopen(\"libcuda.so.1\") gave");
-	ok(is_ours(dlsym(RTLD_DEFAULT, "cuMemAlloc_v2")), "dlsym in RTLD_DEFAULT");
-	ok(is_ours(dlsym(RTLD_NEXT, "cuMemAlloc_v2")), "dlsym in RTLD_NEXT");
+	ok(is_ours((void *)cuMemAlloc_v2), "a linked call is ours");
+	ok(is_ours(dlsym(standin, "cuMemAlloc_v2")), "dlsym in libcuda.so.1 gives ours");
+	ok(is_ours(dlsym(RTLD_DEFAULT, "cuMemAlloc_v2")), "dlsym in RTLD_DEFAULT gives ours");
+	ok(is_ours(dlsym(RTLD_NEXT, "cuMemAlloc_v2")), "dlsym in RTLD_NEXT gives ours");
 	ok(driver != standin, "the driver's file by its path is another library");
 	ok(dlsym(driver, "cuMemAlloc_v2") == (void *)cuMemAlloc_v2,
-	   "dlsym in that gives ours, too");
+	   "dlsym in that library gives ours too");
 	ok(all_of(dlsym(driver, "cuGLInit"), is_ours(dlsym(driver, "cuGLInit"))),
-	   "and of functions whose arguments are not known");
-	ok(all_of(!dlsym(driver, "cuNoSuchFunction"), dlerror()), "what is not there is not");
-	ok(all_of(!dlsym(standin, "cuNoSuchFunction"), dlerror()), "in neither");
+	   "dlsym gives ours for functions with unknown arguments");
+	ok(all_of(!dlsym(driver, "cuNoSuchFunction"), dlerror()),
+	   "an unknown name is not found in the driver's file");
+	ok(all_of(!dlsym(standin, "cuNoSuchFunction"), dlerror()),
+	   "an unknown name is not found in libcuda.so.1");
 	ok(all_of(dlsym(driver, "fake_only"), !dlsym(standin, "fake_only")),
-	   "other names are not looked for in the driver");
+	   "names that are not CUDA's are found only in the driver's file");
 	ok(is_in(dlsym(driver, "cuFakeNumber"), "libcuda-fake.so"),
-	   "a variable of the driver's is the driver's");
+	   "a variable of the driver is the driver's");
 	ok(is_in(dlsym(RTLD_DEFAULT, "malloc"), "libc.so"),
-	   "other libraries' functions are theirs");
-	ok(is_ours(dlsym(RTLD_NEXT, "dlsym")), "but dlsym is ours");
+	   "functions of other libraries are theirs");
+	ok(is_ours(dlsym(RTLD_NEXT, "dlsym")), "dlsym is ours");
 }
 
 static void by_version(void)
@@ -96,26 +98,26 @@ static void by_address(void)
 	int value = 0;
 
 	is_int(cuGetProcAddress_v2("cuMemCreate", &at, 10000, 0, &status), CUDA_SUCCESS,
-	       "asking for a function that is later than the version");
+	       "a function of a later version is asked for");
 	ok(all_of(!at, status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT),
-	   "gives none, and says why");
+	   "there is none, and the status says why");
 	is_int(cuGetProcAddress("cuMemCreate", &at, 10000, 0), CUDA_ERROR_NOT_FOUND,
-	       "the older way it is an error");
+	       "the older cuGetProcAddress returns an error");
 	cuGetProcAddress_v2("cuGetProcAddress", (void **)&get, 12000, 0, NULL);
 	get("cuInit", &inner, 13000, 0, NULL);
-	ok(inner == (void *)cuInit, "through the address that it gives of itself");
+	ok(inner == (void *)cuInit, "cuGetProcAddress found by itself gives ours");
 	cuGetProcAddress("cuInit", &inner, 13000, 0);
-	ok(inner == (void *)cuInit, "and through the older one");
+	ok(inner == (void *)cuInit, "the older cuGetProcAddress gives ours");
 	is_int(cuGetProcAddress_v2("cuFakeFuture", (void **)&future, 13000, 0, NULL), CUDA_SUCCESS,
-	       "a function that no table lists");
-	ok(is_ours((void *)future), "goes out as a jump of ours");
-	ok(all_of(future, future(&value) == 0, value == 42), "that leads to it");
+	       "a function that no table lists is found");
+	ok(is_ours((void *)future), "it is a jump of ours");
+	ok(all_of(future, future(&value) == 0, value == 42), "the jump leads to the function");
 	cuGetProcAddress_v2("cuFakeFuture", &at, 13000, 0, NULL);
-	ok(at == (void *)future, "and is the same when it is asked for again");
+	ok(at == (void *)future, "it is the same when it is asked for again");
 	ok(dlsym(driver, "cuFakeFuture") == (void *)future,
-	   "or found by dlsym in the driver's file");
+	   "dlsym in the driver's file gives the same");
 	ok(dlsym(standin, "cuFakeFuture") == (void *)future,
-	   "or in what dlopen(\"libcuda.so.1\") gave");
+	   "dlsym in libcuda.so.1 gives the same");
 }
 
 int main(int argc, char *argv[])

@@ -15,7 +15,7 @@ KERNEL(add, 2)
 	*(uint64_t *)(uintptr_t)*(uint64_t *)params[0] += *(uint64_t *)params[1];
 }
 
-/* (address): until the host has written there. */
+/* (address): wait until the host has written there. */
 KERNEL(wait_flag, 1)
 {
 	const volatile uint64_t *flag = (void *)(uintptr_t)*(uint64_t *)params[0];

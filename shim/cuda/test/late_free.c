@@ -16,7 +16,7 @@
 static CUcontext context;
 static _Atomic bool waits, over;
 
-/* How often memory was had while the other one waited. */
+/* Allocate while the other thread waits: how often that succeeded. */
 static void *allocate(void *arg)
 {
 	int *times = arg;
@@ -43,12 +43,12 @@ int main(void)
 	    cuMemAlloc(&small, SMALL) || cuMemAlloc(&at, LARGE) ||
 	    pthread_create(&thread, NULL, allocate, &times))
 		return 99;
-	is_int(cuMemFree(at), 0, "memory is given back");
+	is_int(cuMemFree(at), 0, "memory is freed");
 	waits = true;
-	is_int(cuMemAlloc(&at, LARGE), 0, "and had again, when the driver has it");
+	is_int(cuMemAlloc(&at, LARGE), 0, "it is allocated again, once the driver reports it free");
 	waits = false;
 	over = true;
 	pthread_join(thread, NULL);
-	ok(times >= ENOUGH, "whoever wants less than that does not wait: %d times", times);
+	ok(times >= ENOUGH, "smaller allocations do not wait: %d times", times);
 	return tap_done();
 }

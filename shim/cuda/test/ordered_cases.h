@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the programs with cases of stream-ordered memory have in common. 96 MiB are on each of two
- * devices. */
+ * What the programs with cases of stream-ordered memory have in common. Each of two devices has 96
+ * MiB. */
 #ifndef GCK_CUDA_TEST_ORDERED_CASES_H
 #define GCK_CUDA_TEST_ORDERED_CASES_H
 
@@ -16,7 +16,7 @@ static CUmemoryPool pool; /* the device's */
 static bool ours;
 static CUcontext context;
 static CUmodule module;
-static uint64_t *flag; /* what wait_flag_in's kernel waits for */
+static uint64_t *flag; /* wait_flag_in's kernel waits for it */
 
 static inline void wait_flag_in(CUstream where)
 {
@@ -27,26 +27,26 @@ static inline void wait_flag_in(CUstream where)
 	*(volatile uint64_t *)flag = 0;
 	is_int(cuModuleGetFunction(&f, module, "wait_flag") |
 		       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, where, params, NULL),
-	       0, "a kernel that waits");
+	       0, "a kernel waits for the host");
 }
 
 static inline void go(void)
 {
 	*(volatile uint64_t *)flag = 1;
-	is_int(cuCtxSynchronize(), 0, "it goes on");
+	is_int(cuCtxSynchronize(), 0, "the kernel ends");
 }
 
 static inline CUdeviceptr take(size_t bytes, CUstream stream)
 {
 	CUdeviceptr at = 0;
 
-	is_int(cuMemAllocAsync(&at, bytes, stream), 0, "memory in a stream's order");
+	is_int(cuMemAllocAsync(&at, bytes, stream), 0, "memory is allocated in a stream's order");
 	return at;
 }
 
 static inline void give(CUdeviceptr at, CUstream stream)
 {
-	is_int(cuMemFreeAsync(at, stream), 0, "freed in a stream's order");
+	is_int(cuMemFreeAsync(at, stream), 0, "memory is freed in a stream's order");
 }
 
 static inline unsigned char first_byte(CUdeviceptr at)
@@ -67,7 +67,7 @@ static inline void begin(int argc, char **argv)
 		       cuStreamCreate(&one, CU_STREAM_NON_BLOCKING) |
 		       cuStreamCreate(&two, CU_STREAM_NON_BLOCKING) |
 		       cuDeviceGetDefaultMemPool(&pool, 0),
-	       0, "a context and two streams");
+	       0, "there are a context and two streams");
 }
 
 #endif

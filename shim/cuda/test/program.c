@@ -65,27 +65,28 @@ static void memory(void)
 
 	cuMemGetInfo(&before, &total);
 	is_ok(cuMemAlloc(&a, sizeof out), "cuMemAlloc");
-	is_ok(cuMemAlloc(&b, sizeof out), "and another");
+	is_ok(cuMemAlloc(&b, sizeof out), "another cuMemAlloc");
 	is_ok(cuMemGetAddressRange(&base, &size, a + 1000), "cuMemGetAddressRange");
-	ok(all_of(base == a, size == sizeof out), "an address within knows its range");
-	is_ok(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a), "its attribute");
-	is_int(type, CU_MEMORYTYPE_DEVICE, "says: of the device");
+	ok(all_of(base == a, size == sizeof out), "an address inside of memory has its range");
+	is_ok(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a),
+	      "cuPointerGetAttribute");
+	is_int(type, CU_MEMORYTYPE_DEVICE, "its type is device memory");
 	for (uint32_t i = 0; i < N; i++)
 		out[i] = i * 7;
 	is_ok(cuMemcpyHtoD(a, out, sizeof out), "cuMemcpyHtoD");
 	is_ok(cuMemcpyDtoD(b, a, sizeof out), "cuMemcpyDtoD");
 	is_ok(cuMemsetD32(a, 5, N), "cuMemsetD32");
 	is_ok(cuMemcpyDtoH(in, b, sizeof in), "cuMemcpyDtoH");
-	ok(!memcmp(in, out, sizeof in), "what went there came back");
+	ok(!memcmp(in, out, sizeof in), "the copies have the data");
 	is_ok(cuMemcpyDtoH(in, a, sizeof in), "cuMemcpyDtoH");
-	ok(all_of(in[0] == 5, in[N - 1] == 5), "what was filled is");
+	ok(all_of(in[0] == 5, in[N - 1] == 5), "the fill has the value");
 	is_ok(cuMemFree(a), "cuMemFree");
 	is_ok(cuMemFree(b), "cuMemFree");
-	is_int(cuMemFree(b), CUDA_ERROR_INVALID_VALUE, "once");
+	is_int(cuMemFree(b), CUDA_ERROR_INVALID_VALUE, "a second cuMemFree is refused");
 	cuMemGetInfo(&after, &total);
-	ok(before == after, "all of it is free again");
+	ok(before == after, "all memory is free again");
 	is_int(cuMemAlloc(&a, total + 1), CUDA_ERROR_OUT_OF_MEMORY,
-	       "there is no more than there is");
+	       "more than the device has is refused");
 }
 
 static void *set_flag(void *arg)
@@ -104,7 +105,8 @@ static void streams(void)
 	pthread_t thread;
 
 	is_ok(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-	is_ok(cuStreamCreateWithPriority(&two, CU_STREAM_NON_BLOCKING, -1), "with priority");
+	is_ok(cuStreamCreateWithPriority(&two, CU_STREAM_NON_BLOCKING, -1),
+	      "cuStreamCreateWithPriority");
 	is_ok(cuEventCreate(&event, 0), "cuEventCreate");
 	is_ok(cuMemAllocHost((void **)&flag, 8), "cuMemAllocHost");
 	is_ok(cuMemAlloc(&at, 8), "cuMemAlloc");
@@ -118,16 +120,16 @@ static void streams(void)
 	launch(two, "add", at, 2, 0);
 	is_int(cuStreamQuery(one), CUDA_ERROR_NOT_READY,
 	       "a stream that waits for the host is busy");
-	is_int(cuStreamQuery(two), CUDA_ERROR_NOT_READY, "and the one behind it");
-	is_int(cuEventQuery(event), CUDA_ERROR_NOT_READY, "and the event");
+	is_int(cuStreamQuery(two), CUDA_ERROR_NOT_READY, "a stream that waits for it is busy");
+	is_int(cuEventQuery(event), CUDA_ERROR_NOT_READY, "the event is not reached");
 	pthread_create(&thread, NULL, set_flag, flag);
 	is_ok(cuStreamSynchronize(two), "cuStreamSynchronize");
-	is_ok(cuEventQuery(event), "the event was reached");
+	is_ok(cuEventQuery(event), "the event is reached");
 	is_ok(cuMemcpyDtoH(&value, at, 8), "cuMemcpyDtoH");
-	is_int((long long)value, 42, "both were done");
+	is_int((long long)value, 42, "both kernels ran");
 	pthread_join(thread, NULL);
 	is_ok(cuStreamDestroy(one), "cuStreamDestroy");
-	is_int(cuStreamQuery(one), CUDA_ERROR_INVALID_HANDLE, "it is gone");
+	is_int(cuStreamQuery(one), CUDA_ERROR_INVALID_HANDLE, "the destroyed stream is refused");
 	is_ok(cuStreamDestroy(two), "cuStreamDestroy");
 	is_ok(cuEventDestroy(event), "cuEventDestroy");
 	is_ok(cuMemFreeHost(flag), "cuMemFreeHost");
@@ -159,7 +161,7 @@ static void order(void)
 	is_ok(cuLaunchHostFunc(stream, called, &calls), "cuLaunchHostFunc");
 	pthread_create(&thread, NULL, set_flag, flag);
 	is_ok(cuMemcpyDtoH(&value, at, 8), "a copy on the default stream");
-	ok(all_of(value == 1, calls == 1), "waits for a blocking stream");
+	ok(all_of(value == 1, calls == 1), "it waited for a blocking stream");
 	pthread_join(thread, NULL);
 	cuStreamDestroy(stream);
 	cuMemFree(at);
@@ -183,11 +185,11 @@ static void graphs(void)
 	launch(stream, "add", at, 3, 0);
 	launch(stream, "add", at, 4, 0);
 	is_ok(cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
-	is_int(status, CU_STREAM_CAPTURE_STATUS_ACTIVE, "it is");
+	is_int(status, CU_STREAM_CAPTURE_STATUS_ACTIVE, "the stream is in capture");
 	is_ok(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
 	is_ok(cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
 	is_ok(cuGraphLaunch(exec, stream), "cuGraphLaunch");
-	is_ok(cuGraphLaunch(exec, stream), "twice");
+	is_ok(cuGraphLaunch(exec, stream), "cuGraphLaunch again");
 	is_ok(cuStreamSynchronize(stream), "cuStreamSynchronize");
 	cuMemcpyDtoH(&value, at, 8);
 	is_int((long long)value, 14, "the graph ran twice, its capture did nothing");
@@ -195,7 +197,7 @@ static void graphs(void)
 	is_ok(cuGraphDestroy(graph), "cuGraphDestroy");
 	cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	is_int(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-	       "no waiting while capturing");
+	       "cuStreamSynchronize is refused in capture");
 	cuStreamEndCapture(stream, &graph);
 	cuStreamDestroy(stream);
 	cuMemFree(at);
@@ -216,12 +218,13 @@ static void vmm(void)
 	int fd;
 
 	is_ok(cuMemAddressReserve(&at, size, 0, 0x500000000000, 0), "cuMemAddressReserve");
-	ok(at == 0x500000000000, "where it was wished");
+	ok(at == 0x500000000000, "the address is the requested one");
 	is_ok(cuMemCreate(&handle, size, &prop, 0), "cuMemCreate");
 	is_ok(cuMemMap(at, size, 0, handle, 0), "cuMemMap");
-	is_int(cuMemMap(at, size, 0, handle, 0), CUDA_ERROR_INVALID_VALUE, "once");
+	is_int(cuMemMap(at, size, 0, handle, 0), CUDA_ERROR_INVALID_VALUE,
+	       "a second cuMemMap there is refused");
 	is_ok(cuMemSetAccess(at, size, &access, 1), "cuMemSetAccess");
-	is_ok(cuMemsetD32(at, 9, 1), "and use");
+	is_ok(cuMemsetD32(at, 9, 1), "cuMemsetD32");
 	cuCtxSynchronize(); /* before it is unmapped: a fill only begins */
 	is_ok(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 					   0),
@@ -230,17 +233,17 @@ static void vmm(void)
 	is_ok(cuMemRelease(handle), "cuMemRelease");
 	is_ok(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd,
 		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), "cuMemImportFromShareableHandle");
-	is_ok(cuMemMap(at, size, 0, again, 0), "it can be mapped there again");
+	is_ok(cuMemMap(at, size, 0, again, 0), "it is mapped there again");
 	cuMemSetAccess(at, size, &access, 1);
-	is_ok(cuMemcpyDtoH(&value, at, 4), "and read");
-	is_int((long long)value, 9, "as it was left");
+	is_ok(cuMemcpyDtoH(&value, at, 4), "cuMemcpyDtoH");
+	is_int((long long)value, 9, "it has its contents");
 	is_int(cuMemAddressFree(at, size), CUDA_ERROR_INVALID_VALUE,
-	       "mapped addresses are not freed");
+	       "cuMemAddressFree of mapped addresses is refused");
 	cuMemUnmap(at, size);
 	cuMemRelease(again);
 	close(fd);
-	is_ok(cuMemAddressFree(at, size), "others are");
-	is_ok(cuMemAddressReserve(&other, size, 0, 0, 0), "anywhere");
+	is_ok(cuMemAddressFree(at, size), "cuMemAddressFree of unmapped addresses");
+	is_ok(cuMemAddressReserve(&other, size, 0, 0, 0), "cuMemAddressReserve anywhere");
 	cuMemAddressFree(other, size);
 }
 

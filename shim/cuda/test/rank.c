@@ -38,7 +38,7 @@ static int init(void)
 	return rc | cuModuleLoadData(&module, "") | cuCtxSynchronize();
 }
 
-/* Of the device's memory, and one more each time. */
+/* The sum of the device's bytes. */
 static int sum(void)
 {
 	static unsigned char host[SIZE];
@@ -49,7 +49,7 @@ static int sum(void)
 	return total;
 }
 
-/* In slabs of its own. */
+/* Allocate memory in slabs of its own. */
 static int more(void)
 {
 	return cuMemAlloc(&large, MORE) | cuMemsetD8(large, 5, MORE) | cuCtxSynchronize();
@@ -83,8 +83,8 @@ static int huge(int mib)
 	return rc ? rc : cuMemFree(at);
 }
 
-/* Up to so many pieces of 8 MiB, and at each number of them one more comes and goes, again and
- * again; so on the way back. Some of them fill the last slab. */
+/* Allocate n blocks of 8 MiB one after the other, and free them. At each number of blocks another
+ * one is allocated and freed 20 times, also when the last slab is full. */
 static int edges(int n)
 {
 	static CUdeviceptr at[64];
@@ -100,8 +100,8 @@ static int edges(int n)
 	return rc;
 }
 
-/* That and the end of a context in so many children, one after the other. -2: one has no answer
- * within a minute. */
+/* Do that, and release a context, in n children one after the other. -2: one did not end within a
+ * minute. */
 static int children(int n)
 {
 	int status = 0;
@@ -119,7 +119,8 @@ static int children(int n)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
 }
 
-/* And for good: a free would wait for the program's kernels. Each MiB begins with its number. */
+/* Allocate and never free: a free would wait for the program's kernels. Each MiB begins with its
+ * number. */
 static int take(int mib)
 {
 	CUdeviceptr at;
@@ -130,7 +131,7 @@ static int take(int mib)
 	return rc;
 }
 
-/* Pieces with holes between them, with different bytes in each window. */
+/* Allocations with holes between them, with different bytes in each page group. */
 static int odd(void)
 {
 	CUdeviceptr at[9];
@@ -147,7 +148,7 @@ static int odd(void)
 	return rc | cuCtxSynchronize();
 }
 
-/* The same in the order of a stream. */
+/* Allocate and free this many MiB in the order of a stream. */
 static int huge_in_order(int mib)
 {
 	CUdeviceptr at;
@@ -156,7 +157,7 @@ static int huge_in_order(int mib)
 	return rc ? rc : cuMemFreeAsync(at, stream);
 }
 
-/* A file of its own under that number, and whether a child of it has that, too. */
+/* Put a file of the program at that number. 0: a child has it too. */
 static int replace(int fd)
 {
 	int status = -1;
@@ -247,7 +248,7 @@ static int work_for(int ms)
 	return cuLaunchHostFunc(stream, work, (void *)(intptr_t)ms);
 }
 
-/* Its stream always has something to do, for so many ms. */
+/* Keep the stream busy for ms. */
 static void *keep_busy(void *ms)
 {
 	cuCtxSetCurrent(context);
@@ -304,7 +305,7 @@ static int future(void)
 	return rc ? (int)rc : f(&value);
 }
 
-/* Without a signature, so that it fails. */
+/* Call a function without its signature, so that it fails. */
 static int use(const char *function)
 {
 	int (*f)(void *, void *, void *) = dlsym(RTLD_DEFAULT, function);
@@ -445,7 +446,7 @@ static int pools(void)
 	return rc | cuStreamSynchronize(stream);
 }
 
-/* MiB that both have; and one that is used holds what it held. */
+/* The MiB that both pools have reserved; -1: used memory has lost its contents. */
 static int reserved(void)
 {
 	cuuint64_t bytes[2] = {0, 0};
@@ -465,7 +466,7 @@ static int is_wrong(const char *wrong)
 	return wrong != NULL;
 }
 
-/* Nobody asks for it. */
+/* A module with a managed variable, which the program does not look up. */
 static CUmodule with_variable;
 
 static int variable(void)
@@ -473,7 +474,7 @@ static int variable(void)
 	return cuModuleLoadData(&with_variable, "managed");
 }
 
-/* By name, in the module of a library. */
+/* Look up a managed variable by name in the module of a library. */
 static CUlibrary library;
 
 static int variable_of_library(void)
@@ -487,7 +488,7 @@ static int variable_of_library(void)
 	       cuModuleGetGlobal(&at, &size, of_library, "any");
 }
 
-/* Written throughout by a thread of the program's; never there while it would be write-combined. */
+/* A thread writes to it all the time, also while the driver is away: its address must stay mapped. */
 static volatile uint64_t *combined;
 
 static void *count(void *arg)
@@ -529,7 +530,8 @@ static int fail(CUcontext where)
 	       !cuCtxSynchronize();
 }
 
-/* None; one that is gone; one that is not for it; one whose work has failed. 0: each is refused. */
+/* Destroy no context (0), a destroyed one (1), a primary one (2), or one whose work has failed (3).
+ * Returns 0 if that is refused. */
 static int destroy(int which)
 {
 	CUcontext wrong[] = {NULL, NULL, context, NULL};
@@ -544,7 +546,7 @@ static int destroy(int which)
 	return rc | !cuCtxDestroy(wrong[which]) | cuCtxSetCurrent(context);
 }
 
-/* In a thread that has no context. */
+/* Make a context in a thread that has none. */
 static void *make_context(void *arg)
 {
 	CUcontext own;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two ranks on one device: a copy that one keeps there for a checkpoint gives way when the other
- * needs memory. */
+ * Two ranks on one device: rank a's copy for a checkpoint is freed when rank b needs memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
@@ -32,20 +31,19 @@ static void start(int mib)
 	cuda_rank_start(&a, NULL);
 	cuda_rank_start(&b, NULL);
 	a.cuda.keep = b.cuda.keep = 1;
-	is_int(cuda_tell(&a, "more"), 0, "two ranks on one device");
+	is_int(cuda_tell(&a, "more"), 0, "rank a has data on the device of both ranks");
 }
 
 static void end(void)
 {
-	is_int(cuda_tell(&a, "sum"), SUM, "the one has its data");
-	is_int(cuda_rank_end(&a), 0, "and ends well");
-	is_int(cuda_rank_end(&b), 0, "so does the other");
+	is_int(cuda_tell(&a, "sum"), SUM, "rank a has its data");
+	is_int(cuda_rank_end(&a), 0, "rank a ends well");
+	is_int(cuda_rank_end(&b), 0, "rank b ends well");
 	cuda_data_free(&d);
 }
 
-/* As the agent: pass b's requests for memory on to a, until b has its answer. Returns how many
- * there were. */
-static int carry_needs(int *got)
+/* Do as the agent: pass b's requests for memory on to a until b answers. Returns their number. */
+static int pass_requests_on(int *got)
 {
 	struct gck_thread_msg m;
 	int fd, times = 0;
@@ -67,35 +65,37 @@ static int carry_needs(int *got)
 	return times;
 }
 
-/* All but 16 MiB of the device and its reserve is taken or kept; b wants more than that. */
+/* All but 16 MiB of the device and its reserve is allocated or a copy; b needs more than that. */
 static void needed(bool drained, const char *when)
 {
 	char word[32];
 	int got;
 
 	start(SLABS + 32 + 66 + RESERVE + 16);
-	ok(all_of(cuda_drain(&a, 1, WAIT_MS), a.cuda.m.round), "%s: the one keeps a copy", when);
+	ok(all_of(cuda_drain(&a, 1, WAIT_MS), a.cuda.m.round),
+	   "%s: rank a has a copy on the device", when);
 	if (!drained)
 		ok(all_of(cuda_resume(&a, 1, &d), cuda_data_list(&d), cuda_data_bytes(&d) == TAKEN),
-		   "and runs: %s", text);
+		   "rank a resumes: %s", text);
 	snprintf(word, sizeof word, "huge %d", RESERVE + 40);
 	cuda_begin(&b, word);
-	is_int(carry_needs(&got), 1, "the other needs that memory");
-	is_int(got, 0, "and has it");
+	is_int(pass_requests_on(&got), 1, "rank b needs its memory");
+	is_int(got, 0, "rank b gets it");
 	if (drained)
-		ok(all_of(cuda_resume(&a, 1, &d), !cuda_data_list(&d)), "the one runs");
+		ok(all_of(cuda_resume(&a, 1, &d), !cuda_data_list(&d)),
+		   "rank a resumes, without a copy");
 	else
 		cuda_data_read(&d);
-	ok(all_of(d.value == ENOMEM, strstr(d.why, "another rank")), "its reader is told: %s",
-	   d.why);
+	ok(all_of(d.value == ENOMEM, strstr(d.why, "another rank")),
+	   "the reader is told why its copy ends: %s", d.why);
 	cuda_data_free(&d);
 	ok(all_of(cuda_drain(&a, 2, WAIT_MS), cuda_resume(&a, 2, &d), cuda_data_list(&d),
 		  cuda_data_bytes(&d) == TAKEN, cuda_data_read(&d)),
-	   "the next checkpoint is good: %s", d.why);
+	   "rank a's next checkpoint is good: %s", d.why);
 	end();
 }
 
-/* A thread creates a context, for which there is no memory. */
+/* A thread creates a context without free memory. */
 static void context(void)
 {
 	int got;
@@ -106,15 +106,17 @@ static void context(void)
 	cuda_rank_start(&b, "cuCtxCreate_v4:1=2");
 	a.cuda.keep = 1;
 	ok(all_of(cuda_drain(&a, 1, WAIT_MS), a.cuda.m.round, cuda_resume(&a, 1, &d)),
-	   "the one keeps a copy: %s", text);
+	   "rank a has a copy on the device: %s", text);
 	cuda_begin(&b, "first context");
-	is_int(carry_needs(&got), 1, "the other finds no memory for a context");
-	is_int(got, 0, "and has it");
+	is_int(pass_requests_on(&got), 1, "rank b finds no memory for a context");
+	is_int(got, 0, "rank b gets it");
 	cuda_data_free(&d);
 	ok(all_of(cuda_drain(&a, 2, WAIT_MS), cuda_resume(&a, 2, &d), cuda_data_list(&d)),
-	   "another copy: %s", text);
-	is_int(cuda_tell(&a, "first context"), 0, "the one has it for a context of its own");
-	ok(all_of(!cuda_data_read(&d), d.value == ENOMEM), "its reader is told: %s", d.why);
+	   "rank a has another copy: %s", text);
+	is_int(cuda_tell(&a, "first context"), 0,
+	       "rank a gets the copy's memory for a context of its own");
+	ok(all_of(!cuda_data_read(&d), d.value == ENOMEM),
+	   "the reader is told why its copy ends: %s", d.why);
 	end();
 }
 
@@ -126,8 +128,8 @@ static void not_there(void)
 	start(SLABS + 32 + RESERVE);
 	snprintf(word, sizeof word, "huge %d", RESERVE + 40);
 	cuda_begin(&b, word);
-	is_int(carry_needs(&got), 1, "what nobody keeps nobody gives");
-	is_int(got, 2, "there is no memory then");
+	is_int(pass_requests_on(&got), 1, "rank b asks while there is no copy");
+	is_int(got, 2, "it gets no memory");
 	end();
 }
 
@@ -137,13 +139,14 @@ static void limited(void)
 	start(2048);
 	a.cuda.device_copy_max = 10 * MIB;
 	ok(all_of(cuda_drain(&a, 1, WAIT_MS), cuda_resume(&a, 1, &d), cuda_data_list(&d)),
-	   "a rank keeps a copy: %s", text);
-	is_int((long long)cuda_data_bytes(&d), 10 * MIB, "of so much as it may");
-	ok(cuda_data_read(&d), "which is read");
+	   "rank a has a copy on the device: %s", text);
+	is_int((long long)cuda_data_bytes(&d), 10 * MIB,
+	       "the copy has the size that the agent allows");
+	ok(cuda_data_read(&d), "the copy is read");
 	end();
 }
 
-/* Remove the files of memory that no process has any more. */
+/* Remove the files of memory that no process uses. */
 static void clean(void)
 {
 	DIR *all = opendir(directory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A slab that cannot be made, whichever call fails: its addresses are free again. */
+ * A slab that cannot be made, whichever call fails: its addresses become free again. */
 #include "shim/cuda/memory/slab.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define REGION_SIZE (1ull << 44)
 #define SIZE (4 * GCK_CUDA_SLAB_UNIT)
 
-static int good_callocs = -1; /* before one fails; -1: none does */
+static int good_callocs = -1; /* successful calls of calloc before one fails; -1: none fails */
 static CUresult no_memory;    /* the device's answer */
 
 void *__real_calloc(size_t n, size_t size);
@@ -24,8 +24,7 @@ void *__wrap_calloc(size_t n, size_t size)
 	return good_callocs >= 0 && good_callocs-- == 0 ? NULL : __real_calloc(n, size);
 }
 
-/* ---- what is below slabs ----------------------------------------------------------------------
- * */
+/* ---- what slabs call ------------------------------------------------------------------------- */
 
 static CUresult reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr want,
 			unsigned long long flags)
@@ -66,8 +65,7 @@ void gck_cuda_vault_forget(void)
 {
 }
 
-/* ---- the tests --------------------------------------------------------------------------------
- * */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static bool all_free(void)
 {
@@ -78,12 +76,12 @@ static bool all_free(void)
 	return all != 0;
 }
 
-static void cannot_be_had(const char *why)
+static void fails(const char *name)
 {
 	struct gck_cuda_slab *s = NULL;
 
-	is_int(gck_cuda_slab_new(0, SIZE, &s), CUDA_ERROR_OUT_OF_MEMORY, why);
-	ok(all_of(!s, !gck_cuda_slabs.n, all_free()), "all addresses are free");
+	is_int(gck_cuda_slab_new(0, SIZE, &s), CUDA_ERROR_OUT_OF_MEMORY, name);
+	ok(all_of(!s, !gck_cuda_slabs.n, all_free()), "all addresses are free after the failure");
 	good_callocs = -1;
 }
 
@@ -91,18 +89,18 @@ int main(void)
 {
 	struct gck_cuda_slab *s;
 
-	ok(all_free(), "a range of addresses");
+	ok(all_free(), "all addresses are free at first");
 	good_callocs = 0;
-	cannot_be_had("no memory for a slab");
+	fails("a slab is not made without memory for its struct");
 	good_callocs = 1;
-	cannot_be_had("no memory for what is cut out of it");
+	fails("a slab is not made without memory for its arena");
 	no_memory = CUDA_ERROR_OUT_OF_MEMORY;
-	cannot_be_had("no memory of the device's");
+	fails("a slab is not made without device memory");
 	no_memory = CUDA_SUCCESS;
-	is_int(gck_cuda_slab_new(0, SIZE, &s), CUDA_SUCCESS, "then one is there");
+	is_int(gck_cuda_slab_new(0, SIZE, &s), CUDA_SUCCESS, "then a slab is made");
 	ok(all_of(gck_cuda_slab_of(s->base + SIZE - 1) == s, !all_free()),
-	   "at addresses of its own");
+	   "it has addresses of its own");
 	gck_cuda_slab_drop(s);
-	ok(all_free(), "until it goes");
+	ok(all_free(), "they are free after it is freed");
 	return tap_done();
 }

@@ -97,7 +97,8 @@ const char *vmm_drop(void)
 {
 	if (cuMemRelease(extra))
 		return "it is released";
-	return cuMemRelease(extra) == CUDA_ERROR_INVALID_VALUE ? NULL : "once";
+	return cuMemRelease(extra) == CUDA_ERROR_INVALID_VALUE ? NULL
+							       : "a released handle is refused";
 }
 
 /* ---- in parts, which driver 580 does not do ------------------------------------------------- */
