@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt.conf: every key, and that an error names file and line and changes nothing. */
+ * gpuckpt.conf: every key; an error names file and line, and changes nothing. */
 #include "common/base/conf.h"
 
 #include <stdlib.h>
@@ -120,7 +120,7 @@ static void test_bad(void)
 	ok(all_of(gck_conf_load(&c, "/tmp", &err) == -1, strstr(err.text, "/tmp")), "%s", err.text);
 }
 
-/* Where an object store may be asked for. */
+/* Which object stores are allowed. */
 static void test_allows(void)
 {
 	static const char site[] = "S3Store=s3://images/site\n";

@@ -25,7 +25,7 @@ static void test_encodings(void)
 	}
 }
 
-/* Of two bytes each; they begin at an even place, then at an odd one. */
+/* Characters of two bytes that begin at even offsets, then at odd ones. */
 static void test_cut(void)
 {
 	struct gck_error err = {0};

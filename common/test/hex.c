@@ -21,7 +21,7 @@ static void test_bytes(void)
 	ok(all_of(gck_unhex(text, 256, text + 1), !memcmp(in, text + 1, 256)),
 	   "also in the place of the text");
 	ok(gck_unhex("", 0, out), "an empty text");
-	/* In either place of a byte. */
+	/* As the first and as the second digit of a byte. */
 	for (int c = 0; c < 256; c++) {
 		char first[] = {(char)c, '0', 0}, second[] = {'0', (char)c, 0};
 		bool digit = c && strchr("0123456789abcdef", c);

@@ -16,7 +16,7 @@ static void refused(const char *path, int code, const char *name)
 	unlink(path);
 }
 
-/* What others may have put in the log's place. */
+/* Files of other users in place of the log. */
 static void test_others(const char *dir, const char *log)
 {
 	char path[64];

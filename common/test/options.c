@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The keys of --gpu-ckpt: what each takes and refuses, and that every refusal names its key. */
+ * The keys of --gpu-ckpt: values that each accepts and refuses; every error names the key. */
 #include "common/base/options.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Passed descriptors: in which order, how many, and none that nobody knows of. */
+ * Passed descriptors: order, number, and no further open descriptors. */
 #define _GNU_SOURCE
 #include "common/base/fd_passing.h"
 
@@ -21,7 +21,7 @@ static int open_files(void)
 	return n;
 }
 
-/* Does what is written into one end come out of the other? */
+/* Does a byte that is written to one end arrive at the other? */
 static bool is_of(int fd, int reader)
 {
 	char c = 0;

@@ -77,7 +77,7 @@ static void say(struct gck_wire *w, int number)
 	json_decref(body);
 }
 
-/* The frame that w sends, in buf. */
+/* Copy the frame that w sends to buf. */
 static size_t said(struct gck_wire *w, int fd, int number, char *buf, size_t size)
 {
 	say(w, number);
@@ -246,8 +246,8 @@ static void test_binding(void)
 	post_close(&p);
 }
 
-/* A replay that munge does not notice, because another munged than the first one sees it, is still
- * out of place: a credential made anew for the same place. */
+/* munge does not notice a replay that another munged sees. The frame's count is still wrong: tested
+ * by a new credential with a used count. */
 static void test_count(void)
 {
 	struct post p = post_open(GCK_WIRE_ANY_UID);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent's start and what it is told, without Slurm: this process is slurmstepd, its children
- * are the tasks. */
+ * The agent's start and messages to it, without Slurm: this process acts as slurmstepd, its
+ * children as the tasks. */
 #include "config.h"
 
 #include "spank/agent.h"
@@ -40,8 +40,8 @@ static int status_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* A task as rude as Slurm's may be: descriptors without close-on-exec, blocked and ignored
- * signals. Exit status 0: the agent is up, 1: it is not. */
+/* A task with descriptors without close-on-exec and with blocked and ignored signals, as Slurm's
+ * may have. Exit status 0: the agent runs; 1: it does not. */
 static pid_t fork_first(struct gck_agent *a, const char *path, char *env, unsigned tasks)
 {
 	static char name[] = "gpuckpt-agent", dashes[] = "--", program[] = "/bin/prog";
@@ -152,7 +152,7 @@ static void test_failure(void)
 	gck_agent_finish(&a, 0);
 }
 
-/* An agent that reads nothing: 2,000 tasks must not stop slurmstepd. */
+/* An agent that reads nothing: 2,000 tasks must not block slurmstepd. */
 static void test_deaf(void)
 {
 	struct gck_agent a;

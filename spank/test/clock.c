@@ -12,7 +12,7 @@
 
 #include "test/support/tap.h"
 
-/* Within a second of each other? */
+/* Are the clocks within a second of each other? */
 static bool alike(void)
 {
 	struct timespec real, mono, boot;

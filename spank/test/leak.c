@@ -19,7 +19,7 @@ int main(void)
 
 	struct sockaddr any = {.sa_family = AF_UNIX};
 
-	/* a name of the kernel's choice */
+	/* the kernel chooses the name */
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) ||
 	    bind(listener, &any, sizeof any.sa_family) || listen(listener, 1))
 		return 1;

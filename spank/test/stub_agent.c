@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stands in for the agent: tells over its control socket what it found when it started, one line a
- * packet, and "end" when it was told to end. REPORT in its environment is what it reports; without,
- * it ends without a word. */
+ * A stub of the agent: it sends what it found at its start over its control socket, one line a
+ * packet, and "end" when it gets END. It reports REPORT of its environment; without REPORT it ends
+ * without a report. */
 #include "config.h"
 
 #include <fcntl.h>

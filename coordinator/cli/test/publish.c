@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file gets its name on file systems without links, or without renames that do not replace, and
- * where the answer to a link was lost; and never the name of another. */
+ * A file gets its name on file systems without links or without RENAME_NOREPLACE, and when the
+ * answer to a link was lost. It never replaces another file. */
 #include "config.h"
 
 #include "coordinator/cli/cli.h"

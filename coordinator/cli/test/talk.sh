@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# gpuckpt against a coordinator that gives fixed answers, and a real store.
+# gpuckpt with a coordinator that gives fixed answers, and a real store.
 # shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"
 gpuckpt=${GPUCKPT:-./gpuckpt}
@@ -18,7 +18,7 @@ trap finish EXIT
 
 result() { check "$1" "$2" || show "$(cat "$dir/out" "$dir/err" "$dir/requests")"; }
 
-answers() # OP MESSAGES: what the coordinator says
+answers() # OP MESSAGES: the coordinator's answers
 {
 	printf '%s\n' "$2" >"$dir/$1.new"
 	mv "$dir/$1.new" "$dir/$1.json"
@@ -64,11 +64,11 @@ answers list.70 "$(some 70 '')"
 call 0 list
 has requests '{"from":70,"op":"list"}'
 [ "$(grep -Ec '^ *(11|12|70)[.]0 ' "$dir/out")" = 3 ]
-result $? "what comes in several answers is one list"
+result $? "several answers make one list"
 answers list.70 '[{"op":"end","ok":false,"error":"it is late"}]'
 call 1 list
 [ ! -s "$dir/out" ]
-result $? "a part of it is none"
+result $? "an incomplete list is an error"
 
 answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"user":"alice",
 "state":"running","commits":'"$commits"'}]}}]'
@@ -97,7 +97,7 @@ call 0 create 7
 has requests '{"job":7,"op":"create","wait":true}'
 has out '7.0    3 0.250s  1.2s 2.00K      0'
 [ ! -s "$dir/err" ]
-result $? "no progress where there is no terminal"
+result $? "no progress without a terminal"
 call 0 create --no-wait 7.0
 has requests '{"job":7,"op":"create","step":0,"wait":false}'
 
@@ -128,7 +128,7 @@ answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":t
 call 0 able 7
 has out '7.0  0-2,10 no      clocks they start anew; use another'
 [ "$(wc -l <"$dir/out")" -eq 5 ]
-result $? "what ranks have in common is said once"
+result $? "ranks with the same reason share a line"
 
 answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,
 "agents":2,"steps":[{"job":7,"step":0,"user":"alice","state":"writing","ntasks":4,"disabled":false,
@@ -168,7 +168,7 @@ answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":
 "cluster":"test","commits":'"$made"'}]}}]'
 call 0 verify 7
 [ "$(grep -c yes "$dir/out")" -eq 3 ]
-result $? "three commits are whole"
+result $? "three commits are intact"
 call 0 verify 7.0 2 --json
 has out '"whole": true'
 call 0 verify 7 --quick
@@ -179,10 +179,10 @@ result $? "three commits have all their objects"
 # ---- files
 call 0 export 7.0:2 "$dir/image"
 [ "$(tar -tf "$dir/image" | tail -1)" = test/7/0/commit-2.json ]
-result $? "tar lists the file, the commit is last"
+result $? "tar lists the file, with the commit last"
 mkdir "$dir/out.d" && tar -xf "$dir/image" -C "$dir/out.d" && cmp "$dir/test/7/0/commit-2.json" \
 	"$dir/out.d/test/7/0/commit-2.json"
-result $? "and brings out what the store has"
+result $? "and extracts the store's files"
 call 1 export 7:2 "$dir/image"
 has err 'is there already'
 call 1 export 7:9 "$dir/image2"
@@ -198,7 +198,7 @@ answers may_import '[{"op":"end","ok":true,"data":{"cluster":"test"}}]'
 call 1 import "$dir/bad" --store s3://bucket
 has err 'damaged'
 ! grep -q '"op":"import"' "$dir/requests"
-result $? "an import of what is damaged is asked for, and does not begin"
+result $? "the import of a damaged file is requested and does not begin"
 call 1 import "$dir/bad" --store "file:$dir"
 has err 'commit-2.json is there already'
 mkdir "$dir/new"
@@ -212,21 +212,21 @@ printf x | dd of="$dir/bad" bs=1 seek=700 conv=notrunc 2>/dev/null
 call 1 import "$dir/bad" --store "file:$dir/new"
 has err 'damaged'
 [ ! -e "$dir/new/test/7" ]
-result $? "of what is not whole nothing is left"
+result $? "an import of a damaged or truncated file leaves no file"
 (ulimit -f 4 && exec "$gpuckpt" export 7:2 "$dir/image3" -f "$dir/conf") 2>"$dir/err"
 has err 'File too large'
 (ulimit -f 4 && exec "$gpuckpt" import "$dir/image" --store "file:$dir/new" \
 	-f "$dir/conf") 2>"$dir/err"
 has err 'File too large'
 [ ! -e "$dir/new/test/7" ] && [ "$(echo "$dir"/image*)" = "$dir/image" ]
-result $? "nor when there is no room"
+result $? "nor when there is no space"
 call 0 import "$dir/image" --store "file:$dir/new"
 has out 'restart=7:2'
 diff -r "$dir/new/test/7/0" "$dir/out.d/test/7/0"
-result $? "the store has what the file has"
+result $? "the store has the content of the file"
 call 1 verify 7.0 9
 has err 'step 7.0 has no commit 9'
-forgets() # REMOVED KEPT BUSY [STORE]: what the coordinator answers to remove
+forgets() # REMOVED KEPT BUSY [STORE]: the answer to remove
 {
 	answers remove '[{"op":"end","ok":true,"data":{"job":7,"step":0,
 "store":"'"${4-file:$dir}"'",
@@ -239,7 +239,7 @@ call 0 remove 7.0 1
 has requests '{"job":7,"op":"remove","seq":1,"step":0}'
 has requests '{"job":7,"op":"swept","removals":5,"step":0}'
 [ ! -e "$dir/test/7/0/commit-1.json" ] && [ -e "$dir/test/7/0/commit-2.json" ]
-result $? "the commit is gone, the others are there"
+result $? "the commit is removed, the others exist"
 answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":"file:'"$dir"'",
 "cluster":"test","commits":'"$(echo "$made" | sed 's/{"seq":1[^}]*},//')"'}]}}]'
 call 0 verify 7
@@ -251,7 +251,7 @@ has err "$object"
 call 1 export 7:3 "$dir/image4"
 has err 'gpuckpt verify tells'
 [ ! -e "$dir/image4" ]
-result $? "what is damaged is not exported"
+result $? "a damaged commit is not exported"
 call 0 verify 7 --quick
 truncate -s 4999 "$object"
 call 1 verify 7 --quick
@@ -260,15 +260,15 @@ rm "$object"
 call 1 verify 7 --quick
 has err "$object"
 [ "$(grep -c no "$dir/out")" -eq 1 ]
-result $? "the others do not need it"
+result $? "the other commits do not need it"
 answers remove '[{"op":"end","ok":false,"error":"commit 3 is needed"}]'
 call 1 remove 7.0 3
 [ -e "$dir/test/7/0/commit-3.json" ]
-result $? "what the coordinator keeps is not removed"
+result $? "commits that the coordinator keeps are not removed"
 [ ! -s "$dir/out" ]
-result $? "and no table of nothing is printed"
+result $? "and no empty table is printed"
 ! grep -q swept "$dir/requests"
-result $? "nor is it said to be"
+result $? "and no sweep is reported"
 answers remove '[{"op":"end","ok":true,"data":{"remove":[2,3]}}]'
 call 1 remove 7 --all
 has err 'another release'
@@ -277,12 +277,12 @@ forgets '' 2,3,8 9
 call 1 remove 7 --all
 has err commit-8.json
 ! grep -q counts "$dir/err"
-result $? "a store that cannot be swept: that of what was not forgotten is not said"
+result $? "a store that cannot be swept: commits that were not forgotten are not listed"
 forgets 1,0 2,3,8 9
 call 1 remove 7 --all --json
 has err 'what no longer counts (commit 1, 0) is still in the store; the next checkpoint'
 [ "$(tr -d ' \n' <"$dir/out")" = '{"steps":[{"job":7,"step":0,"removed":[1,0]}]}' ]
-result $? "of what was it is, and it is listed"
+result $? "commits that were forgotten are listed"
 forgets 1 2,3,8 9 s3://bucket
 call 1 remove 7 --all
 has err 'it will be removed later'
@@ -296,7 +296,7 @@ forgets 3 2 9
 call 0 remove 7 --all
 [ ! -e "$dir/test/7/0/commit-3.json" ] && [ -e "$dir/test/7/0/commit-2.json" ] &&
 	[ -e "$dir/test/7/0/9-dead/rank-0.json" ]
-result $? "what may be under way is left alone"
+result $? "objects of a checkpoint that may be under way stay"
 answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":"file:'"$dir"'",
 "cluster":"test","commits":[]}]}}]'
 forgets '' '' 10
@@ -306,7 +306,7 @@ result $? "a step without commits: forgotten and aborted checkpoints are removed
 call 0 remove 7 --all
 has requests '"op":"swept"'
 call 1 verify 7
-# A reason that is cut to its length, in one of these in the middle of a character.
+# A reason is truncated; one of these is cut inside a character.
 long=$(printf 'é%.0s' $(seq 120))
 for first in a ab; do
 	store=$dir/$first$long/$long
@@ -318,7 +318,7 @@ for first in a ab; do
 	rm "$(find "$store/test/7/0/2-a" -type f ! -name 'rank-*')"
 	call 1 verify 7 --json
 	[ "$(grep -c '"whole": true' "$dir/out")$(grep -c '"whole": false' "$dir/out")" = 11 ]
-	result $? "of two commits one is told to be damaged, whatever its reason is cut to"
+	result $? "one of two commits is reported as damaged, also with a truncated reason"
 done
 kill $fake
 wait $fake

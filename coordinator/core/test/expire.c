@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * KeepAge= and Quota=: what is forgotten and what is not, by single cases and by random states, and
- * that what is forgotten is swept by whoever may, once, whatever happens to the coordinator
- * meanwhile. */
+ * KeepAge= and Quota=: which commits are forgotten, in single cases and in random states. The
+ * stores of forgotten commits are swept once, by an agent of the user or by gpuckptd, also over
+ * restarts of the coordinator. */
 #include "coordinator/core/retention/expire.h"
 #include "coordinator/core/retention/needed.h"
 #include "coordinator/core/retention/removal.h"
@@ -83,7 +83,7 @@ static void test_age(void)
 	fake_end(&f);
 }
 
-/* Nobody is live: what is needed is known by the journal alone. */
+/* No step is live: only the journal tells which commits are needed. */
 static void expire_anew(void)
 {
 	fake_crash(&f);
@@ -120,7 +120,7 @@ static void test_needed(void)
 	fake_end(&f);
 }
 
-/* Slurm gives the number to another user's job. */
+/* Slurm gives the job's number to another user's job. */
 static void give_number(unsigned job)
 {
 	gck_core_note(&f.core,
@@ -202,7 +202,7 @@ static void test_quota(void)
 	   "if these exceed the quota, writes are refused: %s", err.text);
 	is_str(left(102), "2", "other users are not affected");
 	ok(gck_quota_check(&f.core, OWNER + 1, 0, &err) == 0, "and writes on");
-	/* 100 was cancelled, say: it can be requeued by hand as long as Slurm has it. */
+	/* Job 100 may have been cancelled: it can be requeued by hand until Slurm forgets it. */
 	past_word(&f, 100, "gone");
 	gck_expire(&f.core);
 	is_str(left(100), "", "commits of jobs that Slurm has forgotten are removed");
@@ -325,7 +325,7 @@ static void test_records(void)
 
 #define MANY 400
 
-/* Orders for all of them would not fit into a frame. */
+/* Orders for all of these steps do not fit into one frame. */
 static void test_orders(void)
 {
 	char store[1100] = "file:/";
@@ -386,7 +386,7 @@ static void make(void)
 	f.conf.quota = f.random(&f, 2) * f.random(&f, 400);
 }
 
-/* What is needed is there; what is not is neither too old nor too much. */
+/* All needed commits exist; the others are neither too old nor above the quota. */
 static bool right(void)
 {
 	struct gck_error err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the coordinator does with each commit, and at a change of KeepAge= or Quota=, grows with the
- * number of steps and no faster. Work is counted, not timed: the core is compiled so that it calls
- * a function of ours with every branch that it takes (-fsanitize-coverage=trace-pc). */
+ * The coordinator's work for a commit, and for a change of KeepAge= or Quota=, grows linearly with
+ * the number of steps. Work is counted, not timed: the compiled core calls a function of this test
+ * at every branch (-fsanitize-coverage=trace-pc). */
 #include <string.h>
 
 #include "common/base/log.h"
@@ -75,8 +75,8 @@ static void nothing(void)
 {
 }
 
-/* before: not counted. left: of a step's commits the first, which another needs, and the last, or
- * all. */
+/* before: not counted. left: the commits of a step that remain: the first, which another step
+ * needs, and the last; or all. */
 static const struct {
 	const char *name;
 	int64_t keep_age_s;
@@ -123,8 +123,8 @@ static unsigned long count_reading(unsigned steps)
 	return n;
 }
 
-/* Sorting takes a little more than twice as much for twice as many; with all for each it were four
- * times. */
+/* For twice as many steps sorting takes little more than twice the work; quadratic work would take
+ * four times. */
 static void is_linear(unsigned long few, unsigned long twice, const char *name)
 {
 	ok(all_of(few > FEW, twice > few, twice < 3 * few), "%s (%lu and %lu branches)", name, few,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a fake world's coordinator has journaled: jobs of one step, 0, and its commits. */
+ * Records in the journal of a fake world's coordinator: jobs with step 0, and its commits. */
 #ifndef GCK_TEST_HISTORY_H
 #define GCK_TEST_HISTORY_H
 
@@ -9,7 +9,7 @@ void past_job(struct fake *f, unsigned id, unsigned uid, const char *store, cons
 void past_commit(struct fake *f, unsigned job, unsigned seq, int64_t age_s, int64_t stored,
 		 bool abandoned);
 
-/* A record of a step, or of one of its checkpoints, that says no more. */
+/* Journal a record of a step, or of one of its checkpoints, without other members. */
 void past_word(struct fake *f, unsigned job, const char *type);
 void past_word_of(struct fake *f, unsigned job, const char *type, unsigned seq);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The journal: what is read back, what is torn or damaged; records and the state they make. */
+ * The journal: reading back, torn and damaged lines; records and the state that they make. */
 #include "coordinator/core/model/journal.h"
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static const char *const history[] = {
 	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":3,\"nonce\":\"cc\",\"held\":false}",
 };
 
-/* An import that is given up, one whose commit counts, one that is under way. */
+/* An import that was given up, one with a valid commit, and one that is under way. */
 static const char *const imports[] = {
 	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":4,\"nonce\":\"\",\"held\":false,"
 	"\"import\":[\"4-a/\"],\"info\":{\"imported\":true}}",
@@ -84,7 +84,7 @@ static void write_history(void)
 	gck_journal_close(j);
 }
 
-/* Open, dump the state, close: the dump, or NULL with the error. */
+/* Open, dump the state, close. Returns the dump, or NULL with the error. */
 static json_t *read_back(bool *torn, struct gck_error *err)
 {
 	struct gck_state state = {0};
@@ -306,7 +306,7 @@ static void test_senseless(void)
 	gck_state_clear(&state);
 }
 
-/* A file system without room: RLIMIT_FSIZE stands for it. */
+/* A full file system, simulated by RLIMIT_FSIZE. */
 static void test_full(void)
 {
 	struct gck_state state = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The state machine as a model: random sequences of messages, losses, timeouts, crashes and
- * requests over three steps on three nodes. The agents of the fake world check what they are told;
- * after every sequence the faults end and everything must come to rest: no rank held, no request
+ * requests over three steps on three nodes. The agents of the fake world check their orders. After
+ * every sequence the faults end and everything must become idle: no rank held, no request
  * unanswered. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void journal_fails(struct fake *f)
 	f->journal_fails = !f->journal_fails && f->random(f, 4) == 0;
 }
 
-/* One thing happens; likely things more often. */
+/* One random thing happens; likely things happen more often. */
 static void happen(struct fake *f)
 {
 	unsigned what = f->random(f, 10000);
@@ -87,7 +87,7 @@ static bool any_timer_fires(struct fake *f)
 	return false;
 }
 
-/* The world is well again. What must end does; timers go off when nothing else happens. */
+/* The faults end. Operations complete; timers expire when nothing else happens. */
 static void come_to_rest(struct fake *f)
 {
 	f->faults = 0;
@@ -172,7 +172,7 @@ static void run_all(unsigned first, unsigned n)
 	is_int(bad, 0, "random sequences: every invariant holds");
 }
 
-/* model [SEED [EVENTS]]: one sequence, with the log, to look at a failure. */
+/* model [SEED [EVENTS]]: one sequence with its log, to examine a failure. */
 int main(int argc, char **argv)
 {
 	char why[300];

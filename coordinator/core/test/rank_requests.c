@@ -24,7 +24,7 @@ static void ask(unsigned node, unsigned id, bool one, unsigned all)
 	json_decref(body);
 }
 
-/* A member of the last `asked` that a node was sent. */
+/* A member of the last `asked` that was sent to a node. */
 static json_int_t asked(unsigned node, const char *member)
 {
 	return json_integer_value(json_object_get(f.agents[0][node].asked, member));
@@ -46,7 +46,7 @@ static unsigned commits(void)
 	return n;
 }
 
-/* Let the agents of step 0 come as far as the freeze. */
+/* Deliver messages until step 0 is in this phase. */
 static bool reaches(enum gck_phase phase)
 {
 	for (unsigned i = 0; i < 200 && step_0()->live->phase != phase; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What becomes of a step when its job is restarted, each rule as a short script over the fake
- * world. What random sequences can find is in model.c. */
+ * Steps of restarted jobs: each rule as a short script in the fake world. model.c tests random
+ * sequences. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static bool step_0_is_held_back(void)
 
 /* ---- a commit that may have been written --------------------------------------------------- */
 
-/* The agent has written the commit object; its answer does not come. */
+/* The agent has written the commit object; its answer is lost. */
 static void commit_in_doubt(void)
 {
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
@@ -65,7 +65,7 @@ static void test_in_doubt(void)
 	end();
 }
 
-/* The step ends then, and its user imports another image into it. */
+/* The step ends, and its user imports another image into it. */
 static void test_import_in_doubt(void)
 {
 	static const char store[] = "s3://bucket/prefix";
@@ -248,7 +248,7 @@ static void test_try_again(void)
 	end();
 }
 
-/* Its agent builds and builds. */
+/* The node's agent does not complete the build. */
 static void test_stall(void)
 {
 	begin(2);
@@ -290,7 +290,7 @@ static void restart_no_run(int no_run)
 	fake_settle(&f);
 }
 
-/* What devices had is only read by ranks that run. */
+/* Device memory is read only when the ranks run. */
 static void test_found_late(void)
 {
 	begin(2);
@@ -326,7 +326,8 @@ static bool is_at(enum gck_phase phase)
 	return step_0()->live && step_0()->live->phase == phase;
 }
 
-/* Two bytes a character: at one of the two lengths of the prefix the end falls between them. */
+/* Characters of two bytes: with one of the two prefix lengths the text is cut inside a
+ * character. */
 static const char *long_text(unsigned prefix)
 {
 	static char text[600];
@@ -338,7 +339,7 @@ static const char *long_text(unsigned prefix)
 	return text;
 }
 
-/* Node 1 says that it cannot, and why. */
+/* Node 1 reports that it failed, with the reason. */
 static void restart_fails(int code, const char *text)
 {
 	struct gck_agent *a = &f.agents[0][1];
@@ -353,7 +354,7 @@ static void restart_fails(int code, const char *text)
 		fake_core_takes(&f, a);
 }
 
-/* As it is told the agent, which has not taken the message. */
+/* The reason in the order to the agent, which has not taken the message. */
 static size_t length_of_why(const struct gck_agent *a, const char *op)
 {
 	for (unsigned i = 0; i < a->in.n; i++)
@@ -382,7 +383,7 @@ static void test_long_reason(void)
 
 /* ---- an agent that comes back ---------------------------------------------------------------- */
 
-/* Up to the moment when the coordinator has said so, and no agent has acted on it. */
+/* Run until the coordinator has sent the order and no agent has acted on it. */
 static void reach(enum gck_phase phase)
 {
 	begin(1);
@@ -427,7 +428,7 @@ static void test_dies_restoring(void)
 	}
 }
 
-/* Its word that they run is lost with it. */
+/* Its report that the ranks run is lost with it. */
 static void test_dies_running(void)
 {
 	reach(GCK_STARTING);
@@ -440,7 +441,7 @@ static void test_dies_running(void)
 	end();
 }
 
-/* One node's agent comes when a checkpoint of the others is under way. */
+/* One node's agent connects while a checkpoint of the others is under way. */
 static void test_late(void)
 {
 	fake_begin(&f, 1);

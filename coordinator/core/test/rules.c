@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Single rules of the coordinator, each as a short script over the fake world. What random
- * sequences can find is in model.c. */
+ * Single rules of the coordinator, each as a short script in the fake world. model.c tests random
+ * sequences. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void all_ranks_end(int32_t status)
 	fake_settle(&f);
 }
 
-/* A request and its end. */
+/* The end of a request. */
 static bool ended, ended_well;
 static char why[300];
 static unsigned events;
@@ -90,7 +90,7 @@ static void test_finished(void)
 
 /* ---- agents that do not come back ---------------------------------------------------------- */
 
-/* Their connections end, and stay so: they say nothing more. */
+/* Their connections end for good: they send nothing more. */
 static void nodes_die(unsigned first, unsigned last)
 {
 	for (unsigned n = first; n <= last; n++) {
@@ -144,7 +144,7 @@ static void test_back(void)
 
 /* ---- MPI ------------------------------------------------------------------------------------ */
 
-/* -1: the newest commit does not tell it. */
+/* The quiesce's duration in the newest commit; -1: it has none. */
 static json_int_t told_quiesce(void)
 {
 	const json_t *ms = json_object_get(step_0()->commits->info, "quiesce_ms");
@@ -185,7 +185,7 @@ static void test_no_quiesce(void)
 	end();
 }
 
-/* Refused by name before anybody is cut off. */
+/* Refused with a reason before any connection is closed. */
 static void test_many_words(void)
 {
 	struct gck_agent *a = &f.agents[0][0];
@@ -210,7 +210,7 @@ static void test_many_words(void)
 
 /* ---- what is stored ------------------------------------------------------------------------ */
 
-/* Each node's ranks have stored 3 bytes, 2 of them in an object that all have in common. */
+/* Each node's ranks have stored 3 bytes, 2 of them in an object that all nodes share. */
 static void test_stored(void)
 {
 	begin();
@@ -233,7 +233,7 @@ static json_t *common_name(json_t *all, unsigned i)
 	return all;
 }
 
-/* Names that are kept while nodes that say this have written and the commit has not. */
+/* The names that are kept after nodes have reported this, before the commit. */
 static const json_t *kept_of(json_t *common)
 {
 	json_decref(f.common);
@@ -243,7 +243,7 @@ static const json_t *kept_of(json_t *common)
 	return step_0()->live->checkpoint.common;
 }
 
-/* Names and bytes are whatever a user's agents like. */
+/* A user's agents may send any names and sizes. */
 static void test_hostile_common(void)
 {
 	json_t *common = common_name(json_object(), 9), *tree = json_array();
@@ -364,7 +364,7 @@ static unsigned noted(const char *type)
 	return n;
 }
 
-/* All images are whole, but for those of node 0: its agent has written them, and not said so. */
+/* All images are reported but those of node 0, whose agent has written them and not answered. */
 static json_t *all_but_one_written(void)
 {
 	struct gck_agent *a = &f.agents[0][0];
@@ -412,7 +412,7 @@ static void test_not_begun(void)
 	end();
 }
 
-/* No start can read it. */
+/* A record that could not be replayed at a start. */
 static void test_impossible_record(void)
 {
 	struct gck_error err = {0};
@@ -498,7 +498,7 @@ static const char *node_name = "n0";
 static uid_t owner = OWNER;
 static json_t *local_ranks;
 
-/* Register a step as its only agent; the code of the refusal, 0 if it is taken. */
+/* Register a step as its only agent. Returns the code of the refusal; 0: accepted. */
 static int registers(unsigned step, unsigned ntasks)
 {
 	json_t *body = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s}",
@@ -534,7 +534,7 @@ static void test_share(void)
 	end();
 }
 
-/* As many as a job may have had, the last of them with all that a user may have. */
+/* As many steps as a job may have had; the last one uses all of the user's memory. */
 static void fill_share(unsigned n)
 {
 	for (unsigned i = STEPS; i < n; i++)
@@ -567,7 +567,7 @@ static void test_former_share(void)
 	end();
 }
 
-/* Each of what an agent says of its ranks is as large as it likes. */
+/* An agent may send members of any size for each rank. */
 static void test_words(void)
 {
 	json_t *word = json_pack("{s:i, s:i, s:s, s:[{s:s}]}", "rank", 1, "pid", 99, "object",
@@ -599,7 +599,7 @@ static void test_words(void)
 	end();
 }
 
-/* Of two bytes a character. */
+/* Characters of two bytes. */
 static void test_long_name(void)
 {
 	char name[101] = "";
@@ -634,7 +634,7 @@ static void test_too_many_ranks(void)
 	end();
 }
 
-/* A job's key is made once, and all agents are told it; without one nothing is begun. */
+/* A job's key is made once and sent to all agents; without a key no checkpoint begins. */
 static void test_encrypted(void)
 {
 	struct gck_job *job;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Jobs come and go by random numbers: those that are there are found and listed in order, no
- * others. */
+ * Random jobs are added and dropped: exactly the existing ones are found, and listed in order. */
 #include "coordinator/core/model/state.h"
 
 #include <string.h>
