@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Random MPI programs (test/mpi) of four ranks on two nodes, checkpointed again and again while they
-# run; a rank or a node is killed, or the job requeued, and the digests at the end are those of an
-# uninterrupted run: in C, every family of functions; in C with threads; in Fortran, three ways.
+# Random MPI programs (test/mpi) of four ranks on two nodes are checkpointed again and again while
+# they run. A rank or a node is killed, or the job requeued, and the digests at the end are those of
+# an uninterrupted run. In C, every family of functions; in C with threads; in Fortran, in three
+# ways.
 #   mpi_traffic.sh [KIND...]
-# With GPUCKPT_LONG=1 each is killed and restarted at random, several times, from a random seed on;
-# GPUCKPT_SEED=N and GPUCKPT_SEEDS=N choose the first and how many.
+# With GPUCKPT_LONG=1 each is killed and restarted several times at random, from a random seed.
+# GPUCKPT_SEED=N is the first seed, GPUCKPT_SEEDS=N the number of seeds.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
@@ -50,20 +51,21 @@ build()
 	esac
 }
 
-# command KIND PAUSE FILES: how it is called
+# command_of KIND PAUSE FILES: its command line
 command_of()
 {
+	local c="$bin/traffic --seed=$seed --seeds=$seeds --steps=$steps --pause=$2"
 	case $1 in
-	c) echo "$bin/traffic --seed=$seed --seeds=$seeds --steps=$steps --pause=$2 --scratch=$3 --restarts" ;;
-	threads) echo "$bin/traffic --seed=$seed --seeds=$seeds --steps=$steps --pause=$2 --threads=3" ;;
+	c) echo "$c --scratch=$3 --restarts" ;;
+	threads) echo "$c --threads=3" ;;
 	*) echo "$bin/traffic.$1 $seed $seeds $steps $2 $3" ;;
 	esac
 }
 
-# Debian's Open MPI within one node and between two has windows that work in this way only.
+# With osc=pt2pt alone the windows of Debian's Open MPI work both within a node and between two.
 environment="OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_osc=pt2pt"
 
-# reference KIND: with Debian's mpirun and libraries, not under Slurm
+# reference KIND: an uninterrupted run with Debian's mpirun and libraries, not under Slurm
 reference()
 {
 	local files
@@ -85,11 +87,11 @@ start()
 	END
 }
 
-# ---- what happens to them
+# ---- checkpoints and deaths
 
 ended() { [[ ! $(job_state "$job") =~ ^(PENDING|CONFIGURING|RUNNING|COMPLETING)$ ]]; }
 
-# create: another checkpoint; one that fails because the job has come to its end is none
+# create: another checkpoint; one that fails because the job has ended does not count
 create()
 {
 	local text
@@ -102,7 +104,7 @@ create()
 	fi
 }
 
-# As one rank on one of the nodes dies: of the others nobody can go on.
+# A rank on one of the nodes dies, and the others cannot go on.
 kill_rank()
 {
 	local node
@@ -123,7 +125,7 @@ kill_node()
 requeue() { alice gpuckpt requeue "$job"; }
 requeue_at_once() { root scontrol requeue "$job"; }
 
-# disaster WHAT: what of it is behind the last checkpoint is done again
+# disaster FUNCTION: the job is started again, and repeats its work since the last checkpoint
 disaster()
 {
 	local out
@@ -132,15 +134,20 @@ disaster()
 		ended && return
 		diag "$1: $out"
 	fi
-	check "$kind: $1: the job is started again" wait_for 90 restarted_or_over $((restarts + 1)) || return
+	check "$kind: $1: the job is started again" \
+		wait_for 90 restarted_or_over $((restarts + 1)) || return
 	restarts=$((restarts + 1))
 	check "$kind: $1: the ranks run again" wait_for 90 ready_or_over || diag "$(query "$job" .)"
 }
 
-# A step that had finished is not run again, and its job is over at once.
-restarted_or_over() { job_restarted "$job" "$1" || { [[ $(job_restarts "$job") -ge $1 ]] && ended; }; }
+# A step that had finished is not run again, and its job ends at once.
+restarted_or_over()
+{
+	job_restarted "$job" "$1" || { [[ $(job_restarts "$job") -ge $1 ]] && ended; }
+}
 ready_or_over() { ready "$job" || ended; }
 
+# some N: checkpoints with random pauses, until the job ends
 some()
 {
 	local i
@@ -151,7 +158,7 @@ some()
 	done
 }
 
-# One of each kind of death, in a fixed order; in the long form at random, until the job has ended.
+# disturb: one death for each KIND; in the long form random deaths until the job has ended
 disturb()
 {
 	local ways=(kill_rank kill_node requeue requeue_at_once)
@@ -177,10 +184,10 @@ for kind in "${kinds[@]}"; do
 	reference "$kind" >"$dir/want.$kind"
 	created=0 restarts=0
 	job=$(start "$kind")
-	check "$kind: the step comes under gpuckpt's care" wait_ready "$job"
+	check "$kind: the step runs under gpuckpt" wait_ready "$job"
 	disturb
 	check "$kind: the job ends" wait_job "$job" COMPLETED 300
-	# what was printed between the last checkpoint and a death is printed again
+	# Lines between the last checkpoint and a death are printed twice.
 	is "$(sort -u "$dir/out.$kind")" "$(sort "$dir/want.$kind")" \
 		"$kind: the digests are the uninterrupted run's" || diag "$(tail -n 5 "$dir/out")"
 	diag "$kind: $created checkpoints, $restarts restarts"

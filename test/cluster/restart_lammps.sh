@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# LAMMPS, four ranks on two nodes that talk by MPI: through the death of a node, and then restarted
-# on other nodes and with the ranks spread otherwise than before, again and again: the same
-# thermodynamic output and final dump to the bit, and nothing grows with the restarts. With
-# GPUCKPT_LONG=1, 30 restarts in one lineage.
+# LAMMPS, four ranks on two nodes that talk by MPI. A node dies; then the job is restarted again and
+# again on other nodes with the ranks spread differently. Thermodynamic output and final dump are
+# the same to the bit, and memory does not grow with the restarts. With GPUCKPT_LONG=1, 30 restarts
+# in one lineage.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 # shellcheck source=lammps.sh
@@ -20,14 +20,14 @@ create_and_go_on()
 {
 	local step
 	step=$(lammps_step "$dir")
-	check "round $1: the ranks are on their way" wait_for 60 lammps_reached "$dir" $((step + 60))
+	check "round $1: the ranks compute" wait_for 60 lammps_reached "$dir" $((step + 60))
 	check "round $1: create" alice gpuckpt create "$job"
 	step=$(lammps_step "$dir")
 	check "round $1: the ranks go on" wait_for 60 lammps_reached "$dir" $((step + 60))
 }
 
-# The first round kills the node of the job's script. In the others one node of the three is not to be
-# had, each in its turn, so that two nodes are seldom those of the round before.
+# restart ROUND: the first round kills the node of the job's script. Each other round excludes
+# another node of the three, so that the job seldom gets the same two nodes as before.
 restart()
 {
 	local node
@@ -43,40 +43,44 @@ restart()
 	check "round $1: the ranks run again" wait_ready "$job" 60
 }
 
-# ---- what grows
+# ---- growth
 
-# Of the newest commit and of the rank that has most: MiB in the image; descriptors, mappings, threads,
-# KiB of address space, resident KiB.
+# weigh: MiB in the image of the newest commit; then the largest value of any rank of each:
+# descriptors, mappings, threads, KiB of address space, resident KiB
 weigh()
 {
 	local p
 	alice gpuckpt list "$job" --json |
 		jq -r '[.steps[].commits[] | [.seq, (.put / 1048576 | floor)]] | max_by(.[0])[1]'
+	local kib='s/^Vm\(Size\|RSS\):[^0-9]*\([0-9]*\).*/\2/p'
 	for p in $(root pgrep -x lmp); do
 		echo "$(root ls "/proc/$p/fd" | wc -l) $(root cat "/proc/$p/maps" | wc -l)" \
 			"$(root ls "/proc/$p/task" | wc -l)" \
-			"$(root sed -n 's/^Vm\(Size\|RSS\):[^0-9]*\([0-9]*\).*/\2/p' "/proc/$p/status" |
-				paste -sd' ')"
+			"$(root sed -n "$kib" "/proc/$p/status" | paste -sd' ')"
 	done | awk '{ for (i = 1; i <= 5; i++) if ($i > most[i]) most[i] = $i }
 		END { print most[1], most[2], most[3], most[4], most[5] }'
 }
 
-# grown COLUMN: by how many hundredths it grew from the second round, after one restart, to the last
-grown() { awk -v c="$1" 'NR == 2 { from = $c } END { print int(100 * ($c / from - 1)) }' "$dir/weights"; }
+# grown COLUMN: by how many percent it grew from the second round, after one restart, to the last
+grown()
+{
+	awk -v c="$1" 'NR == 2 { from = $c }
+		END { print int(100 * ($c / from - 1)) }' "$dir/weights"
+}
 
-check "the step comes under gpuckpt's care" wait_ready "$job" || finish
-check "the ranks are on their way" wait_for 60 lammps_reached "$dir" 10
-check "able" wait_for 20 alice gpuckpt able "$job"
+check "the step runs under gpuckpt" wait_ready "$job" || finish
+check "the ranks compute" wait_for 60 lammps_reached "$dir" 10
+check "able: the step can be checkpointed" wait_for 20 alice gpuckpt able "$job"
 for ((i = 1; i <= restarts; i++)); do
 	create_and_go_on $i
 	weigh | paste -sd' ' >>"$dir/weights"
-	diag "round $i: nodes $(job_nodes "$job" | paste -sd' '); image MiB, descriptors, mappings, threads," \
-		"KiB, resident KiB: $(tail -n 1 "$dir/weights")"
+	diag "round $i: nodes $(job_nodes "$job" | paste -sd' '); image MiB, descriptors," \
+		"mappings, threads, KiB, resident KiB: $(tail -n 1 "$dir/weights")"
 	restart $i
 done
 names=("" "the image" "open descriptors" "mappings" "threads" "address space" "resident memory")
 for ((i = 1; i <= 6 && restarts > 2; i++)); do
-	check "${names[i]} did not grow with the restarts: $(grown $i) %" [ "$(grown $i)" -le 3 ]
+	check "${names[i]} did not grow with the restarts: $(grown $i) %" test "$(grown $i)" -le 3
 done
 check "the job ends" wait_job "$job" COMPLETED 300
 is "$(job_restarts "$job")" "$restarts" "the job was restarted $restarts times"
