@@ -4,14 +4,21 @@
 #include "config.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "shim/namespace/namespace.h"
 #include "shim/preload/helper/raw.h"
 
 #define PAGE 4096ul
+#define SCAN_BYTES 1024
+
+/* ---- destructors
+ * ------------------------------------------------------------------------------- */
 
 static void no_op(void)
 {
@@ -87,7 +94,157 @@ static int join_all(struct gck_error *err)
 	return 0;
 }
 
-/* ---- the whole copy -------------------------------------------------------------------------- */
+/* ---- unloading ---------------------------------------------------------------------------------
+ *
+ * Takes a dead copy's libraries out of the loader. dlclose is not enough: libraries that define
+ * unique symbols (libstdc++), or that were built to stay, are never unloaded, and the unique
+ * symbols of the others stay in the namespace's table as dangling pointers. The loader cleans that
+ * table only after a load that failed. So each object is marked as unneeded in the private part of
+ * its struct link_map, and then a library is opened that cannot be loaded. */
+
+/* Offsets of two fields, found by what dlmopen changes when it opens the root object again. */
+struct fields {
+	size_t opened;          /* the count of opens, an int */
+	size_t kept;            /* a byte, or bits of it: never unload */
+	unsigned char kept_bits;
+};
+
+static const unsigned char *bytes(const struct link_map *map)
+{
+	return (const unsigned char *)map;
+}
+
+/* Finds the offsets of the n bytes in which two copies differ; false if it is not exactly n. */
+static bool differ_at(const unsigned char *a, const unsigned char *b, size_t *at, size_t n)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < SCAN_BYTES; i++) {
+		if (a[i] == b[i])
+			continue;
+		if (found == n)
+			return false;
+		at[found++] = i;
+	}
+	return found == n;
+}
+
+static void *open_again(const struct link_map *root, int mode, unsigned char *after)
+{
+	void *handle = dlmopen(gck_mpi_ns.id, root->l_name, RTLD_NOW | RTLD_NOLOAD | mode);
+
+	if (handle)
+		memcpy(after, bytes(root), SCAN_BYTES);
+	return handle;
+}
+
+static bool find_fields(struct link_map *root, struct fields *f)
+{
+	unsigned char before[SCAN_BYTES], after[SCAN_BYTES];
+	size_t at[2];
+	void *handle;
+
+	memcpy(before, bytes(root), SCAN_BYTES);
+	handle = open_again(root, 0, after);
+	if (!handle || dlclose(handle) || !differ_at(before, after, at, 1))
+		return false;
+	f->opened = at[0];
+	handle = open_again(root, RTLD_NODELETE, after);
+	if (!handle || !differ_at(before, after, at, 2))
+		return false;
+	f->kept = at[0] == f->opened ? at[1] : at[0];
+	f->kept_bits = before[f->kept] ^ after[f->kept];
+	((unsigned char *)root)[f->kept] ^= f->kept_bits;
+	dlclose(handle);
+	return !memcmp(before, bytes(root), SCAN_BYTES);
+}
+
+static void mark(struct link_map *map, const struct fields *f)
+{
+	unsigned char *p = (unsigned char *)map;
+
+	memset(p + f->opened, 0, sizeof(int));
+	p[f->kept] &= ~f->kept_bits;
+}
+
+/* ---- check that the objects are gone -------------------------------------------------------- */
+
+struct object {
+	void *inside;           /* an address in it */
+	char name[PATH_MAX];
+};
+
+static size_t list(struct object **objects)
+{
+	struct link_map *first = gck_mpi_ns_objects();
+	size_t n = 0;
+
+	for (struct link_map *m = first; m; m = m->l_next)
+		n++;
+	*objects = calloc(n, sizeof **objects);
+	if (!*objects)
+		return 0;
+	n = 0;
+	for (struct link_map *m = first; m; m = m->l_next) {
+		if (gck_mpi_ns_is_loader(m))
+			continue;
+		(*objects)[n].inside = m->l_ld;
+		strncpy((*objects)[n++].name, m->l_name, PATH_MAX - 1);
+	}
+	return n;
+}
+
+static int check_gone(const struct object *objects, size_t n, struct gck_error *err)
+{
+	Dl_info info;
+
+	for (size_t i = 0; i < n; i++) {
+		if (dladdr(objects[i].inside, &info))
+			return gck_fail(err, EBUSY, "the loader does not unload %s of the dead MPI "
+					"library: the step can be restarted at most a dozen times",
+					objects[i].name);
+	}
+	return 0;
+}
+
+/* Unloads all objects of the namespace without running their code. */
+static int unload(struct gck_error *err)
+{
+	struct link_map *root = gck_mpi_ns_objects();
+	struct object *objects;
+	char path[PATH_MAX];
+	struct fields f;
+	size_t n;
+	int r;
+
+	if (gck_mpi_ns_beside(GCK_MPI_END_FILE, path, sizeof path, err) < 0)
+		return -1;
+	if (access(path, R_OK) < 0)
+		return gck_fail(err, errno, "cannot read %s, which is needed to unload the dead "
+				"MPI library: %s: install gpuckpt again on this node", path,
+				strerror(errno));
+	if (!find_fields(root, &f))
+		return gck_fail(err, ENOTSUP, "this libc's loader has its data about %s in an "
+				"unknown place: the dead MPI library cannot be unloaded",
+				root->l_name);
+	n = list(&objects);
+	if (!n)
+		return gck_fail(err, ENOMEM, "no memory for a list of the dead MPI library's "
+				"objects");
+	gck_mpi_scope_restore();
+	for (struct link_map *m = root; m; m = m->l_next) {
+		if (!gck_mpi_ns_is_loader(m))
+			mark(m, &f);
+	}
+	if (!dlmopen(gck_mpi_ns.id, path, RTLD_NOW | RTLD_LOCAL))
+		dlerror();
+	memset(&gck_mpi_ns, 0, sizeof gck_mpi_ns);
+	r = check_gone(objects, n, err);
+	free(objects);
+	return r;
+}
+
+/* ---- the whole copy ------------------------------------------------------------------------- */
 
 int gck_mpi_ns_discard(struct gck_error *err)
 {
@@ -97,5 +254,5 @@ int gck_mpi_ns_discard(struct gck_error *err)
 	if (disarm_all(err) < 0 || join_all(err) < 0)
 		return -1;
 	gck_mpi_signals_put_back(gck_mpi_ns_objects());
-	return gck_mpi_ns_unload(err);
+	return unload(err);
 }

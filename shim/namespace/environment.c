@@ -58,7 +58,7 @@ static int copy_environment(struct gck_error *err)
 	return 0;
 }
 
-/* ---- the launcher's variables ---------------------------------------------------------------- */
+/* ---- the launcher's variables --------------------------------------------------------------- */
 
 /* True: the environment at MPI_Init had the task's identity, which the program may have unset
  * since. */

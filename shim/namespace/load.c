@@ -1,19 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loads the real MPI library into its namespace. */
+ * Finds the real MPI library and loads it into its namespace. */
 #include "config.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
 
+#include "shim/inside/library.h"
 #include "shim/inside/rank.h"
 #include "shim/namespace/namespace.h"
 
-/* ---- functions that the namespace calls ------------------------------------------------------ */
+/* ---- search --------------------------------------------------------------------------------- */
+
+int gck_mpi_ns_find(char *path, size_t size, struct gck_error *err)
+{
+	static const struct gck_inside_library library = {
+		.soname = GCK_MPI_LIBRARY, .prefix = "libmpi", .variable = "GPUCKPT_MPI_LIBRARY",
+	};
+
+	return gck_inside_find(&library, path, size, err);
+}
+
+bool gck_mpi_ns_is_own(const char *path)
+{
+	return gck_inside_is_own(path);
+}
+
+int gck_mpi_ns_beside(const char *file, char *path, size_t size, struct gck_error *err)
+{
+	const char *own = gck_inside_own_file(), *slash = strrchr(own, '/');
+	int n = snprintf(path, size, "%.*s/%s", slash ? (int)(slash - own) : 1, slash ? own : ".",
+			 file);
+
+	if (n < 0 || (size_t)n >= size)
+		return gck_fail(err, ENAMETOOLONG, "the path of %s is too long", own);
+	return 0;
+}
+
+/* ---- functions that the namespace calls ----------------------------------------------------- */
 
 static pthread_key_t end_key;
 static pthread_once_t end_key_once = PTHREAD_ONCE_INIT;
@@ -60,7 +89,7 @@ static const struct gck_mpi_root_host host = {
 	.has_tid = gck_inside_has_tid,
 };
 
-/* ---- threads of the program ---------------------------------------------------------------- */
+/* ---- threads of the program ----------------------------------------------------------------- */
 
 /* A libc sets three pointers to its character tables in each thread that it makes. They are in
  * static thread-local storage, at the same offset from each thread's control block. */
@@ -200,7 +229,7 @@ int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err)
 	return -1;
 }
 
-/* ---- the loaded library ---------------------------------------------------------------------- */
+/* ---- the loaded library --------------------------------------------------------------------- */
 
 const char *gck_mpi_ns_library(void)
 {

@@ -109,9 +109,6 @@ void gck_mpi_scope_withdraw(struct link_map *first, bool (*mine)(const struct li
  * need them. */
 bool gck_mpi_scope_is_searchable(struct link_map *map);
 
-/* Unloads all objects of the namespace without running their code. */
-int gck_mpi_ns_unload(struct gck_error *err);
-
 /* Store the signal actions before the copy sets any, and restore those that lead into it. */
 void gck_mpi_signals_note(void);
 void gck_mpi_signals_put_back(const struct link_map *objects);

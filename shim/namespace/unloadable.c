@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A library that cannot be loaded, because it refers to a symbol that does not exist. unload.c
+ * A library that cannot be loaded, because it refers to a symbol that does not exist. discard.c
  * opens it. */
 extern int gck_mpi_is_nowhere;
 

@@ -208,7 +208,8 @@ struct tr_comm *tr_comm_draw_intra(struct tr_run *r);
 struct tr_comm *tr_comm_draw_near(struct tr_run *r);  /* with a topology; NULL: none has one */
 const struct tr_group *tr_peers(const struct tr_comm *c, int side);
 struct tr_comm *tr_comm_slot(struct tr_run *r); /* a free slot; may free a communicator */
-void tr_comm_set(struct tr_run *r, struct tr_comm *c, MPI_Comm comm); /* its groups are set; check it */
+/* Sets the communicator, whose groups are set, and checks it. */
+void tr_comm_set(struct tr_run *r, struct tr_comm *c, MPI_Comm comm);
 void tr_comm_free(struct tr_run *r, struct tr_comm *c);
 void tr_topology_make(struct tr_run *r, struct tr_comm *from);
 

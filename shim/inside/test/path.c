@@ -58,7 +58,8 @@ int main(void)
 	make("a", "libone.so");
 	make("b", "libone.so");
 	make("b", "libtwo.so");
-	is_str(search(NULL, "@/a:@/b", "libone.so", NULL), "/a/libone.so", "the first folder has it");
+	is_str(search(NULL, "@/a:@/b", "libone.so", NULL), "/a/libone.so",
+	       "the first folder has it");
 	is_str(search(NULL, "@/a:@/b", "libtwo.so", NULL), "/b/libtwo.so", "the second one has it");
 	is_str(search(NULL, "::@/none::@/b:", "libtwo.so", NULL), "/b/libtwo.so",
 	       "empty elements and folders that do not exist are skipped");

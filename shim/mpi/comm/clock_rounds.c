@@ -25,7 +25,7 @@
 #include "shim/mpi/comm/clock_words.h"
 #include "shim/mpi/comm/clock_rounds.h"
 
-/* ---- this rank's clocks ---------------------------------------------------------------------- */
+/* ---- this rank's clocks --------------------------------------------------------------------- */
 
 void gck_mpi_clocks_add(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
 {
@@ -97,7 +97,7 @@ int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool ou
 		 : 0;
 }
 
-/* ---- evaluation of a round ------------------------------------------------------------------- */
+/* ---- evaluation of a round ------------------------------------------------------------------ */
 
 static bool is_at(const struct gck_mpi_clocks *s, uint64_t key)
 {

@@ -11,7 +11,7 @@ enum { OUT, ACTIVE, OPEN, CLOCKS, MEETINGS, HEAD_WORDS };
 enum { ID, RANKS, BLOCKING, STARTED, SEEN, CLOCK_WORDS };
 enum { KEY, NRANKS, MEETING_WORDS };
 
-/* ---- this rank's words ----------------------------------------------------------------------- */
+/* ---- this rank's words ---------------------------------------------------------------------- */
 
 static int put_words(struct gck_mpi_blob *b, const uint64_t *v, size_t n)
 {
@@ -115,7 +115,7 @@ static int report(struct gck_mpi_sums *m, const struct gck_mpi_sum *r)
 	return 0;
 }
 
-/* ---- all ranks' words ------------------------------------------------------------------------ */
+/* ---- all ranks' words ----------------------------------------------------------------------- */
 
 struct cursor {
 	const unsigned long *v;

@@ -29,7 +29,7 @@ static void clear(struct gck_mpi_comm *c)
 	gck_mpi_info_snapshot_free(c->hints);
 }
 
-/* ---- predefined communicators ---------------------------------------------------------------- */
+/* ---- predefined communicators --------------------------------------------------------------- */
 
 static int init(struct gck_mpi_comm *c, MPI_Comm handle, uint64_t id)
 {
@@ -184,7 +184,7 @@ void gck_mpi_comm_failed(MPI_Comm comm, int rc)
 	}
 }
 
-/* ---- freeing --------------------------------------------------------------------------------- */
+/* ---- freeing -------------------------------------------------------------------------------- */
 
 void gck_mpi_comm_forget(struct gck_mpi_comm *c)
 {

@@ -256,4 +256,49 @@ BINDING(ompi_register_datarep_f, char *name, fn *read, fn *write, fn *extent, MP
 	refuse("MPI_Register_datarep", ierr);
 }
 
+/* ---- MPI_Sizeof of mpif.h: a function for each type and number of dimensions */
+
+/* The parameters are the variable (or its descriptor), INTEGER size, and the optional INTEGER
+ * ierror. */
+#define SIZEOF(type, bytes) \
+	SIZEOF_NAMES(mpi_sizeof_##type, bytes) \
+	SIZEOF_NAMES(pmpi_sizeof_##type, bytes)
+
+#define SIZEOF_NAMES(name, bytes) \
+	GCK_F void name##_scalar_(const void *x, MPI_Fint *size, MPI_Fint *ierr); \
+	void name##_scalar_(const void *x, MPI_Fint *size, MPI_Fint *ierr) \
+	{ \
+		(void)x; \
+		*size = bytes; \
+		if (ierr) \
+			*ierr = MPI_SUCCESS; \
+	} \
+	RANK(name, 1) RANK(name, 2) RANK(name, 3) RANK(name, 4) RANK(name, 5) \
+	RANK(name, 6) RANK(name, 7) RANK(name, 8) RANK(name, 9) RANK(name, 10) \
+	RANK(name, 11) RANK(name, 12) RANK(name, 13) RANK(name, 14) RANK(name, 15)
+
+/* The name for arrays of n dimensions. */
+#define RANK(name, n) \
+	GCK_F extern __typeof__(name##_scalar_) name##_r##n##_ \
+		__attribute__((alias(#name "_scalar_")));
+
+SIZEOF(character, 1)
+SIZEOF(logical, 4)
+SIZEOF(int8, 1)
+SIZEOF(int16, 2)
+SIZEOF(int32, 4)
+SIZEOF(int64, 8)
+SIZEOF(real32, 4)
+SIZEOF(real64, 8)
+SIZEOF(real128, 16)
+SIZEOF(complex32, 8)
+SIZEOF(complex64, 16)
+SIZEOF(complex128, 32)
+
+/* Open MPI's library exports it for linking; programs do not call it. */
+GCK_F void mpiext_pcollreq_mpifh_dummy(void);
+void mpiext_pcollreq_mpifh_dummy(void)
+{
+}
+
 #include "shim/mpi/fortran/names.h"

@@ -221,7 +221,7 @@ GCK_MPI_FUNCTION(Win_free, (MPI_Win *win))
 	return MPI_SUCCESS;
 }
 
-/* ---- queries --------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 GCK_MPI_FUNCTION(Win_get_group, (MPI_Win win, MPI_Group *group))
 {

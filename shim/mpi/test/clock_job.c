@@ -9,7 +9,7 @@ unsigned goodbyes[MAX_COMMS];
 static unsigned entered[MAX_OPS * MAX_RANKS]; /* members that have entered, by instance */
 static int sent[MAX_RANKS][MAX_RANKS], taken[MAX_RANKS][MAX_RANKS], received[MAX_RANKS][MAX_RANKS];
 
-/* ---- the real library ------------------------------------------------------------------------ */
+/* ---- the real library ----------------------------------------------------------------------- */
 
 static bool complete(int instance, unsigned members, int kind, int r)
 {
@@ -282,7 +282,7 @@ size_t job_open(int r)
 	return n;
 }
 
-/* ---- the job --------------------------------------------------------------------------------- */
+/* ---- the job -------------------------------------------------------------------------------- */
 
 void job_begin(unsigned seed)
 {

@@ -68,7 +68,7 @@ static int quiesce(void)
 	return rounds;
 }
 
-/* ---- the state after a quiesce --------------------------------------------------------------- */
+/* ---- the state after a quiesce -------------------------------------------------------------- */
 
 static void check_comm(int comm)
 {

@@ -16,7 +16,6 @@ void test_dist_graph(void);
 void test_intercomm(void);
 void test_hints(void);
 void test_freed_pending(void);
-/* comms_many.c */
 void test_forty(void);
 /* comms_pending.c */
 void test_pending(void);
@@ -29,7 +28,7 @@ void test_complete_in_some(void);
 void test_persistent(void);
 void test_persistent_pending(void);
 void test_persistent_freed(void);
-/* comms_ends.c */
+/* comms_free.c */
 void test_lost_messages(void);
 void test_lost_send(void);
 void test_nothing_is_left(void);

@@ -16,7 +16,7 @@ static char program[4096];
 static char env[] = "env", no_cycles[] = "-uGPUCKPT_MPI_TEST", not_only[] = "-uONLY",
 	    role[] = "child";
 
-/* ---- messages of both sides ------------------------------------------------------------------ */
+/* ---- messages of both sides ----------------------------------------------------------------- */
 
 static void talk(MPI_Comm inter, int low)
 {
@@ -67,7 +67,7 @@ static void test_child(void)
 	CHECK(parent == MPI_COMM_NULL);
 }
 
-/* ---- spawn ----------------------------------------------------------------------------------- */
+/* ---- spawn ---------------------------------------------------------------------------------- */
 
 static void hear(MPI_Comm inter, int from, int number, const char *want)
 {
@@ -141,7 +141,7 @@ static void test_spawn_multiple(void)
 	cycle();
 }
 
-/* ---- connect and accept: two halves of one world --------------------------------------------- */
+/* ---- connect and accept: two halves of one world -------------------------------------------- */
 
 static MPI_Comm connected(const char *port)
 {
@@ -209,7 +209,7 @@ static void test_names(void)
 	cycle();
 }
 
-/* ---- join ------------------------------------------------------------------------------------ */
+/* ---- join ----------------------------------------------------------------------------------- */
 
 static int socket_between(void)
 {

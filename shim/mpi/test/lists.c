@@ -22,7 +22,7 @@ void lists_prepare(void)
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
-/* ---- the process's possessions --------------------------------------------------------------- */
+/* ---- the process's possessions -------------------------------------------------------------- */
 
 static size_t numbers(const char *folder, int *to, int except)
 {

@@ -150,7 +150,7 @@ static int destructions(void)
 	return __atomic_load_n(&destroyed, __ATOMIC_SEQ_CST);
 }
 
-/* ---- mappings, semaphores, characters -------------------------------------------------------- */
+/* ---- mappings, semaphores, characters ------------------------------------------------------- */
 
 static void *remap(void *p, size_t had, size_t length)
 {

@@ -108,7 +108,7 @@ static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_in
 	return PMIX_SUCCESS;
 }
 
-/* ---- the stand-in ---------------------------------------------------------------------------- */
+/* ---- the stand-in --------------------------------------------------------------------------- */
 
 void *gck_mpi_ns_symbol(const char *name)
 {
@@ -141,7 +141,7 @@ int64_t gck_mpi_now_ns(void)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
-/* ---- the tests ------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------ */
 
 static unsigned long own[] = {11, 12};
 static const struct gck_mpi_blob mine = {.v = own, .n = 2};

@@ -59,7 +59,7 @@ void test_cancel(void);
 void test_request_free(void);
 void test_get_status(void);
 void test_general(void);
-/* pt2pt_odd.c */
+/* pt2pt_errors.c */
 void test_wrong_arguments(void);
 void test_tag_too_high(void);
 void test_cancel_collective(void);

@@ -140,7 +140,7 @@ static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 	return 1;
 }
 
-/* ---- the errors ------------------------------------------------------------------------------ */
+/* ---- the errors ----------------------------------------------------------------------------- */
 
 static void fails(const char *text, const char *name)
 {

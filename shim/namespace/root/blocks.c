@@ -97,7 +97,7 @@ static struct block *take(struct class *c)
 	return b;
 }
 
-/* ---- a thread's cache ------------------------------------------------------------------------ */
+/* ---- a thread's cache ----------------------------------------------------------------------- */
 
 static bool is_full(uint32_t n, unsigned int class)
 {

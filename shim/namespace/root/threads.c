@@ -79,7 +79,7 @@ static void free_entry(struct gck_mpi_root_thread *t)
 	set_life(t, GCK_MPI_ROOT_FREE);
 }
 
-/* ---- a thread's memory ----------------------------------------------------------------------- */
+/* ---- a thread's memory ---------------------------------------------------------------------- */
 
 static __thread bool is_own;
 
@@ -128,7 +128,7 @@ static void *run(void *p)
 	return result;
 }
 
-/* ---- the end of a thread --------------------------------------------------------------------- */
+/* ---- the end of a thread -------------------------------------------------------------------- */
 
 static bool is_gone(struct gck_mpi_root_thread *t)
 {

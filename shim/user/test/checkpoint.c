@@ -98,7 +98,8 @@ static void test_one(void)
 	answer(GCK_ASKER_ONE, 3, 2, EPERM, "not now");
 	is_str(rank_line(rank.out, WAIT_MS), "0 ", "a call after a failure returns its own result");
 	rank_do("child");
-	ok(strstr(rank_line(rank.out, WAIT_MS), "is not a rank"), "a child of a rank is not a rank");
+	ok(strstr(rank_line(rank.out, WAIT_MS), "is not a rank"),
+	   "a child of a rank is not a rank");
 	end();
 }
 
