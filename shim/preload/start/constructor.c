@@ -27,7 +27,7 @@
 #define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: a crashed agent is restarted */
 #define ASK_PAUSE_NS 250000000
 
-static void say(const char *what, const char *object, const char *consequence)
+static void print_line(const char *what, const char *object, const char *consequence)
 {
 	const char *parts[] = { "gpuckpt: ", what, object, consequence, "\n" };
 	struct iovec v[5];
@@ -223,8 +223,9 @@ static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
 	while (gck_link_receive(fd, &m, NULL) == 1)
 		if (m.type == GCK_LINK_EXIT)
 			leave(m.pid & 255);
-	say("the agent @", gck_state.link, " ended before this rank was restored; the rank ends, "
-	    "so that it does not start from the beginning");
+	print_line("the agent @", gck_state.link,
+		   " ended before this rank was restored; the rank ends, so that it does not start "
+		   "from the beginning");
 	leave(1);
 }
 
@@ -251,7 +252,7 @@ static void go(int fd, const struct gck_link_msg *m)
 	if (tid < 0) {
 		gck_state.link_fd = -1;
 		gck_raw(SYS_close, fd);
-		say("cannot start the helper thread (limit on processes or memory?)",
+		print_line("cannot start the helper thread (limit on processes or memory?)",
 		    "", "; this rank runs without checkpoints");
 		return;
 	}
@@ -280,12 +281,14 @@ static void obey(int fd, const struct gck_link_msg *m, char *restarted)
 	if (fd >= 0)
 		gck_raw(SYS_close, fd);
 	if (!cold) {
-		say(fd < 0 ? "no agent answers at @" : "refused by the agent @", gck_state.link,
-		    "; the rank ends: only the agent can say that there is nothing to restore");
+		print_line(fd < 0 ? "no agent answers at @" : "refused by the agent @",
+			   gck_state.link,
+			   "; the rank ends: only the agent can say that there is nothing to "
+			   "restore");
 		leave(1);
 	}
 	if (fd < 0)
-		say("no agent answers at @", gck_state.link,
+		print_line("no agent answers at @", gck_state.link,
 		    "; this rank runs without checkpoints");
 }
 
@@ -302,7 +305,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	if (!link || !pid || atoi(pid) != gck_state.rpid)
 		return;
 	if (!*link || strlen(link) >= sizeof gck_state.link) {
-		say("GPUCKPT_LINK is not a socket's name: ", link, "; ignored");
+		print_line("GPUCKPT_LINK is not a socket's name: ", link, "; ignored");
 		return;
 	}
 	strcpy(gck_state.link, link);

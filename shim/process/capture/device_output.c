@@ -46,7 +46,7 @@ static int broken(struct reading *r, const struct gck_link_data *m)
 
 /* Wait for a packet, as long as the rank lives and nobody cancels the write. Callers that wait for
  * progress have limits of their own. */
-static int hear(struct reading *r, struct gck_link_data *m)
+static int receive(struct reading *r, struct gck_link_data *m)
 {
 	int rc;
 
@@ -75,7 +75,7 @@ static int take_list(struct reading *r)
 
 	gck_device_channel_send(&r->d, &m, NULL);
 	for (;;) {
-		if (hear(r, &m))
+		if (receive(r, &m))
 			return -1;
 		if (m.type == GCK_LINK_DATA_END)
 			return m.value ? gck_fail(r->o->err, (int)m.value, "%s", m.why) : 0;
@@ -89,10 +89,11 @@ static int take_list(struct reading *r)
 /* ---- questions ----------------------------------------------------------------------------- */
 
 /* Take up to `most` bytes off the list's first range, to the end of a page group. */
-static struct gck_range cut(const struct gck_ranges *list, size_t *first, uint64_t most)
+static struct gck_range cut(const struct gck_ranges *list, size_t *first, uint64_t max_bytes)
 {
 	struct gck_range *r = &list->v[*first], taken = *r;
-	uint64_t end = (taken.start / GCK_GROUP_BYTES + most / GCK_GROUP_BYTES) * GCK_GROUP_BYTES;
+	uint64_t end = (taken.start / GCK_GROUP_BYTES + max_bytes / GCK_GROUP_BYTES) *
+		       GCK_GROUP_BYTES;
 
 	if (end < taken.end)
 		r->start = taken.end = end;
@@ -233,7 +234,7 @@ static int take_answer(struct reading *r)
 	const unsigned char *data = r->d.ring + (uint64_t)r->first * GCK_LINK_DATA_GET_MAX;
 	struct gck_link_data m;
 
-	if (hear(r, &m))
+	if (receive(r, &m))
 		return -1;
 	if (m.type != GCK_LINK_DATA_READY || m.address != a->range.start ||
 	    m.size != a->range.end - a->range.start)

@@ -65,7 +65,7 @@ static struct gck_page_groups *kept_list(struct gck_image *img, const struct gck
 	return &img->pages;
 }
 
-static int write_kept(struct gck_output *o)
+static int write_frozen_copies(struct gck_output *o)
 {
 	struct gck_image *img = o->c->img;
 	const struct gck_frozen_copies *k = &o->c->copies;
@@ -187,7 +187,7 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 	if (c->life < 0)
 		return gck_fail(err, EINVAL,
 				"the rank was not captured: there is nothing to write");
-	result = write_clone(&o) || write_kept(&o) || gck_output_device(&o) ||
+	result = write_clone(&o) || write_frozen_copies(&o) || gck_output_device(&o) ||
 		 gck_prefixes_sync(&c->prefixes, c->img, err) ||
 		 gck_external_sync_named(c->img, err) ||
 		 gck_prefixes_verify(&c->prefixes, c->img, err) || gck_writer_finish(w, err);

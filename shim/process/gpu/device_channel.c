@@ -211,7 +211,7 @@ static int serve_one(struct serving *s, const struct gck_link_data *m)
 }
 
 /* 1: a GET came; 0: the rank needs nothing more; -1 on failure. */
-static int hear(struct serving *s, struct gck_link_data *m,
+static int next_request(struct serving *s, struct gck_link_data *m,
 		int (*progress)(void *, uint64_t, uint64_t), void *arg, uint64_t done, uint64_t all)
 {
 	int rc;
@@ -238,7 +238,7 @@ int gck_device_channel_serve(const struct gck_device_channel *d, const struct gc
 
 	if (gck_reader_plan(reader, next_chunk, &s, err))
 		return -1;
-	while ((rc = hear(&s, &m, progress, arg, done, all)) > 0) {
+	while ((rc = next_request(&s, &m, progress, arg, done, all)) > 0) {
 		if (serve_one(&s, &m))
 			return -1;
 		done += m.size;

@@ -70,7 +70,7 @@ static void become(const char *path, const char *library, char **list, int out)
 }
 
 /* Read the program's output, up to size bytes or a time limit. Returns the bytes read. */
-static size_t hear(int fd, void *buffer, size_t size)
+static size_t read_output(int fd, void *buffer, size_t size)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	size_t got = 0;
@@ -123,7 +123,7 @@ static int ask_gpus(const char *library, const char *environment, size_t size,
 	struct {
 		struct gck_cuda_devices devices; /* or a text */
 		char end[8];
-	} said = {.end = ""};
+	} answer = {.end = ""};
 	char **list = environment ? without_preload(environment, size) : environ;
 	int fd, status = -1;
 	size_t got;
@@ -136,18 +136,18 @@ static int ask_gpus(const char *library, const char *environment, size_t size,
 		free(list);
 	if (fd < 0)
 		return -1;
-	got = hear(fd, &said, sizeof said.devices);
+	got = read_output(fd, &answer, sizeof answer.devices);
 	close(fd);
 	kill(pid, SIGKILL); /* its output is complete, or it hangs */
 	waitpid(pid, &status, 0);
-	if (got != sizeof said.devices)
+	if (got != sizeof answer.devices)
 		return gck_fail(err, ENODEV, "it needs GPUs: %.200s",
-				got ? (const char *)&said
+				got ? (const char *)&answer
 				    : "the driver does not answer");
-	if (!is_list_sound(&said.devices))
+	if (!is_list_sound(&answer.devices))
 		return gck_fail(err, EBADMSG,
 				PROGRAM " gave an invalid answer: is it of another release?");
-	*out = said.devices;
+	*out = answer.devices;
 	return 0;
 }
 

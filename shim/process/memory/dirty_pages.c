@@ -22,7 +22,7 @@
 #define UFFD_FEATURE_WP_ASYNC (1 << 15)
 #endif
 
-#define LEAST (1u << 20) /* smaller mappings are not worth three calls while the rank is held */
+#define TRACKED_MIN (1u << 20) /* less is not worth three calls while the rank is held */
 
 /* ---- between two checkpoints --------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ static int make(struct gck_dirty_tracker *m, const struct gck_target *t)
 
 static bool worth_it(const struct gck_map *m)
 {
-	return m->kind == GCK_MAP_ANON && !m->hollow && m->end - m->start >= LEAST &&
+	return m->kind == GCK_MAP_ANON && !m->hollow && m->end - m->start >= TRACKED_MIN &&
 	       !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
 }
 

@@ -30,7 +30,7 @@ struct rseq_configuration {
 
 /* start, if [start, end) is clear of a mapping at [from, to) and its guards; else the next address
  * to try. */
-static uint64_t beyond(uint64_t start, uint64_t end, uint64_t from, uint64_t to)
+static uint64_t next_start(uint64_t start, uint64_t end, uint64_t from, uint64_t to)
 {
 	return start < to + GUARD && end + GUARD > from ? to + GUARD : start;
 }
@@ -39,9 +39,9 @@ static uint64_t next_clear(const struct gck_restore *r, const struct gck_maps *n
 			   uint64_t size)
 {
 	for (size_t i = 0; i < now->n; i++)
-		start = beyond(start, start + size, now->v[i].start, now->v[i].end);
+		start = next_start(start, start + size, now->v[i].start, now->v[i].end);
 	for (size_t i = 0; i < r->img->nmaps; i++)
-		start = beyond(start, start + size, r->img->maps[i].start, r->img->maps[i].end);
+		start = next_start(start, start + size, r->img->maps[i].start, r->img->maps[i].end);
 	return start;
 }
 

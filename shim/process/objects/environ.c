@@ -149,7 +149,7 @@ static void drop_before(struct before *b)
 /* ---- the new environment ------------------------------------------------------------------- */
 
 /* The value of this variable at the last start. */
-static const char *given(const struct before *b, const char *entry)
+static const char *value_before(const struct before *b, const char *entry)
 {
 	return b->initial ? gck_slots_find(b->initial, b->initial_size, entry) : NULL;
 }
@@ -158,7 +158,7 @@ static const char *given(const struct before *b, const char *entry)
  * only if the program has not changed it. */
 static bool is_replaced(const struct before *b, const char *text)
 {
-	const char *was = text ? given(b, text) : NULL;
+	const char *was = text ? value_before(b, text) : NULL;
 
 	return text && (gck_launcher_owns(text) ||
 			(gck_launcher_default(text) && was && !strcmp(was, text)));
@@ -177,7 +177,7 @@ static bool is_wanted(const struct before *b, const char *entry)
 {
 	const char *had = own(b, entry);
 
-	return had ? is_replaced(b, had) : !given(b, entry);
+	return had ? is_replaced(b, had) : !value_before(b, entry);
 }
 
 /* Make the new list; the slots will lie at `at`. */
@@ -248,7 +248,7 @@ static int reuse(const struct gck_restore *r, const struct gck_shim_state *s,
 	return gck_slots_fill(slots, r->environment, r->environment_size);
 }
 
-static int begin_anew(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
+static int make_slots(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
 		      struct gck_slots *slots, struct gck_error *err)
 {
 	size_t capacity = (gck_slots_capacity(r->environment, r->environment_size) + 7) / 8 * 8;
@@ -269,7 +269,7 @@ static int replace(struct gck_restore *r, struct gck_shim_state *s, const struct
 	int rc = 0;
 
 	if (reuse(r, s, b, &slots) || b->list.n + slots.used / 16 + 1 > s->environment_list)
-		rc = begin_anew(r, s, b, &slots, err);
+		rc = make_slots(r, s, b, &slots, err);
 	if (!rc)
 		rc = make_list(b, &slots, s->environment, &list, err) ||
 		     put(r, s, &slots, &list, err) ? -1 : 0;

@@ -133,7 +133,7 @@ int gck_hold_file(struct gck_hold *h, uint32_t i)
 	return result ? gck_fail_in(h->err, "%s", x->path) : 0;
 }
 
-static int settle(struct gck_hold *h, const struct gck_external_file *x)
+static int update_file(struct gck_hold *h, const struct gck_external_file *x)
 {
 	struct gck_file *f = x->of == GCK_FROZEN_FILE ? &h->img->files[x->index] : NULL;
 	const char *name = f ? f->path : h->img->objects[x->index].name;
@@ -157,7 +157,7 @@ static int settle(struct gck_hold *h, const struct gck_external_file *x)
 int gck_hold_update_files(struct gck_hold *h)
 {
 	for (size_t i = 0; i < h->external->n; i++)
-		if (settle(h, &h->external->v[i]))
+		if (update_file(h, &h->external->v[i]))
 			return -1;
 	return 0;
 }

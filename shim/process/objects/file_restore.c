@@ -79,7 +79,7 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 		w = entry(r, f->path, f->size, f->mode, gck_file_is_log(f), err);
 		if (!w || (f->whole && stage(r, w, &f->data, err)))
 			return -1;
-		w->least = f->least;
+		w->min_size = f->least;
 	}
 	for (size_t i = 0; i < r->img->nobjects; i++) {
 		const struct gck_object *o = &r->img->objects[i];
@@ -116,9 +116,9 @@ static int copy(struct gck_restore *r, int in, uint64_t from, uint64_t to, int o
 
 /* The file's smallest valid size. A shorter file is another one, or was cut by a program that knows
  * nothing of checkpoints. */
-static uint64_t least(const struct gck_rewrite *w)
+static uint64_t min_size(const struct gck_rewrite *w)
 {
-	return w->log ? w->least : w->size;
+	return w->log ? w->min_size : w->size;
 }
 
 /* Make a new file beside it, under the first free number; w->cut gets its name. */
@@ -148,7 +148,7 @@ static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
 	struct stat now;
 
 	if (fstat(w->fd, &now) || now.st_size >= before->st_size ||
-	    (uint64_t)now.st_size < least(w))
+	    (uint64_t)now.st_size < min_size(w))
 		return false;
 	unlink(w->cut);
 	free(w->cut);
@@ -202,10 +202,10 @@ static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_err
 {
 	struct stat st;
 
-	if (fstat(w->fd, &st) || (uint64_t)st.st_size < least(w))
+	if (fstat(w->fd, &st) || (uint64_t)st.st_size < min_size(w))
 		return gck_fail(err, ESTALE,
 				"%s has become shorter than %llu bytes since it was checked",
-				w->path, (unsigned long long)least(w));
+				w->path, (unsigned long long)min_size(w));
 	return (uint64_t)st.st_size > w->size ? keep(r, w, w->size, &st, err) : 0;
 }
 
@@ -221,7 +221,7 @@ static int look_at_log(struct gck_restore *r, struct gck_rewrite *w, struct gck_
 	size = (uint64_t)st.st_size;
 	if (compare(r, w, size < w->size ? size : w->size, &same, err))
 		return -1;
-	w->there = same && size >= w->least;
+	w->there = same && size >= w->min_size;
 	if (!same)
 		return keep(r, w, 0, &st, err);
 	return size > w->size ? keep(r, w, w->size, &st, err) : 0;

@@ -31,7 +31,7 @@ struct gck_rewrite {
 	int staged;           /* memfd with the content, or -1: the file is only cut to size */
 	int fd;               /* of the file itself, -1 until then */
 	bool log;             /* only appended to: not extended if it has at least */
-	uint64_t least;       /* this size */
+	uint64_t min_size;    /* this size */
 	bool there;           /* a log of that size that begins with the staged content */
 	bool made;            /* it was missing */
 	char *cut;            /* the file where a cut or replaced part was saved, or NULL */

@@ -24,11 +24,11 @@ static int broken(struct gck_error *err, const char *what, uint64_t value)
 }
 
 /* Read an array of n elements from the rank; *v is NULL if it is empty. */
-static int read_array(pid_t pid, uint64_t address, uint64_t n, uint64_t most, size_t size, void **v,
+static int read_array(pid_t pid, uint64_t address, uint64_t n, uint64_t max, size_t size, void **v,
 		      const char *what, struct gck_error *err)
 {
 	*v = NULL;
-	if (n > most)
+	if (n > max)
 		return broken(err, what, n);
 	if (!n)
 		return 0;
@@ -119,9 +119,9 @@ static int read_mpi(struct gck_exclusions *l, pid_t pid, uint64_t address, struc
 /* Limited so that sums cannot overflow. */
 static uint64_t at_most(uint64_t bytes)
 {
-	const uint64_t most = 1ull << 48;
+	const uint64_t max = 1ull << 48;
 
-	return bytes < most ? bytes : most;
+	return bytes < max ? bytes : max;
 }
 
 static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, struct gck_error *err)

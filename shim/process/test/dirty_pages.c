@@ -67,7 +67,7 @@ static void work(unsigned most)
 }
 
 /* The program executes itself: new memory at the same addresses. */
-static void exec_anew(void)
+static void exec_again(void)
 {
 	int old = helper_link;
 
@@ -314,7 +314,7 @@ static void a_life(uint64_t seed, int checkpoints)
 		unsigned most = rnd() % 3 ? 40 : 400;
 
 		if (i == checkpoints / 2 || rnd() % 16 == 0)
-			exec_anew();
+			exec_again();
 		good += rnd() % 8 ? one(some_ending(), rnd() % 8 == 0, &err) : two(&err);
 		work(most);
 		for (uint64_t n = rnd() % 4; n; n--)

@@ -149,7 +149,7 @@ static bool name_call(struct gck_thread *x, pid_t pid)
 	return nr >= 0;
 }
 
-static void settle(const struct gck_image *img, struct gck_thread *x, int signal, pid_t pid)
+static void restart_call(const struct gck_image *img, struct gck_thread *x, int signal, pid_t pid)
 {
 	int64_t result = (int64_t)x->regs.rax;
 
@@ -180,16 +180,16 @@ static bool taken(const struct gck_held *h, const struct gck_thread *x)
 void gck_threads_restart_calls(struct gck_image *img, const struct gck_held *h,
 			const struct gck_target *t)
 {
-	bool given = false; /* the process's signals go to the first thread that takes them */
+	bool delivered = false; /* the process's signals go to the first thread that takes them */
 
 	for (size_t i = 0; i < img->nthreads; i++) {
 		struct gck_thread *x = &img->threads[i];
 		int signal = first_handled(img, x, x->pending, x->npending, taken(h, x));
 
-		if (!signal && !given) {
+		if (!signal && !delivered) {
 			signal = first_handled(img, x, img->pending, img->npending, false);
-			given = signal != 0;
+			delivered = signal != 0;
 		}
-		settle(img, x, signal, t->pid);
+		restart_call(img, x, signal, t->pid);
 	}
 }
