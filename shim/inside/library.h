@@ -16,8 +16,8 @@ struct gck_inside_library {
 
 /* Finds the path of the library; its bare name means the loader's cache and default folders. -1:
  * the variable does not give such a library. */
-int gck_inside_find(const struct gck_inside_library *l, char *path, size_t size,
-		    struct gck_error *err);
+GCK_MUST_CHECK int gck_inside_find(const struct gck_inside_library *l, char *path, size_t size,
+				   struct gck_error *err);
 
 /* The path of this library's own file; true if path is that file. */
 const char *gck_inside_own_file(void);

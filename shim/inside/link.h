@@ -26,7 +26,8 @@ struct gck_inside_message {
 };
 
 /* Connects to an agent's abstract socket, with a descriptor away from the program's. */
-int gck_inside_link_connect(struct gck_inside_link *l, const char *name, struct gck_error *err);
+GCK_MUST_CHECK int gck_inside_link_connect(struct gck_inside_link *l, const char *name,
+					   struct gck_error *err);
 
 /* True if the descriptor is still the socket of the connection. */
 bool gck_inside_link_is_ours(const struct gck_inside_link *l);
@@ -38,13 +39,15 @@ void gck_inside_link_close(struct gck_inside_link *l);
  * ended. */
 void gck_inside_link_wake(const struct gck_inside_link *l);
 
-/* Sends a message with m's type, seq, round and value. -1: the link has ended. */
+/* Sends a message with m's type, seq, round and value. -1: the link has ended; a caller that then
+ * receives may ignore that, since the next receive reports it too. */
 int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_thread_msg *m,
 			 const void *data, size_t size);
 
 /* Waits up to ms (-1: without limit) for a message. Returns 1 for a message, 0 for none, -1 if the
  * link has ended or the message is malformed. */
-int gck_inside_link_receive(const struct gck_inside_link *l, struct gck_inside_message *m, int ms);
+GCK_MUST_CHECK int gck_inside_link_receive(const struct gck_inside_link *l,
+					   struct gck_inside_message *m, int ms);
 
 /* Frees the data and closes the descriptors of a message. */
 void gck_inside_link_drop(struct gck_inside_message *m);

@@ -20,7 +20,7 @@
  * lists what the copy owns; it must live as long as the process. Its arrays may have empty entries
  * (a length of 0, a descriptor of -1, a TID of 0). The copy has its own environment, made from the
  * program's present one. */
-int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err);
 
 /* Sets the functions to call before and after code of the copy that runs at the end of a program's
  * thread and frees what the thread has in the copy. Called before the load; without them that code
@@ -40,7 +40,7 @@ void gck_mpi_ns_free(void *p);
  * For MPI_Init, since the program may have changed its environment after the load. A load sets it
  * too; after a restart it adds the identity of the new task if the environment at MPI_Init had
  * one. */
-int gck_mpi_ns_take_environment(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_take_environment(struct gck_error *err);
 
 /* Initialises the copy's libc for a thread that the copy did not make. Needed before the thread's
  * first call of the copy and after each load; without it isspace() and the like crash. Any thread
@@ -51,7 +51,7 @@ void gck_mpi_ns_adopt(pthread_t thread);
  * share with the program (the loader's lists and locks). After hold has returned 0, no thread is in
  * such a change, and new ones wait for release. -1: a thread was in one for ms milliseconds.
  * Between the two no function of the real library may be called. */
-int gck_mpi_ns_hold(int ms, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_hold(int ms, struct gck_error *err);
 void gck_mpi_ns_release(void);
 
 /* Discards the dead copy in a restored process, where nothing that it owned exists. Takes its
@@ -59,11 +59,11 @@ void gck_mpi_ns_release(void);
  * actions of signals whose handlers are in it. Afterwards load works again. Fails if a library of
  * it cannot be unmapped, and names it; the next loads work nevertheless (a process has 16
  * namespaces). */
-int gck_mpi_ns_discard(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_discard(struct gck_error *err);
 
 /* For tests: does to the copy in the living process what a restart does. Ends its threads, closes
  * its descriptors and unmaps its memory; afterwards only discard works. */
-int gck_mpi_ns_kill(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_kill(struct gck_error *err);
 
 /* ---- for the files of this folder ---- */
 
@@ -83,21 +83,23 @@ extern struct gck_mpi_ns gck_mpi_ns;
 
 /* Finds the path of the real library; its bare name means the loader's cache and default folders.
  * gck_mpi_ns_is_own: true if the file is this library. */
-int gck_mpi_ns_find(char *path, size_t size, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_find(char *path, size_t size, struct gck_error *err);
 bool gck_mpi_ns_is_own(const char *path);
 /* The path of a file that gpuckpt installs beside this library. */
-int gck_mpi_ns_beside(const char *file, char *path, size_t size, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_beside(const char *file, char *path, size_t size,
+				     struct gck_error *err);
 
 /* Sets the environment of a copy that was just loaded: the program's, and after a restart of a rank
  * that the launcher started the launcher's variables of the new task, even if the program has unset
  * them. */
-int gck_mpi_ns_load_environment(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_load_environment(struct gck_error *err);
 
 /* Make the symbols of the real library and what it needs visible to objects loaded into the
  * namespace later, after the root object's symbols. Undone by restore before the objects are
  * closed. gck_mpi_scope_find is called while only the root object is loaded. */
-int gck_mpi_scope_find(struct link_map *root, struct gck_error *err);
-int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_scope_find(struct link_map *root, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_scope_extend(struct link_map *root, struct link_map *library,
+					struct gck_error *err);
 void gck_mpi_scope_restore(void);
 
 /* Takes the objects that are `mine` out of the search list of the program (first: its main
@@ -124,6 +126,6 @@ struct link_map *gck_mpi_ns_objects(void);
 bool gck_mpi_ns_is_loader(const struct link_map *map);
 
 /* Reads memory that may not be mapped; false: it is not. */
-bool gck_mpi_ns_try(const void *from, void *to, size_t n);
+GCK_MUST_CHECK bool gck_mpi_ns_try(const void *from, void *to, size_t n);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef GCK_MPI_CLOCK_ROUNDS_H
 #define GCK_MPI_CLOCK_ROUNDS_H
 
+#include "common/base/error.h"
 #include "shim/mpi/base/allgather.h"
 #include "shim/mpi/comm/clock.h"
 
@@ -17,11 +18,11 @@ void gck_mpi_clocks_part(struct gck_mpi_clocks *s, struct gck_mpi_meeting *m);
 /* Writes this rank's words for a round to b and limits ticks from now on. out: no thread is in the
  * real library; active: non-blocking collectives in progress; open: those of them that must
  * finish. */
-int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t active,
-		       size_t open, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out,
+				      size_t active, size_t open, struct gck_error *err);
 /* Reads all ranks' words (self: this rank) and sets the targets. -1: no memory or wrong words. */
-int gck_mpi_clocks_judge(struct gck_mpi_clocks *s, const struct gck_mpi_words *all, size_t nranks,
-			 size_t self, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_clocks_judge(struct gck_mpi_clocks *s, const struct gck_mpi_words *all,
+					size_t nranks, size_t self, struct gck_error *err);
 
 /* True while this rank's program must or may run. */
 bool gck_mpi_clocks_behind(struct gck_mpi_clocks *s);
@@ -31,7 +32,7 @@ bool gck_mpi_clocks_settled(struct gck_mpi_clocks *s);
 
 /* True if a thread may enter one more collective; uses up one permitted entry. The caller holds
  * s->lock. */
-bool gck_mpi_clocks_may_enter(struct gck_mpi_clocks *s);
+GCK_MUST_CHECK bool gck_mpi_clocks_may_enter(struct gck_mpi_clocks *s);
 
 /* Ends the limits after a checkpoint or its cancellation. */
 void gck_mpi_clocks_resume(struct gck_mpi_clocks *s);

@@ -7,6 +7,7 @@
 #ifndef GCK_MPI_CLOCK_WORDS_H
 #define GCK_MPI_CLOCK_WORDS_H
 
+#include "common/base/error.h"
 #include "shim/mpi/comm/clock.h"
 
 /* The reports of all ranks about a clock or meeting. */
@@ -25,11 +26,12 @@ struct gck_mpi_sums {
 };
 
 /* Writes this rank's words to b. The caller holds s->lock. -1: no memory. */
-int gck_mpi_clock_words_put(const struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out,
-			    size_t active, size_t open);
+GCK_MUST_CHECK int gck_mpi_clock_words_put(const struct gck_mpi_clocks *s, struct gck_mpi_blob *b,
+					   bool out, size_t active, size_t open);
 
 /* Sums all ranks' words. Returns 0, ENOMEM or EBADMSG; the caller frees m->v in each case. */
-int gck_mpi_sums_take(struct gck_mpi_sums *m, const struct gck_mpi_words *all, size_t nranks);
+GCK_MUST_CHECK int gck_mpi_sums_take(struct gck_mpi_sums *m, const struct gck_mpi_words *all,
+				     size_t nranks);
 
 /* The sum for a clock or meeting; its reports is 0 if no rank reported it. */
 struct gck_mpi_sum *gck_mpi_sum_of(const struct gck_mpi_sums *m, bool meeting, uint64_t key);
@@ -42,7 +44,7 @@ uint64_t gck_mpi_clock_words_digest(const struct gck_mpi_words *all, size_t nran
 
 /* Calls fn with the key of each meeting of `rank` in one rank's words, which have been checked.
  * Returns 0, or the first other result of fn. */
-int gck_mpi_clock_words_calls(const struct gck_mpi_words *w, size_t rank,
-			      int (*fn)(void *arg, uint64_t key), void *arg);
+GCK_MUST_CHECK int gck_mpi_clock_words_calls(const struct gck_mpi_words *w, size_t rank,
+					     int (*fn)(void *arg, uint64_t key), void *arg);
 
 #endif

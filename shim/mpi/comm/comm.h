@@ -74,7 +74,7 @@ static inline int gck_mpi_comm_world_rank(const struct gck_mpi_comm *c, int rank
 
 /* Makes the bodies of MPI_COMM_WORLD and MPI_COMM_SELF. Called in the gate after the real
  * MPI_Init. */
-int gck_mpi_comm_init(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_comm_init(struct gck_error *err);
 
 /* A collective call on one communicator makes another. gck_mpi_comm_begin enters the gate, chooses
  * the id and ticks. Then the caller makes the real call, which writes birth.real. gck_mpi_comm_end
@@ -91,27 +91,27 @@ struct gck_mpi_birth {
 
 #define gck_mpi_comm_begin(b, parent) gck_mpi_comm_begin_as(b, parent, __func__)
 void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char *function);
-int gck_mpi_comm_end(const struct gck_mpi_birth *b, int rc, MPI_Comm *newcomm,
-		     const char *function);
+GCK_MUST_CHECK int gck_mpi_comm_end(const struct gck_mpi_birth *b, int rc, MPI_Comm *newcomm,
+				    const char *function);
 
 /* The part of gck_mpi_comm_end that makes the handle; it inherits the parent's error handler. A
  * real null handle gives MPI_COMM_NULL. The ranks come from `like`, or from the real library if
  * that is NULL. Returns an MPI error code; after an error the real communicator is freed. */
-int gck_mpi_comm_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *like,
-		      MPI_Comm *newcomm);
+GCK_MUST_CHECK int gck_mpi_comm_made(const struct gck_mpi_birth *b,
+				     const struct gck_mpi_comm *like, MPI_Comm *newcomm);
 
 /* Takes back the tick of a collective call that failed for its arguments. */
 void gck_mpi_comm_failed(MPI_Comm comm, int rc);
 
 /* The world ranks of the n members of a real group; -1 for a process of another world, which also
  * sets *other. Frees the group. NULL: no memory, or an error of the real library. */
-int *gck_mpi_comm_ranks(MPI_Group real, int n, bool *other);
+GCK_MUST_CHECK int *gck_mpi_comm_ranks(MPI_Group real, int n, bool *other);
 
 /* Fill in the ranks from the real communicator, or from another with the same ranks; return an MPI
  * error code. gck_mpi_comm_members is a hash of the ranks, the same from both sides of an
  * intercommunicator. */
-int gck_mpi_comm_ask(struct gck_mpi_comm *c, MPI_Comm real);
-int gck_mpi_comm_copy(struct gck_mpi_comm *c, const struct gck_mpi_comm *like);
+GCK_MUST_CHECK int gck_mpi_comm_ask(struct gck_mpi_comm *c, MPI_Comm real);
+GCK_MUST_CHECK int gck_mpi_comm_copy(struct gck_mpi_comm *c, const struct gck_mpi_comm *like);
 uint64_t gck_mpi_comm_members(const struct gck_mpi_comm *c);
 
 /* Frees the body and handle of a communicator that has left. Its flushed messages are freed
@@ -119,6 +119,6 @@ uint64_t gck_mpi_comm_members(const struct gck_mpi_comm *c);
 void gck_mpi_comm_forget(struct gck_mpi_comm *c);
 
 /* Sets MPI_ERRORS_RETURN on a real communicator. Returns an MPI error code. */
-int gck_mpi_comm_quiet(MPI_Comm real);
+GCK_MUST_CHECK int gck_mpi_comm_quiet(MPI_Comm real);
 
 #endif

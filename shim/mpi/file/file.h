@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "common/base/error.h"
 #include "shim/mpi/collective/private_comm.h"
 #include "shim/mpi/handles/handle.h"
 
@@ -45,10 +46,10 @@ static inline struct gck_mpi_file *gck_mpi_file_of(MPI_File fh)
 void gck_mpi_file_enter_all(MPI_File fh, const char *function);
 
 /* Registers the program's data representations with the fresh library after a restart. */
-int gck_mpi_datarep_rebuild(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_datarep_rebuild(struct gck_error *err);
 
 /* Truncates a file to size bytes and moves the rest into a new file beside it. One rank calls it. A
  * shorter file is an error. */
-int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err);
 
 #endif

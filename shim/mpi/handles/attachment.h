@@ -26,7 +26,7 @@ extern pthread_mutex_t gck_mpi_attached_lock;
 
 /* Returns the handle's attachments, allocated if it has none; NULL: no memory. The caller holds the
  * lock. */
-struct gck_mpi_attached *gck_mpi_attached(void *handle);
+GCK_MUST_CHECK struct gck_mpi_attached *gck_mpi_attached(void *handle);
 
 /* Frees the attachments without calling callbacks. For gck_mpi_handle_free. */
 void gck_mpi_attached_free(struct gck_mpi_handle *h);

@@ -5,6 +5,7 @@
 #ifndef GCK_MPI_ATTRIBUTE_H
 #define GCK_MPI_ATTRIBUTE_H
 
+#include "common/base/error.h"
 #include "shim/mpi/base/language.h"
 #include "shim/mpi/handles/handle.h"
 
@@ -13,11 +14,11 @@ struct gck_mpi_attribute;
 /* For MPI_Comm_dup, MPI_Type_dup and the like: runs the copy callbacks of from's attributes, oldest
  * first. After an error the caller frees the new object (its attributes first) and returns the
  * code. */
-int gck_mpi_attributes_copy(void *to, const void *from);
+GCK_MUST_CHECK int gck_mpi_attributes_copy(void *to, const void *from);
 
 /* Runs the delete callbacks, newest first, before an object is freed. After an error the object
  * stays and the MPI call returns the code. MPI_Finalize does this for MPI_COMM_SELF. */
-int gck_mpi_attributes_delete(void *handle);
+GCK_MUST_CHECK int gck_mpi_attributes_delete(void *handle);
 
 /* An attribute's value as one language sets or sees it. */
 struct gck_mpi_value {
@@ -31,12 +32,14 @@ struct gck_mpi_value {
 
 /* Implement the MPI functions of all languages; return an MPI error code. handle is a valid handle
  * of the stand-in; number is the key value. */
-int gck_mpi_attribute_set(void *handle, int number, const struct gck_mpi_value *value);
-int gck_mpi_attribute_get(void *handle, int number, enum gck_mpi_language language,
-			  struct gck_mpi_value *value, int *flag);
+GCK_MUST_CHECK int gck_mpi_attribute_set(void *handle, int number,
+					 const struct gck_mpi_value *value);
+GCK_MUST_CHECK int gck_mpi_attribute_get(void *handle, int number, enum gck_mpi_language language,
+					 struct gck_mpi_value *value, int *flag);
 
 /* Sets a value without calling a callback; predefined attributes are allowed. Returns an MPI error
  * code. */
-int gck_mpi_attribute_put(void *handle, int number, const struct gck_mpi_value *value);
+GCK_MUST_CHECK int gck_mpi_attribute_put(void *handle, int number,
+					 const struct gck_mpi_value *value);
 
 #endif

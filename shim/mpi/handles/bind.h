@@ -22,6 +22,6 @@ bool gck_mpi_is_optional(const char *function);
 
 /* Binds to the copy of the library that was loaded last (gck_mpi_ns_symbol finds it). Fails if it
  * is not Open MPI 4.1. */
-int gck_mpi_bind(struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_bind(struct gck_error *err);
 
 #endif

@@ -5,14 +5,16 @@
 #ifndef GCK_MPI_ERRHANDLER_H
 #define GCK_MPI_ERRHANDLER_H
 
+#include "common/base/error.h"
 #include "shim/mpi/base/language.h"
 #include "shim/mpi/handles/handle.h"
 #include <stdatomic.h>
 
 /* Makes an error handler for objects of a kind (COMM, WIN, FILE), with one reference for the
  * caller; NULL: no memory. */
-MPI_Errhandler gck_mpi_errhandler_new(enum gck_mpi_kind of, enum gck_mpi_language language,
-				      void (*function)(void));
+GCK_MUST_CHECK MPI_Errhandler gck_mpi_errhandler_new(enum gck_mpi_kind of,
+						     enum gck_mpi_language language,
+						     void (*function)(void));
 
 void gck_mpi_errhandler_release(MPI_Errhandler errhandler);
 
@@ -33,7 +35,7 @@ struct gck_mpi_errhandler {
 };
 
 /* Returns the handler of a communicator, window or file, with a reference for the caller. */
-MPI_Errhandler gck_mpi_errhandler_of(void *handle);
+GCK_MUST_CHECK MPI_Errhandler gck_mpi_errhandler_of(void *handle);
 
 /* Gives a new communicator or file the handler of its parent. Without memory it has the default. */
 void gck_mpi_errhandler_inherit(void *child, const void *parent);

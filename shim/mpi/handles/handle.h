@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
+
 /* For exported symbols; hidden is the default. */
 #define GCK_MPI_SHOWN __attribute__((visibility("default")))
 
@@ -90,7 +92,7 @@ static inline void *gck_mpi_real_handle(const void *handle, enum gck_mpi_kind ki
 /* Makes an object of size bytes, zeroed but for the handle, and adds it to the list of its kind;
  * NULL: no memory. gck_mpi_find finds it by its real handle, unless the kind is REQUEST or MESSAGE.
  * gck_mpi_handle_free frees it with its attachments; predefined objects stay. */
-void *gck_mpi_handle_new(enum gck_mpi_kind kind, size_t size, void *real);
+GCK_MUST_CHECK void *gck_mpi_handle_new(enum gck_mpi_kind kind, size_t size, void *real);
 void gck_mpi_handle_free(void *handle);
 
 /* The stand-in's handle, predefined or live, for a real one; NULL: none. */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/mpi/handles/attribute.h"
 #include "shim/mpi/handles/handle.h"
 
@@ -23,7 +24,7 @@ struct gck_mpi_keyval {
 };
 
 /* Finds a key value by number and kind of object; NULL: none. */
-struct gck_mpi_keyval *gck_mpi_keyval(int number, enum gck_mpi_kind of);
+GCK_MUST_CHECK struct gck_mpi_keyval *gck_mpi_keyval(int number, enum gck_mpi_kind of);
 
 /* True if a key value of any kind has the number. */
 bool gck_mpi_keyval_exists(int number);
@@ -32,14 +33,16 @@ void gck_mpi_keyval_release(struct gck_mpi_keyval *k);
 
 /* Implement MPI_Comm_create_keyval and MPI_Comm_free_keyval for each language. They take the lock
  * and return an MPI error code. */
-int gck_mpi_keyval_create(const struct gck_mpi_keyval *template, int *number);
-int gck_mpi_keyval_free(enum gck_mpi_kind of, int *number);
+GCK_MUST_CHECK int gck_mpi_keyval_create(const struct gck_mpi_keyval *template, int *number);
+GCK_MUST_CHECK int gck_mpi_keyval_free(enum gck_mpi_kind of, int *number);
 
 /* Call the program's callbacks and return their code. The lock is not held. in is the value as it
  * was set; flag and out are the callback's results, out in the callback's language. */
-int gck_mpi_keyval_copy(const struct gck_mpi_keyval *k, void *from, struct gck_mpi_value *in,
-			struct gck_mpi_value *out, int *flag);
-int gck_mpi_keyval_delete(const struct gck_mpi_keyval *k, void *from, struct gck_mpi_value *in);
+GCK_MUST_CHECK int gck_mpi_keyval_copy(const struct gck_mpi_keyval *k, void *from,
+				       struct gck_mpi_value *in, struct gck_mpi_value *out,
+				       int *flag);
+GCK_MUST_CHECK int gck_mpi_keyval_delete(const struct gck_mpi_keyval *k, void *from,
+					 struct gck_mpi_value *in);
 
 /* Converts a value to what another language sees: Fortran sees the bits of a pointer that C set, C
  * sees the address of an integer that Fortran set. */

@@ -3,13 +3,14 @@
 #ifndef GCK_MPI_OP_H
 #define GCK_MPI_OP_H
 
+#include "common/base/error.h"
 #include "shim/mpi/base/language.h"
 #include "shim/mpi/handles/handle.h"
 
 /* Implements MPI_Op_create for a function of either language. Called in the gate; returns an MPI
  * error code. */
-int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language, int commute,
-		      MPI_Op *op);
+GCK_MUST_CHECK int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language,
+				     int commute, MPI_Op *op);
 
 /* As gck_mpi_type_ref: references by pending and persistent requests, which the program's
  * MPI_Op_free does not end. Called in the gate. */

@@ -4,11 +4,12 @@
 #ifndef GCK_MPI_WRAP_H
 #define GCK_MPI_WRAP_H
 
+#include "common/base/error.h"
 #include "shim/mpi/handles/handle.h"
 
 /* The stand-in's handle for a real one that a call made: a predefined or a new one. NULL: no
  * memory. */
-void *gck_mpi_wrap(enum gck_mpi_kind kind, void *real);
+GCK_MUST_CHECK void *gck_mpi_wrap(enum gck_mpi_kind kind, void *real);
 
 /* Stores the handle that the call wrote in *handle; without memory *rc is MPI_ERR_NO_MEM. */
 #define gck_mpi_real_out(handle, real, kind, rc) \
@@ -31,8 +32,8 @@ struct gck_mpi_array {
 
 /* Fills an array with the real handles of n handles (handles NULL: null handles, for the call to
  * overwrite). NULL: no memory; the real library reports that as a missing array. */
-void *gck_mpi_array_in(struct gck_mpi_array *a, const void *handles, long n,
-		       enum gck_mpi_kind kind);
+GCK_MUST_CHECK void *gck_mpi_array_in(struct gck_mpi_array *a, const void *handles, long n,
+				      enum gck_mpi_kind kind);
 void gck_mpi_array_free(struct gck_mpi_array *a);
 
 /* Lengths of arrays that depend on a communicator; 0 on failure. Called in the gate. */

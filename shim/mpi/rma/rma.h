@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "common/base/error.h"
 #include "shim/mpi/collective/private_comm.h"
 #include "shim/mpi/handles/handle.h"
 
@@ -94,19 +95,21 @@ static inline struct gck_mpi_win *gck_mpi_win_of(MPI_Win win)
 
 /* Checks before an operation that this rank is in an epoch for the target; may wait for the
  * target's post. Called outside the gate. Returns an MPI error class. */
-int gck_mpi_epoch_check(struct gck_mpi_win *w, int target);
+GCK_MUST_CHECK int gck_mpi_epoch_check(struct gck_mpi_win *w, int target);
 
 /* Waits for the post of a target of MPI_Win_start. Returns an MPI error code. */
-int gck_mpi_epoch_await_post(struct gck_mpi_win *w, int target);
+GCK_MUST_CHECK int gck_mpi_epoch_await_post(struct gck_mpi_win *w, int target);
 
 /* Acquire and release the lock of a target, or the locks of all for reading; acquiring waits.
  * Called outside the gate. Return an MPI error code. */
-int gck_mpi_lock_acquire(struct gck_mpi_win *w, int target, bool exclusive, const char *function);
-int gck_mpi_lock_acquire_all(struct gck_mpi_win *w, const char *function);
-int gck_mpi_lock_release(struct gck_mpi_win *w, int target, bool exclusive, const char *function);
+GCK_MUST_CHECK int gck_mpi_lock_acquire(struct gck_mpi_win *w, int target, bool exclusive,
+					const char *function);
+GCK_MUST_CHECK int gck_mpi_lock_acquire_all(struct gck_mpi_win *w, const char *function);
+GCK_MUST_CHECK int gck_mpi_lock_release(struct gck_mpi_win *w, int target, bool exclusive,
+					const char *function);
 
 /* Makes the real windows of w, for a new window or after a restart. Collective; called in the gate
  * or in the MPI thread. Returns an MPI error class or code. */
-int gck_mpi_win_make_real(struct gck_mpi_win *w);
+GCK_MUST_CHECK int gck_mpi_win_make_real(struct gck_mpi_win *w);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/base/error.h"
 #include "shim/mpi/rma/rma.h"
 
 struct gck_mpi_segment {
@@ -26,10 +27,10 @@ struct gck_mpi_shared {
 /* Maps the shared memory of all ranks, w->size for this rank, and sets w->base. apart: each segment
  * begins on its own page. Collective over w->comm; called in the gate. Returns an MPI error class.
  * After an error too, gck_mpi_shared_free frees it. */
-int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart);
+GCK_MUST_CHECK int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart);
 void gck_mpi_shared_free(struct gck_mpi_win *w);
 
 /* Shares the memory again after a restart. Collective over w->comm's real communicator. */
-int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err);
 
 #endif

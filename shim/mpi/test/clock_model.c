@@ -24,8 +24,9 @@ static int round_of_words(void)
 		rank[r].blob.n = 0;
 		if (!rank[r].inside)
 			job_sweep(r);
-		gck_mpi_clocks_put(&rank[r].clocks, &rank[r].blob, !rank[r].inside,
-				   job_active(r), job_open(r), NULL);
+		if (gck_mpi_clocks_put(&rank[r].clocks, &rank[r].blob, !rank[r].inside,
+				       job_active(r), job_open(r), NULL))
+			wrong = "no memory for the words";
 		all[r] = (struct gck_mpi_words){ rank[r].blob.v, rank[r].blob.n };
 	}
 	for (int r = 0; r < p.nranks; r++) {
@@ -187,14 +188,16 @@ static void test_alone(void)
 	struct gck_mpi_words w;
 	size_t none;
 
-	gck_mpi_clocks_put(&s, &b, true, 0, 0, NULL);
+	if (gck_mpi_clocks_put(&s, &b, true, 0, 0, NULL))
+		wrong = "no memory for the words";
 	none = b.n;
 	b.n = 0;
 	gck_mpi_clocks_add(&s, &c);
 	c.blocking = 3;
 	c.started = 2;
-	gck_mpi_clocks_put(&s, &b, true, 1, 0, NULL);
-	ok(b.n == none, "a communicator of one rank is not in the words");
+	if (gck_mpi_clocks_put(&s, &b, true, 1, 0, NULL))
+		wrong = "no memory for the words";
+	ok(all_of(!wrong, b.n == none), "a communicator of one rank is not in the words");
 	w = (struct gck_mpi_words){ b.v, b.n };
 	ok(all_of(!gck_mpi_clocks_judge(&s, &w, 1, 0, NULL), !gck_mpi_clocks_behind(&s),
 		  c.finish == 2), "a communicator of one rank is not behind and finishes its own");

@@ -4,12 +4,13 @@
 #ifndef GCK_MPI_DATATYPE_H
 #define GCK_MPI_DATATYPE_H
 
+#include "common/base/error.h"
 #include "shim/mpi/handles/handle.h"
 
 /* The stand-in's handle for a datatype that the real library returned (file views, contents): a
  * predefined or live one, or else a new handle, which owns the real datatype. NULL: no memory.
  * Called in the gate. */
-MPI_Datatype gck_mpi_type_of_real(MPI_Datatype real);
+GCK_MUST_CHECK MPI_Datatype gck_mpi_type_of_real(MPI_Datatype real);
 
 /* References by pending operations, views and persistent requests. The real library keeps their
  * datatypes after the program frees them, and a restart makes these objects again, so the handle
