@@ -34,7 +34,8 @@ void gck_cuda_arena_free(struct gck_cuda_arena *a);
 
 /* Allocate `bytes`. Returns the suballocation, valid until the next take or give; NULL: none is
  * large enough. */
-struct gck_cuda_suballocation *gck_cuda_arena_take(struct gck_cuda_arena *a, uint64_t bytes);
+struct gck_cuda_suballocation *gck_cuda_arena_take(struct gck_cuda_arena *a, uint64_t bytes)
+	GCK_MUST_CHECK;
 void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base); /* frees an allocated one */
 
 /* The allocated one whose requested bytes include the address; NULL: none. */

@@ -20,7 +20,7 @@ uint64_t gck_cuda_vault_put(int fd) GCK_MUST_CHECK;
 int gck_cuda_vault_get(uint64_t name) GCK_MUST_CHECK;
 
 /* Whether gck_cuda_vault_get can find that name. */
-bool gck_cuda_vault_has(uint64_t name);
+bool gck_cuda_vault_has(uint64_t name) GCK_MUST_CHECK;
 
 /* Stop keeping it. */
 void gck_cuda_vault_drop(uint64_t name);

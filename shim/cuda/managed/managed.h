@@ -39,7 +39,7 @@ bool gck_cuda_managed_is_ours(uint64_t address, struct gck_cuda_allocation *a, C
 bool gck_cuda_managed_find(uint64_t address, struct gck_cuda_allocation *a) GCK_MUST_CHECK;
 
 /* Free it. CUDA_ERROR_INVALID_VALUE: another thread has freed it. */
-CUresult gck_cuda_managed_give(const struct gck_cuda_allocation *a);
+CUresult gck_cuda_managed_give(const struct gck_cuda_allocation *a) GCK_MUST_CHECK;
 
 /* A context has ended, with its arenas; newest: see gck_cuda_memory_forget. */
 void gck_cuda_managed_forget(CUcontext context, uint64_t newest);

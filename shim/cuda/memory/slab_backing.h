@@ -18,7 +18,7 @@ CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab, int naps) GCK_MUST_CHECK;
 
 /* Allow device `peer` to use the memory of `device` for good, also of future slabs, whatever the
  * program disables later. */
-CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer);
+CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer) GCK_MUST_CHECK;
 
 /* Give all devices with a context access to each other's slabs, where possible. A copy may name
  * memory of any device, whatever context is current, but mapped memory, as slabs are, only if

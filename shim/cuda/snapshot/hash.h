@@ -25,7 +25,7 @@ uint64_t gck_cuda_hash_chunks(uint64_t address, uint64_t size);
  * which the device can write to (device memory or pinned host memory). Address and size are
  * multiples of 4096. Does not wait: the hashes are there when the stream is idle. */
 int gck_cuda_hash(const struct gck_cuda_hash_module *h, CUstream stream, CUdeviceptr address,
-		  uint64_t size, CUdeviceptr out, struct gck_error *err);
+		  uint64_t size, CUdeviceptr out, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Load the kernel into the contexts of what the snapshot keeps, with the gate closed: loading
  * waits for running kernels and blocks launches (driver 580). Does nothing for a process's first

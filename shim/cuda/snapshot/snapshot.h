@@ -62,7 +62,7 @@ int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error 
 /* Make the driver forget the blocks, whose memory stays; and map one of them again. *more:
  * others are left. */
 CUresult gck_cuda_snapshot_unmap(void) GCK_MUST_CHECK;
-CUresult gck_cuda_snapshot_map_one(bool *more);
+CUresult gck_cuda_snapshot_map_one(bool *more) GCK_MUST_CHECK;
 
 /* Where the driver cannot recall memory: map all blocks as external memory. */
 CUresult gck_cuda_snapshot_open(void) GCK_MUST_CHECK;
@@ -72,7 +72,7 @@ bool gck_cuda_snapshot_is_open(void);
 void gck_cuda_snapshot_close(void);
 
 /* Whether anything is kept on a device. */
-bool gck_cuda_snapshot_is_on_device(void);
+bool gck_cuda_snapshot_is_on_device(void) GCK_MUST_CHECK;
 
 /* In a drained process: free the memory of all blocks, for another rank, if any is on that
  * device. The program's own memory can be recalled. False: there is none. The table stays. */

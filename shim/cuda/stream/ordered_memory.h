@@ -30,7 +30,7 @@ CUresult gck_cuda_ordered_take(CUmemoryPool pool, CUstream stream, uint64_t byte
 CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream) GCK_MUST_CHECK;
 
 /* Free it at once, without waiting for its users. */
-CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a);
+CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a) GCK_MUST_CHECK;
 
 /* Free memory that is no pool's once the context has finished its present work, which is queried
  * when no capture is under way. CUDA_ERROR_NOT_SUPPORTED: it cannot be deferred. */

@@ -75,7 +75,7 @@ void gck_cuda_stream_caches_tidy(void);
 
 /* The id of the last free that the stream has passed; 0: none is known. Queries the event, and
  * records one if there are frees that none covers. */
-uint64_t gck_cuda_fence_passed(struct gck_cuda_stream_cache *cache);
+uint64_t gck_cuda_fence_passed(struct gck_cuda_stream_cache *cache) GCK_MUST_CHECK;
 
 /* Record an event behind all of the stream's work. False: it failed. */
 bool gck_cuda_fence_set(struct gck_cuda_stream_cache *cache);

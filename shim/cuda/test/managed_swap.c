@@ -74,7 +74,8 @@ static void make(void)
 		if (gck_cuda_arena_init(&arenas[i].suballocations, arenas[i].base, SIZE,
 					GCK_CUDA_PAGE))
 			abort();
-		gck_cuda_arena_take(&arenas[i].suballocations, SIZE);
+		if (!gck_cuda_arena_take(&arenas[i].suballocations, SIZE))
+			exit(99);
 		memset(at(i), 'a' + i, SIZE);
 	}
 }

@@ -48,7 +48,7 @@ extern struct gck_cuda_mappings gck_cuda_mappings;
 /* ---- handles (handle.c) --------------------------------------------------------------------- */
 
 /* Whether it is a number of ours. All others are the driver's. */
-bool gck_cuda_handle_is_ours(CUmemGenericAllocationHandle id);
+bool gck_cuda_handle_is_ours(CUmemGenericAllocationHandle id) GCK_MUST_CHECK;
 
 /* Make a handle without memory, named and used once. NULL: no memory. */
 struct gck_cuda_handle *gck_cuda_handle_new(uint64_t size, const CUmemAllocationProp *prop)
@@ -81,7 +81,7 @@ struct gck_cuda_mapping *gck_cuda_mapping_new(uint64_t base, uint64_t size, uint
 					      struct gck_cuda_handle *h) GCK_MUST_CHECK;
 
 /* Take all mappings of a range off the list; put them on it again; or end them. */
-struct gck_cuda_mapping *gck_cuda_mappings_take_off(uint64_t base, uint64_t size);
+struct gck_cuda_mapping *gck_cuda_mappings_take_off(uint64_t base, uint64_t size) GCK_MUST_CHECK;
 void gck_cuda_mappings_put_on(struct gck_cuda_mapping *all);
 void gck_cuda_mappings_end(struct gck_cuda_mapping *all);
 
@@ -97,7 +97,7 @@ void gck_cuda_mappings_forked(void);
 /* ---- at a checkpoint, with the gate closed (vmm_drain.c) ------------------------------------ */
 
 /* Whether the vault still has every descriptor, so that the driver can forget the memory. */
-bool gck_cuda_vmm_is_in_vault(void);
+bool gck_cuda_vmm_is_in_vault(void) GCK_MUST_CHECK;
 
 /* Give all memory an address where it can be read and written. */
 int gck_cuda_vmm_show(struct gck_error *err) GCK_MUST_CHECK;
