@@ -16,6 +16,7 @@
 #include "shim/cuda/test/hash_kernel.h"
 #include "shim/cuda/test/managed_model.h"
 #include "shim/cuda/test/ordered_model.h"
+#include "shim/cuda/test/rank_obstacles.h"
 #include "shim/cuda/test/vmm_model.h"
 #include "test/support/driver/fake.h"
 
@@ -289,14 +290,6 @@ static int end_capture(void)
 	return cuStreamEndCapture(stream, &graph);
 }
 
-static int open_event(void)
-{
-	CUipcEventHandle handle = {""};
-	CUevent event;
-
-	return cuIpcOpenEventHandle(&event, handle);
-}
-
 static int future(void)
 {
 	int (*f)(int *) = NULL, value = 0;
@@ -313,115 +306,12 @@ static int use(const char *function)
 	return f ? !f(NULL, NULL, NULL) : -1;
 }
 
-/* A descriptor that the test passes. */
-static CUdeviceptr theirs;
-
-static int open_memory(int fd)
-{
-	struct fake_ipc ipc = {.pid = getppid(), .fd = fd, .size = SIZE};
-	CUipcMemHandle handle = {""};
-
-	memcpy(handle.reserved, &ipc, sizeof ipc);
-	return cuIpcOpenMemHandle(&theirs, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-}
-
 /* A handle of memory on slabs: not supported. */
 static int own_handle(void)
 {
 	CUipcMemHandle handle;
 
 	return cuIpcGetMemHandle(&handle, data);
-}
-
-static CUmemoryPool imported_pool;
-static CUexternalMemory external_memory;
-static CUexternalSemaphore external_semaphore;
-static CUdeviceptr for_host;
-
-static int import_pool(void)
-{
-	return cuMemPoolImportFromShareableHandle(&imported_pool, NULL,
-						  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-}
-
-static int destroy_pool(void)
-{
-	return cuMemPoolDestroy(imported_pool);
-}
-
-static int import_memory(void)
-{
-	return cuImportExternalMemory(&external_memory,
-				      &(CUDA_EXTERNAL_MEMORY_HANDLE_DESC){.size = SIZE});
-}
-
-static int destroy_memory(void)
-{
-	return cuDestroyExternalMemory(external_memory);
-}
-
-static int import_semaphore(void)
-{
-	return cuImportExternalSemaphore(&external_semaphore,
-					 &(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC){.flags = 0});
-}
-
-static int destroy_semaphore(void)
-{
-	return cuDestroyExternalSemaphore(external_semaphore);
-}
-
-static int multicast(void)
-{
-	CUmemGenericAllocationHandle object;
-
-	return cuMulticastCreate(&object,
-				 &(CUmulticastObjectProp){.numDevices = 1, .size = 2 * SIZE});
-}
-
-static int allow_host(void)
-{
-	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-	const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA},
-					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	CUmemGenericAllocationHandle handle;
-
-	return cuMemAddressReserve(&for_host, 2 * SIZE, 0, 0, 0) |
-	       cuMemCreate(&handle, 2 * SIZE, &prop, 0) |
-	       cuMemMap(for_host, 2 * SIZE, 0, handle, 0) | cuMemRelease(handle) |
-	       cuMemSetAccess(for_host, 2 * SIZE, &access, 1);
-}
-
-static int unmap_for_host(void)
-{
-	return cuMemUnmap(for_host, 2 * SIZE);
-}
-
-/* Import what belongs to other processes, and drop it. */
-static const struct {
-	const char *word;
-	int (*have)(void);
-} foreign[] = {
-	{"own handle", own_handle},
-	{"import pool", import_pool},
-	{"drop pool", destroy_pool},
-	{"import memory", import_memory},
-	{"drop memory", destroy_memory},
-	{"import semaphore", import_semaphore},
-	{"drop semaphore", destroy_semaphore},
-	{"multicast", multicast},
-	{"allow host", allow_host},
-	{"unmap for host", unmap_for_host},
-};
-
-static int host_memory(void)
-{
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				    .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA}};
-	CUmemGenericAllocationHandle handle;
-
-	return cuMemCreate(&handle, 2 << 20, &prop, 0);
 }
 
 /* Stream-ordered memory in two pools, which keep what is freed: 4 MiB of 12 each. */
@@ -566,6 +456,8 @@ static int first_context(void)
 
 static int run(const char *word)
 {
+	int answer = -99;
+
 	if (!strcmp(word, "init")) return init();
 	if (!strcmp(word, "sum")) return sum();
 	if (!strcmp(word, "more")) return more();
@@ -626,8 +518,6 @@ static int run(const char *word)
 	if (!strcmp(word, "order ends")) return is_wrong(ordered_end());
 	if (!strcmp(word, "pools")) return pools();
 	if (!strcmp(word, "reserved")) return reserved();
-	if (!strcmp(word, "event")) return open_event();
-	if (!strcmp(word, "host")) return host_memory();
 	if (!strcmp(word, "variable")) return variable();
 	if (!strcmp(word, "library")) return variable_of_library();
 	if (!strcmp(word, "unload library")) return cuLibraryUnload(library);
@@ -635,12 +525,10 @@ static int run(const char *word)
 	if (!strcmp(word, "combined")) return write_combined();
 	if (!strcmp(word, "future")) return future();
 	if (!strncmp(word, "use ", 4)) return use(word + 4);
-	if (!strcmp(word, "ipc close")) return cuIpcCloseMemHandle(theirs);
-	if (!strncmp(word, "ipc ", 4)) return open_memory(atoi(word + 4));
-	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
-		if (!strcmp(word, foreign[i].word)) return foreign[i].have();
-	}
-	return -99;
+	if (!strcmp(word, "own handle")) return own_handle();
+	if (!rank_obstacle(word, &answer) && !strncmp(word, "ipc ", 4))
+		return rank_open_memory(atoi(word + 4));
+	return answer;
 }
 
 int main(void)
