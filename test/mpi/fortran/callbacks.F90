@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-! What MPI calls back: an operation, a keyval's copy function, an error handler.
+! Callbacks of MPI: an operation, a key value's copy function, an error handler.
 #include "way.h"
 
 module callbacks
@@ -8,7 +8,7 @@ module callbacks
   integer :: errors = 0
 
 contains
-  ! of all values the first rank's: associative, but not commutative
+  ! The result is the first rank's value: associative but not commutative.
 #ifdef USEMPIF08
   subroutine first(invec, inoutvec, length, datatype)
     use, intrinsic :: iso_c_binding
@@ -27,7 +27,7 @@ contains
     inout = in
   end subroutine
 
-  ! Each copy's attribute is `extra` more than that of which it is a copy.
+  ! The attribute of a copy is `extra` more than the original's.
   subroutine copied(comm, key, extra, value_in, value_out, flag, ierror)
     HANDLE(Comm) :: comm
     integer :: key, ierror

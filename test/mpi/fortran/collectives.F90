@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-! Collectives, blocking and non-blocking; the results of the latter are waited for in a later step.
+! Blocking and non-blocking collectives; the non-blocking ones are completed in a later step.
 #include "way.h"
 
 module collectives
@@ -20,7 +20,7 @@ contains
     call MPI_Op_free(first_of, ierr)
   end subroutine
 
-  ! ---- blocking: rank r's i-th number for rank q is given(r, q, i)
+  ! ---- blocking: given(r, q, i) is rank r's i-th number for rank q
 
   integer function given(r, q, i)
     integer, intent(in) :: r, q, i
@@ -72,9 +72,11 @@ contains
        call MPI_Scatter(a, n, MPI_INTEGER, b, n, MPI_INTEGER, root, comm, ierr)
        call same(b(1:n), [(given(root, me_here, i), i = 1, n)], 'Scatter')
     case default
-       call MPI_Gatherv(a, counts(me_here + 1), MPI_INTEGER, b, counts, places, MPI_INTEGER, root, comm, ierr)
+       call MPI_Gatherv(a, counts(me_here + 1), MPI_INTEGER, b, counts, places, MPI_INTEGER, root, &
+            comm, ierr)
        do r = 0, merge(p, 0, me_here == root) - 1
-          call same(b(r * n + 1:r * n + counts(r + 1)), [(given(r, 0, i), i = 1, counts(r + 1))], 'Gatherv')
+          call same(b(r * n + 1:r * n + counts(r + 1)), [(given(r, 0, i), i = 1, counts(r + 1))], &
+               'Gatherv')
        end do
     end select
   end subroutine
@@ -99,7 +101,8 @@ contains
        call MPI_Allgatherv(a, n, MPI_INTEGER, b, counts, places, MPI_INTEGER, comm, ierr)
        call same(b, [((given(r, 0, i), i = 1, n), r = p - 1, 0, -1)], 'Allgatherv')
     case default
-       call MPI_Alltoallv(a, counts, places, MPI_INTEGER, b, counts, places, MPI_INTEGER, comm, ierr)
+       call MPI_Alltoallv(a, counts, places, MPI_INTEGER, b, counts, places, MPI_INTEGER, comm, &
+            ierr)
        call same(b, [((given(r, p - 1 - me_here, i), i = 1, n), r = p - 1, 0, -1)], 'Alltoallv')
     end select
   end subroutine
@@ -128,7 +131,8 @@ contains
        call same(b, summed(0, p - 1, n), 'Allreduce in place')
     case (2)
        call MPI_Allreduce(a, b, n, MPI_INTEGER, MPI_MAX, comm, ierr)
-       call same(b, [(maxval([(given(r, 0, i), r = 0, p - 1)]), i = 1, n)], 'Allreduce of a maximum')
+       call same(b, [(maxval([(given(r, 0, i), r = 0, p - 1)]), i = 1, n)], &
+            'Allreduce of a maximum')
     case (3)
        call MPI_Allreduce(a, b, n, MPI_INTEGER, first_of, comm, ierr)
        call same(b, [(given(0, 0, i), i = 1, n)], 'Allreduce by an operation of our own')
@@ -143,11 +147,12 @@ contains
        if (me_here > 0) call same(b, summed(0, me_here - 1, n), 'Exscan')
     case default
        call MPI_Reduce_scatter_block(a, b, n, MPI_INTEGER, MPI_SUM, comm, ierr)
-       call same(b, [(sum([(given(r, me_here, i), r = 0, p - 1)]), i = 1, n)], 'Reduce_scatter_block')
+       call same(b, [(sum([(given(r, me_here, i), r = 0, p - 1)]), i = 1, n)], &
+            'Reduce_scatter_block')
     end select
   end subroutine
 
-  ! ---- non-blocking: the result is a transfer that comes to value(key, 1…)
+  ! ---- non-blocking: the result is a transfer whose expected data is value(key, 1…)
 
   subroutine begin_result(s, c, n, key, due)
     integer, intent(out) :: s
@@ -164,7 +169,7 @@ contains
     call clear(s)
   end subroutine
 
-  ! Its own numbers, a transfer without a request, to be kept until the result is there.
+  ! This rank's numbers: a transfer without a request, kept until the result has arrived.
   subroutine begin_input(s, result)
     integer, intent(out) :: s
     integer, intent(in) :: result
@@ -193,23 +198,24 @@ contains
        if (of(c)%rank == root) call fill(s, 1, n, key)
        call MPI_Ibcast(pool(place(s)), n, MPI_INTEGER, root, of(c)%comm, t(s)%request, ierr)
     case (2)
-       ! all give the same: the maximum is that
+       ! all ranks have the same numbers, which are the maximum
        call fill(in, 1, n, key)
-       call MPI_Iallreduce(pool(place(in)), pool(place(s)), n, MPI_INTEGER, MPI_MAX, of(c)%comm, t(s)%request, ierr)
+       call MPI_Iallreduce(pool(place(in)), pool(place(s)), n, MPI_INTEGER, MPI_MAX, of(c)%comm, &
+            t(s)%request, ierr)
     case (3)
-       ! everybody's one number, or its n-th part of one stream
+       ! one number of each rank, or its n-th part of a stream
        n = max(1, n / of(c)%n)
        t(s)%n = n * of(c)%n
        pool(place(in):place(in) + n - 1) = [(value(key, of(c)%rank * n + i), i = 1, n)]
-       call MPI_Iallgather(pool(place(in)), n, MPI_INTEGER, pool(place(s)), n, MPI_INTEGER, of(c)%comm, &
-            t(s)%request, ierr)
+       call MPI_Iallgather(pool(place(in)), n, MPI_INTEGER, pool(place(s)), n, MPI_INTEGER, &
+            of(c)%comm, t(s)%request, ierr)
     case default
        n = max(1, n / of(c)%n)
        t(s)%n = n * of(c)%n
        pool(place(in):place(in) + n * of(c)%n - 1) = &
             [(value(key, of(c)%rank * n + 1 + mod(i - 1, n)), i = 1, n * of(c)%n)]
-       call MPI_Ialltoall(pool(place(in)), n, MPI_INTEGER, pool(place(s)), n, MPI_INTEGER, of(c)%comm, &
-            t(s)%request, ierr)
+       call MPI_Ialltoall(pool(place(in)), n, MPI_INTEGER, pool(place(s)), n, MPI_INTEGER, &
+            of(c)%comm, t(s)%request, ierr)
     end select
   end subroutine
 end module

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For ways.F90: the stand-in's test hook, if there is one. */
+ * For ways.F90: calls the stand-in's test hook, if there is one. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdlib.h>

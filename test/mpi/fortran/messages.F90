@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! Messages: many at once, under way over several steps and some received long after they were sent;
-! one after another, in every mode; persistent requests that are started again and again.
+! Messages: many at once, in flight over several steps, some received long after the send; one after
+! another, in each mode; persistent requests that are started repeatedly.
 #include "way.h"
 
 module messages
@@ -9,11 +9,11 @@ module messages
   integer, parameter :: AHEAD = 8, LANES = 3
   integer, parameter :: FREE = 0, LATE = 1, UNDER_WAY = 2
 
-  ! What is under way in slot s of the pool (sends, receives, and collectives of the other module).
+  ! The pending transfer in slot s of the pool (sends, receives, collectives of the other module).
   type transfer
      integer :: state = FREE
      integer :: c, k, n, key, source, tag
-     integer :: post, due                    ! the steps when it is received, and waited for
+     integer :: post, due                    ! the steps when it is received and completed
      logical :: receives, persistent
      HANDLE(Request) :: request
   end type
@@ -34,7 +34,7 @@ contains
     t(slot)%persistent = .false.
   end function
 
-  ! ---- ends
+  ! ---- completion
 
   subroutine ended(s, source, tag, bytes)
     integer, intent(in) :: s, source, tag, bytes
@@ -58,7 +58,7 @@ contains
     call ended(s, SOURCE_OF(status, 1), TAG_OF(status, 1), bytes)
   end subroutine
 
-  ! Waits in one of the ways for what is due, or for all of a communicator (0: of any).
+  ! Completes in one of the ways what is due, or everything of a communicator (0: of any).
   subroutine settle(all_of)
     integer, intent(in), optional :: all_of
     HANDLE(Request) :: r(SLOTS)
@@ -74,7 +74,7 @@ contains
        else if (t(s)%due > step) then
           cycle
        end if
-       if (t(s)%request == MPI_REQUEST_NULL) then  ! only kept for one that is waited for now
+       if (t(s)%request == MPI_REQUEST_NULL) then  ! only kept for one that is completed now
           t(s)%state = FREE
           cycle
        end if
@@ -115,7 +115,7 @@ contains
     end do
   end subroutine
 
-  ! ---- receives that are posted in a later step than their messages were sent
+  ! ---- receives that are posted in a later step than the send
 
   subroutine receive_late(s)
     integer, intent(in) :: s
@@ -126,8 +126,8 @@ contains
     call clear(s)
     t(s)%state = UNDER_WAY
     if (way == 0) then
-       call MPI_Irecv(pool(place(s)), t(s)%n, type_of(t(s)%k), t(s)%source, t(s)%tag, of(t(s)%c)%comm, &
-            t(s)%request, ierr)
+       call MPI_Irecv(pool(place(s)), t(s)%n, type_of(t(s)%k), t(s)%source, t(s)%tag, &
+            of(t(s)%c)%comm, t(s)%request, ierr)
        return
     else if (way == 1) then
        call MPI_Mprobe(t(s)%source, t(s)%tag, of(t(s)%c)%comm, message, STATUS_OF(st, 1), ierr)
@@ -183,15 +183,19 @@ contains
        call fill(s, k, count, key)
        select case (mode)
        case (0)
-          call MPI_Issend(pool(place(s)), count, type_of(k), dest, tag_of(i), of(c)%comm, t(s)%request, ierr)
+          call MPI_Issend(pool(place(s)), count, type_of(k), dest, tag_of(i), of(c)%comm, &
+               t(s)%request, ierr)
        case (1)
-          call MPI_Ibsend(pool(place(s)), count, type_of(k), dest, tag_of(i), of(c)%comm, t(s)%request, ierr)
+          call MPI_Ibsend(pool(place(s)), count, type_of(k), dest, tag_of(i), of(c)%comm, &
+               t(s)%request, ierr)
        case (2)
-          call MPI_Send_init(pool(place(s)), count, type_of(k), dest, tag_of(i), of(c)%comm, t(s)%request, ierr)
+          call MPI_Send_init(pool(place(s)), count, type_of(k), dest, tag_of(i), of(c)%comm, &
+               t(s)%request, ierr)
           call MPI_Start(t(s)%request, ierr)
           t(s)%persistent = .true.
        case default
-          call MPI_Isend(pool(place(s)), count, type_of(k), dest, tag_of(i), of(c)%comm, t(s)%request, ierr)
+          call MPI_Isend(pool(place(s)), count, type_of(k), dest, tag_of(i), of(c)%comm, &
+               t(s)%request, ierr)
        end select
     end do
   end subroutine
@@ -222,7 +226,8 @@ contains
     from = source
     if (mine(3) == 0) from = MPI_ANY_SOURCE
     if (mine(4) == 0) then
-       call MPI_Recv_init(pool(place(s)), n, type_of(k), from, t(s)%tag, of(c)%comm, t(s)%request, ierr)
+       call MPI_Recv_init(pool(place(s)), n, type_of(k), from, t(s)%tag, of(c)%comm, t(s)%request, &
+            ierr)
        call MPI_Start(t(s)%request, ierr)
        t(s)%persistent = .true.
     else
@@ -275,8 +280,8 @@ contains
     call fill(SLOTS, 1, n, key_of(of(c)%rank, 60))
     call clear(s)
     if (mine(2) == 0) then
-       call MPI_Sendrecv(pool(place(SLOTS)), n, MPI_INTEGER, to, 1, pool(place(s)), n, MPI_INTEGER, from, 1, &
-            of(c)%comm, STATUS_OF(st, 1), ierr)
+       call MPI_Sendrecv(pool(place(SLOTS)), n, MPI_INTEGER, to, 1, pool(place(s)), n, &
+            MPI_INTEGER, from, 1, of(c)%comm, STATUS_OF(st, 1), ierr)
        call check(s, 1, n, key, 'Sendrecv')
     else
        call MPI_Sendrecv_replace(pool(place(SLOTS)), n, MPI_INTEGER, to, 1, from, 1, of(c)%comm, &
@@ -295,9 +300,10 @@ contains
     left = mod(me + ranks - 1, ranks)
     if (.not. lanes_made) then
        do i = 1, LANES
-          call MPI_Send_init(lane_data(1, i), 32, MPI_INTEGER, right, 32000 + i, of(1)%comm, lane(i), ierr)
-          call MPI_Recv_init(lane_data(1, LANES + i), 32, MPI_INTEGER, left, 32000 + i, of(1)%comm, &
-               lane(LANES + i), ierr)
+          call MPI_Send_init(lane_data(1, i), 32, MPI_INTEGER, right, 32000 + i, of(1)%comm, &
+               lane(i), ierr)
+          call MPI_Recv_init(lane_data(1, LANES + i), 32, MPI_INTEGER, left, 32000 + i, &
+               of(1)%comm, lane(LANES + i), ierr)
        end do
        lanes_made = .true.
     else if (.not. lanes_started) then
@@ -310,7 +316,8 @@ contains
     else
        call MPI_Waitall(2 * LANES, lane, st, ierr)
        do i = 1, LANES
-          call need(all(lane_data(:, LANES + i) == value(lane_round, left * LANES + i)), 'a persistent message')
+          call need(all(lane_data(:, LANES + i) == value(lane_round, left * LANES + i)), &
+               'a persistent message')
           call tally(lane_data(1, LANES + i))
        end do
        lanes_started = .false.

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! Communicators that come and go, with names and attributes; a grid and its neighbours; groups; what
-! is between two halves of the world; errors that come back.
+! Communicators that are made and freed, with names and attributes; a grid and its neighbours;
+! groups; an intercommunicator of two halves of the world; returned errors.
 #include "way.h"
 
 module objects
@@ -34,7 +34,7 @@ contains
     call MPI_Errhandler_free(handler, ierr)
   end subroutine
 
-  ! All that is under way in it comes to its end first.
+  ! Completes all pending transfers in it first.
   subroutine drop(c)
     integer, intent(in) :: c
     integer :: ierr
@@ -82,11 +82,13 @@ contains
     call MPI_Comm_dup(of(from)%comm, of(c)%comm, ierr)
     call MPI_Comm_get_attr(of(from)%comm, keyval, before, flag, ierr)
     call MPI_Comm_get_attr(of(c)%comm, keyval, after, flag_after, ierr)
-    call need((flag .eqv. flag_after) .and. (.not. flag .or. after == before + 1), 'a copied attribute')
+    call need((flag .eqv. flag_after) .and. (.not. flag .or. after == before + 1), &
+         'a copied attribute')
     call MPI_Comm_set_errhandler(of(c)%comm, MPI_ERRORS_ARE_FATAL, ierr)
   end subroutine
 
-  ! Those of each colour are a community; here they are known by the colour of rank 0, the others forget.
+  ! The ranks of each colour get a communicator; the program uses that of rank 0's colour, and the
+  ! others free theirs.
   subroutine split(c, from, colours, backwards)
     integer, intent(in) :: c, from, colours
     logical, intent(in) :: backwards
@@ -102,7 +104,8 @@ contains
     end do
     if (of(from)%rank < 0) return
     colour = mod(of(from)%rank, colours)
-    call MPI_Comm_split(of(from)%comm, colour, merge(-of(from)%rank, of(from)%rank, backwards), of(c)%comm, ierr)
+    call MPI_Comm_split(of(from)%comm, colour, merge(-of(from)%rank, of(from)%rank, backwards), &
+         of(c)%comm, ierr)
     if (colour == 0) then
        call MPI_Comm_rank(of(c)%comm, of(c)%rank, ierr)
     else
@@ -110,7 +113,7 @@ contains
     end if
   end subroutine
 
-  ! All but one, or the ranks from the first half.
+  ! All ranks but one, or those of the first half.
   subroutine of_group(c, from, which)
     integer, intent(in) :: c, from, which
     HANDLE(Group) :: whole, part
@@ -144,7 +147,7 @@ contains
     call MPI_Cart_create(of(from)%comm, 2, dims, [.true., .true.], .false., of(c)%comm, ierr)
   end subroutine
 
-  ! ---- what the library says of one, and errors
+  ! ---- queries and errors
 
   subroutine look(c)
     integer, intent(in) :: c
@@ -189,11 +192,12 @@ contains
     do d = 0, 1
        call MPI_Cart_shift(of(c)%comm, d, 1, from(2 * d + 1), from(2 * d + 2), ierr)
     end do
-    call MPI_Neighbor_allgather(given(of(c)%rank, 0, 1), 1, MPI_INTEGER, got, 1, MPI_INTEGER, of(c)%comm, ierr)
+    call MPI_Neighbor_allgather(given(of(c)%rank, 0, 1), 1, MPI_INTEGER, got, 1, MPI_INTEGER, &
+         of(c)%comm, ierr)
     call same(got, [(given(from(r), 0, 1), r = 1, 4)], 'Neighbor_allgather')
   end subroutine
 
-  ! ---- between the lower and the upper half of the world
+  ! ---- an intercommunicator of the lower and the upper half of the world
 
   subroutine inter_step
     HANDLE(Comm) :: half, inter, whole

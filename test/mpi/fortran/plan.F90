@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0
-! What the parts of the Fortran traffic generator share. All ranks derive the same plan from a seed:
-! draw() gives the same in all of them, so it must not be called by some ranks only; mine() decides
-! how one rank goes about it. Numbers in messages depend on a key and a place: value(key, i).
+! Shared by the parts of the Fortran traffic generator. All ranks derive the same plan from a seed:
+! draw() gives the same number in all ranks, so all must call it; mine() decides how one rank does a
+! step. Numbers in messages depend on a key and a place: value(key, i).
 #include "way.h"
 
 module plan
@@ -21,7 +21,7 @@ module plan
   type community
      logical :: used = .false., grid = .false.
      HANDLE(Comm) :: comm
-     integer :: n, rank                       ! rank -1: this one is not in it
+     integer :: n, rank                       ! rank -1: this rank is not in it
      integer :: world(0:RANKS_MOST-1)
   end type
   type(community) :: of(COMMS)                ! the first: a duplicate of the world
@@ -87,7 +87,8 @@ contains
     character(len=*), intent(in) :: what
     integer :: ierr
     if (condition) return
-    print '(a,i0,a,i0,a,i0,2a)', 'traffic: seed ', seed, ' step ', step, ' rank ', me, ': wrong: ', what
+    print '(a,i0,a,i0,a,i0,2a)', 'traffic: seed ', seed, ' step ', step, ' rank ', me, &
+         ': wrong: ', what
     flush (6)
     call MPI_Abort(MPI_COMM_WORLD, 3, ierr)
     stop 3

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! A window, of which every rank knows what is in everybody's; and files, in which no word is written
-! twice, so that a program that was restarted finds there what it has written or nothing it looks at.
+! A window, whose contents each rank knows for all ranks; and files in which no word is written
+! twice, so that a restarted program finds only what it wrote before in the places that it reads.
 #include "way.h"
 
 module storage
@@ -12,7 +12,7 @@ module storage
   HANDLE(Win), private :: win
   HANDLE(File), private :: file
   logical, private :: window_made = .false., file_open = .false.
-  integer, private :: written              ! numbers of every rank in the file
+  integer, private :: written              ! numbers of each rank in the file
 
 contains
   subroutine window_step
@@ -37,7 +37,7 @@ contains
     window_made = .false.
   end subroutine
 
-  ! Everybody puts n words to the rank `by` further, or adds them, and then gets them from there.
+  ! Each rank puts n words to the rank `by` further on, or adds them, and then gets them from there.
   subroutine window_epoch(n, by, way)
     integer, intent(in) :: n, by, way
     integer(kind=MPI_ADDRESS_KIND) :: zero
@@ -95,8 +95,8 @@ contains
        return
     end if
     write (name, '(a,i0,a,i0)') '/fortran.', seed, '.', step
-    call MPI_File_open(of(1)%comm, trim(scratch)//name, MPI_MODE_CREATE + MPI_MODE_RDWR, MPI_INFO_NULL, &
-         file, ierr)
+    call MPI_File_open(of(1)%comm, trim(scratch)//name, MPI_MODE_CREATE + MPI_MODE_RDWR, &
+         MPI_INFO_NULL, file, ierr)
     call need(ierr == MPI_SUCCESS, trim(scratch)//trim(name)//' cannot be opened')
     call MPI_Type_contiguous(BLOCK, MPI_INTEGER, blocks, ierr)
     lb = 0
@@ -117,7 +117,7 @@ contains
     file_open = .false.
   end subroutine
 
-  ! Blocks behind those that are there; and all of this rank's, which is at its pointer.
+  ! Appends blocks, and reads all of this rank's from its pointer.
   subroutine write_and_read(block, n, way)
     integer, intent(in) :: block, n, way
     HANDLE(Request) :: request

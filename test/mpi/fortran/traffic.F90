@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0
-! traffic [SEED [SEEDS [STEPS [PAUSE-US [FOLDER]]]]]: random MPI programs in Fortran, one a seed. Every
-! message and result is checked, and the digest that is printed depends on seed, steps and ranks only.
-! Files are made in FOLDER and stay there.
+! traffic [SEED [SEEDS [STEPS [PAUSE-US [FOLDER]]]]]: random MPI programs in Fortran, one for each
+! seed. Each message and result is checked, and the printed digest depends only on seed, steps and
+! ranks. Files are made in FOLDER and stay there.
 #include "way.h"
 
 program main
@@ -38,7 +38,8 @@ program main
      call run
      call MPI_Reduce(digest, total, 1, MPI_INTEGER8, MPI_SUM, 0, MPI_COMM_WORLD, ierr)
      if (me /= 0) cycle
-     print '(a,i0,a,i0,a,i0,a,z16.16)', 'fortran: seed ', seed, ': ', steps, ' steps on ', ranks, ' ranks: ', total
+     print '(a,i0,a,i0,a,i0,a,z16.16)', 'fortran: seed ', seed, ': ', steps, ' steps on ', ranks, &
+          ' ranks: ', total
      flush (6)
   end do
   call MPI_Buffer_detach(detached, length, ierr)

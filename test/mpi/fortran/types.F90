@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! Datatypes, each known by the places of its integers in the order of its type map; and buffers of
-! their elements in one pool, of which every integer, those between the data too, is checked.
+! Datatypes, each described by the places of its integers in the order of its type map; buffers of
+! their elements in one pool, of which each integer is checked, also those between the data.
 #include "way.h"
 
 module types
@@ -12,8 +12,8 @@ module types
   HANDLE(Datatype) :: type_of(KINDS)
   integer, parameter :: size_of(KINDS) = [1, 2, 3, 3, 3, 4]
   integer, parameter :: extent_of(KINDS) = [1, 4, 4, 3, 5, 9]
-  integer, parameter :: at(PLACES, KINDS) = reshape([0, 0, 0, 0, 0, 2, 0, 0, 3, 0, 1, 0, 0, 1, 2, 0, &
-       4, 1, 2, 0, 1, 2, 4, 5], [PLACES, KINDS])
+  integer, parameter :: at(PLACES, KINDS) = reshape([0, 0, 0, 0, 0, 2, 0, 0, 3, 0, 1, 0, 0, 1, 2, &
+       0, 4, 1, 2, 0, 1, 2, 4, 5], [PLACES, KINDS])
   integer, target, asynchronous, save :: pool(ROOM * SLOTS)
 
 contains
@@ -37,7 +37,8 @@ contains
        bytes = [16, 4]
        call MPI_Type_create_struct(2, [1, 2], bytes, [MPI_INTEGER, MPI_INTEGER], bare, ierr)
     case default
-       call MPI_Type_create_subarray(2, [3, 3], [2, 2], [1, 0], MPI_ORDER_FORTRAN, MPI_INTEGER, bare, ierr)
+       call MPI_Type_create_subarray(2, [3, 3], [2, 2], [1, 0], MPI_ORDER_FORTRAN, MPI_INTEGER, &
+            bare, ierr)
     end select
     call MPI_Type_create_resized(bare, lb, extent, type_of(k), ierr)
     call MPI_Type_commit(type_of(k), ierr)
@@ -58,7 +59,7 @@ contains
     end do
   end subroutine
 
-  ! One is freed, whatever is under way with it, and made again; and what the library says of one.
+  ! Frees a type, even with pending transfers, and makes it again; checks MPI's data about one.
   subroutine type_step
     integer :: k, bytes, ierr, packed(COUNT_MOST * PLACES), position
     integer(kind=MPI_ADDRESS_KIND) :: lb, extent
@@ -67,13 +68,16 @@ contains
     call make_type(k)
     call MPI_Type_size(type_of(k), bytes, ierr)
     call MPI_Type_get_extent(type_of(k), lb, extent, ierr)
-    call need(bytes == 4 * size_of(k) .and. lb == 0 .and. extent == 4 * extent_of(k), 'a type''s size')
+    call need(bytes == 4 * size_of(k) .and. lb == 0 .and. extent == 4 * extent_of(k), &
+         'a type''s size')
     call fill(SLOTS, k, 10, key_of(k, 0))
     position = 0
-    call MPI_Pack(pool(place(SLOTS)), 10, type_of(k), packed, 4 * size(packed), position, MPI_COMM_WORLD, ierr)
+    call MPI_Pack(pool(place(SLOTS)), 10, type_of(k), packed, 4 * size(packed), position, &
+         MPI_COMM_WORLD, ierr)
     call clear(SLOTS)
     position = 0
-    call MPI_Unpack(packed, 4 * size(packed), position, pool(place(SLOTS)), 10, type_of(k), MPI_COMM_WORLD, ierr)
+    call MPI_Unpack(packed, 4 * size(packed), position, pool(place(SLOTS)), 10, type_of(k), &
+         MPI_COMM_WORLD, ierr)
     call check(SLOTS, k, 10, key_of(k, 0), 'what was packed and unpacked')
   end subroutine
 

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-! For the three ways of calling MPI: compiled with MPIFH, USEMPI or USEMPIF08 defined.
+! The three ways to call MPI: compiled with MPIFH, USEMPI or USEMPIF08 defined.
 #ifdef USEMPIF08
 #define HANDLE(x) type(MPI_/**/x)
 #define STATUSES(s,n) type(MPI_Status) :: s(n)

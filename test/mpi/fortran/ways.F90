@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0
-! For the three ways of calling MPI (way.h): each result is checked; the line at the end depends on the
-! number of ranks only. Every twentieth round lets the stand-in's test hook run, if there is one, with a
-! receive and a persistent send pending.
+! For the three ways to call MPI (way.h). Each result is checked; the line at the end depends only
+! on the number of ranks. Each twentieth round calls the stand-in's test hook, if there is one, with
+! a receive and a persistent send pending.
 #include "way.h"
 
 program ways
@@ -58,7 +58,7 @@ program ways
 
   do round = 1, rounds
      step = round
-     ! a ring, with a persistent send and a receive from anybody
+     ! a ring, with a persistent send and a receive from any source
      a = [(i * round + me, i = 1, n)]
      call MPI_Irecv(b, n, MPI_INTEGER, MPI_ANY_SOURCE, 7, comm, req(1), ierr)
      call MPI_Start(steady, ierr)
@@ -70,7 +70,7 @@ program ways
      call need(all(b == [(i * round + left, i = 1, n)]), 'data of the ring')
      digest = digest * 31 + sum(b)
 
-     ! every other pair of a derived type, and the index that Waitany gives
+     ! every second pair of a derived type, and the index from Waitany
      b = -1
      call MPI_Irecv(b, 1, row, left, 8, grid, req(1), ierr)
      req(2) = MPI_REQUEST_NULL
@@ -80,9 +80,10 @@ program ways
      call need(wait_at == 1, 'index of Waitany')
      call MPI_Waitsome(2, req(3:4), nout, outs, MPI_STATUSES_IGNORE, ierr)
      call need(nout == 1 .and. outs(1) == 1, 'index of Waitsome')
-     call need(b(1) == round + left .and. b(3) == -1 .and. b(5) == 5 * round + left, 'a strided message')
+     call need(b(1) == round + left .and. b(3) == -1 .and. b(5) == 5 * round + left, &
+          'a strided message')
 
-     ! in place, and an operation of our own
+     ! in place, and a user operation
      total = a
      call MPI_Allreduce(MPI_IN_PLACE, total, n, MPI_INTEGER, MPI_SUM, comm, ierr)
      call need(total(2) == ranks * 2 * round + ranks * (ranks - 1) / 2, 'a sum in place')
@@ -92,7 +93,7 @@ program ways
      digest = digest * 31 + total(n)
   end do
 
-  ! what the objects say at the end
+  ! queries of the objects at the end
   call MPI_Comm_get_name(comm, name, length, ierr)
   call need(name == 'a name with blanks' .and. length == 18, 'a communicator''s name')
   call MPI_Comm_get_attr(comm, key, extra, flag, ierr)
