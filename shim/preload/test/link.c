@@ -464,7 +464,7 @@ static void test_other_user(void)
 	pid_t pid;
 
 	if (getuid() != 0) {
-		skip("a listener of another user is no agent", "not root");
+		skip("a listener of another user is refused", "not root");
 		return;
 	}
 	if ((pid = fork()) == 0)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the preload's shared object shows and needs, and what its freestanding objects must not use.
-# Runs in the build folder.
+# The preload's shared object: its exports and needs; its freestanding objects: what they must not
+# use. Runs in the build folder.
 srcdir=${srcdir:-.}
 # shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Real programs as ranks, cloned again and again while they run: same output, same exit status, no
+# Real programs as ranks, cloned repeatedly while they run: same output, same exit status, and no
 # child that they did not make. Runs in the build folder.
 # shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"

@@ -42,7 +42,7 @@ static int check_map(const struct gck_image *img, const struct gck_map *m, struc
 	bool shared = m->kind == GCK_MAP_SHARED || m->kind == GCK_MAP_SHARED_FILE;
 
 	if (m->start >= m->end || m->start % GCK_PAGE || m->end % GCK_PAGE || m->offset % GCK_PAGE)
-		return gck_fail(err, EINVAL, "%" PRIx64 "-%" PRIx64 " is no mapping", m->start,
+		return gck_fail(err, EINVAL, "%" PRIx64 "-%" PRIx64 " is not a mapping", m->start,
 				m->end);
 	if ((m->kind == GCK_MAP_FILE) != (m->content >= 0) || shared != (m->object >= 0) ||
 	    (m->content >= 0 && (size_t)m->content >= img->ncontents) ||
@@ -155,7 +155,7 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 	if (path_needed(f) && (!f->path || f->path[0] != '/'))
 		return gck_fail(err, EINVAL, "file %zu has no path", i);
 	if ((f->kind == GCK_FD_LISTENER) != (f->name_size > 0))
-		return gck_fail(err, EINVAL, "file %zu is no listener with a name", i);
+		return gck_fail(err, EINVAL, "file %zu is not a listener with a name", i);
 	if ((f->kind == GCK_FD_MEMFD) != (f->object >= 0) ||
 	    (f->object >= 0 && (size_t)f->object >= img->nobjects))
 		return gck_fail(err, EINVAL, "file %zu has an object that is not there", i);

@@ -234,7 +234,7 @@ static void test_mpi(void)
 	start();
 	tell("do", "mpi");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	ok(c, "a socket that the MPI library lists is no obstacle: %s", err.text);
+	ok(c, "a socket that the MPI library lists is not an obstacle: %s", err.text);
 	gck_capture_close(c);
 	tell("do", "udp");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);

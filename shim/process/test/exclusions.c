@@ -165,7 +165,7 @@ int main(void)
 	refused(&l, too_many_threads, "more threads than can be");
 	refused(&l, too_many_hollow, "more hollow ranges than can be");
 	refused(&l, nowhere, "an array that is nowhere");
-	refused(&l, no_page, "a range that is no pages");
+	refused(&l, no_page, "a range of no whole page");
 	refused(&l, around, "one that goes around the end of memory");
 	gck_exclusions_free(&l);
 	gpu(&l);

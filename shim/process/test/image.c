@@ -339,7 +339,7 @@ static void refused(const char *path, json_t *value, const char *why)
 static void test_relations(void)
 {
 	refused("maps 1 start", json_string("480000"), "overlaps");
-	refused("maps 1 end", json_string("500800"), "no mapping");
+	refused("maps 1 end", json_string("500800"), "not a mapping");
 	refused("maps 0 content", json_integer(1), "not there");
 	refused("maps 1 content", json_integer(0), "not there");
 	refused("maps 2 object", json_integer(2), "not there");
