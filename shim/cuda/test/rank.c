@@ -454,9 +454,33 @@ static int first_context(void)
 	       (int)(uintptr_t)rc;
 }
 
+/* Commands of the models; -99: it is not one. */
+static int run_model(const char *word)
+{
+	if (!strcmp(word, "model")) return is_wrong(managed_begin(module, 1));
+	if (!strcmp(word, "forget")) return managed_forgets(), 0; /* advice may be lost */
+	if (!strcmp(word, "steps")) return is_wrong(managed_steps(150));
+	if (!strcmp(word, "model ends")) return is_wrong(managed_end());
+	if (!strcmp(word, "vmm")) return is_wrong(vmm_begin(1));
+	if (!strncmp(word, "vmm steps ", 10)) return is_wrong(vmm_steps(atoi(word + 10)));
+	if (!strcmp(word, "vmm few")) return is_wrong(vmm_few());
+	if (!strcmp(word, "vmm export")) return is_wrong(vmm_export());
+	if (!strcmp(word, "vmm make")) return is_wrong(vmm_make());
+	if (!strcmp(word, "vmm drop")) return is_wrong(vmm_drop());
+	if (!strcmp(word, "vmm parts")) return is_wrong(vmm_parts());
+	if (!strcmp(word, "vmm parts end")) return is_wrong(vmm_parts_end());
+	if (!strcmp(word, "vmm look")) return is_wrong(vmm_look());
+	if (!strcmp(word, "vmm threads")) return is_wrong(vmm_threads(100));
+	if (!strcmp(word, "vmm ends")) return is_wrong(vmm_end());
+	if (!strcmp(word, "order")) return is_wrong(ordered_begin(module, 1));
+	if (!strcmp(word, "order steps")) return is_wrong(ordered_steps(400));
+	if (!strcmp(word, "order ends")) return is_wrong(ordered_end());
+	return -99;
+}
+
 static int run(const char *word)
 {
-	int answer = -99;
+	int answer = run_model(word);
 
 	if (!strcmp(word, "init")) return init();
 	if (!strcmp(word, "sum")) return sum();
@@ -498,24 +522,6 @@ static int run(const char *word)
 	if (!strcmp(word, "managed"))
 		return cuMemAllocManaged(&managed, SIZE, CU_MEM_ATTACH_GLOBAL);
 	if (!strcmp(word, "unmanaged")) return cuMemFree(managed);
-	if (!strcmp(word, "model")) return is_wrong(managed_begin(module, 1));
-	if (!strcmp(word, "forget")) return managed_forgets(), 0; /* advice may be lost */
-	if (!strcmp(word, "steps")) return is_wrong(managed_steps(150));
-	if (!strcmp(word, "model ends")) return is_wrong(managed_end());
-	if (!strcmp(word, "vmm")) return is_wrong(vmm_begin(1));
-	if (!strncmp(word, "vmm steps ", 10)) return is_wrong(vmm_steps(atoi(word + 10)));
-	if (!strcmp(word, "vmm few")) return is_wrong(vmm_few());
-	if (!strcmp(word, "vmm export")) return is_wrong(vmm_export());
-	if (!strcmp(word, "vmm make")) return is_wrong(vmm_make());
-	if (!strcmp(word, "vmm drop")) return is_wrong(vmm_drop());
-	if (!strcmp(word, "vmm parts")) return is_wrong(vmm_parts());
-	if (!strcmp(word, "vmm parts end")) return is_wrong(vmm_parts_end());
-	if (!strcmp(word, "vmm look")) return is_wrong(vmm_look());
-	if (!strcmp(word, "vmm threads")) return is_wrong(vmm_threads(100));
-	if (!strcmp(word, "vmm ends")) return is_wrong(vmm_end());
-	if (!strcmp(word, "order")) return is_wrong(ordered_begin(module, 1));
-	if (!strcmp(word, "order steps")) return is_wrong(ordered_steps(400));
-	if (!strcmp(word, "order ends")) return is_wrong(ordered_end());
 	if (!strcmp(word, "pools")) return pools();
 	if (!strcmp(word, "reserved")) return reserved();
 	if (!strcmp(word, "variable")) return variable();
@@ -526,7 +532,7 @@ static int run(const char *word)
 	if (!strcmp(word, "future")) return future();
 	if (!strncmp(word, "use ", 4)) return use(word + 4);
 	if (!strcmp(word, "own handle")) return own_handle();
-	if (!rank_obstacle(word, &answer) && !strncmp(word, "ipc ", 4))
+	if (answer == -99 && !rank_obstacle(word, &answer) && !strncmp(word, "ipc ", 4))
 		return rank_open_memory(atoi(word + 4));
 	return answer;
 }

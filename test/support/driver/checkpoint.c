@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool refused; /* what the driver refused once it fails ever after */
+static bool refused; /* after one refusal every checkpoint fails */
 
-/* The kernel's number counts, whatever getpid() answers. */
+/* The kernel's pid, which getpid() may not return. */
 static int kernel_pid(void)
 {
 	char text[16] = "";
@@ -35,7 +35,7 @@ CUresult fake_cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 	return is_this(pid);
 }
 
-/* Waits for the calls and the work that are under way; new calls wait. */
+/* Waits for the calls and the work under way. New calls wait. */
 CUresult fake_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
 	unsigned int ms = args ? args->timeoutMs : 0;
@@ -73,8 +73,9 @@ CUresult fake_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 	return rc;
 }
 
-/* Managed memory: refused, the process unharmed, and never again. Memory of another process,
- * and of the host by cuMemCreate: taken, and lost. */
+/* With managed memory it is refused: the process goes on, and every later checkpoint is refused.
+ * With memory of another process, or memory of the host by cuMemCreate, it succeeds, and the
+ * restore fails. */
 CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	CUresult rc = is_this(pid);

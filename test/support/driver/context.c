@@ -23,7 +23,7 @@ CUcontext fake_current(void)
 	return current.n ? current.v[current.n - 1] : NULL;
 }
 
-/* As the driver does with its first context, and never undoes. */
+/* The driver does so with its first context, and never undoes it. */
 static void listen_at_name(void)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -143,7 +143,7 @@ CUresult fake_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, i
 
 /* ---- created -------------------------------------------------------------------------------- */
 
-/* One that is gone may have the same handle. */
+/* A destroyed context may have had the same handle. */
 static CUcontext take_spare(void)
 {
 	CUcontext c = spare;
@@ -180,7 +180,7 @@ CUresult fake_cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsi
 	return fake_cuCtxCreate_v2(context, flags, device);
 }
 
-/* It goes, and says what became of its work. */
+/* Destroy it and return the result of its work. */
 CUresult fake_cuCtxDestroy_v2(CUcontext context)
 {
 	CUresult rc;
@@ -306,7 +306,7 @@ CUresult fake_cuCtxGetLimit(size_t *value, CUlimit limit)
 	return limit < CU_LIMIT_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* As the driver: it waits for the context, and rounds up. */
+/* Waits for the context and rounds up, as the driver does. */
 CUresult fake_cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	if (!fake_current())

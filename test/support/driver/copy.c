@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As with what others run there beside this process. */
+/* As if other processes kept the device busy. */
 static void wait_for_device(void)
 {
 	const char *busy = getenv("FAKE_CUDA_BUSY");
@@ -23,8 +23,7 @@ static void run_copy(struct fake_op *op)
 	memmove((void *)(uintptr_t)op->args[0], from, op->args[2]);
 }
 
-/* Memory of cuMemCreate is there for the devices that were given access; all other is there for
- * all. */
+/* Only devices with access can use memory of cuMemCreate; all devices can use other memory. */
 static bool may(const struct CUstream_st *s, uint64_t address)
 {
 	const struct fake_block *b = fake_find(address);
@@ -33,7 +32,7 @@ static bool may(const struct CUstream_st *s, uint64_t address)
 	       b->readable >> s->context->device & 1;
 }
 
-/* From memory that is not pinned a copy is made at once. */
+/* A copy from memory that is not pinned is made at once. */
 static CUresult copy(uint64_t to, uint64_t from, size_t size, CUstream stream)
 {
 	struct fake_op op = {.run = run_copy, .args = {to, from, size}};

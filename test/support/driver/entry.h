@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What each of the fake driver's functions goes through (entries.c is generated). */
+ * The entry and exit of each of the fake driver's functions (entries.c is generated). */
 #ifndef FAKE_ENTRY_H
 #define FAKE_ENTRY_H
 
@@ -9,8 +9,8 @@
 
 #define FAKE_SHOWN __attribute__((visibility("default")))
 
-/* false: FAKE_CUDA_FAIL says that this call fails, with fake_injected(). Waits while the process is
- * locked for a checkpoint, as every call of the driver does but those that work on the lock. */
+/* false: the call must fail with fake_injected(). Waits while the process is locked for a
+ * checkpoint, as every call of the driver does except those that work on the lock. */
 bool fake_enter(const char *name, bool per_thread);
 CUresult fake_leave(CUresult rc);
 CUresult fake_injected(void);

@@ -6,15 +6,16 @@
 #include <string.h>
 #include <time.h>
 
-/* One record of an event. It stays: a stream may wait for it when the event was recorded anew. */
+/* One record of an event. It is not freed: a stream may wait for it after the event was recorded
+ * again. */
 struct record {
-	uint64_t pending;        /* marks that were not passed */
+	uint64_t pending;        /* marks that no stream has passed yet */
 };
 
 struct CUevent_st {
 	CUcontext context;
 	struct record *last;
-	struct timespec at;      /* when that was reached */
+	struct timespec at;      /* when the last mark was passed */
 };
 
 static void reach(struct fake_op *op)
@@ -23,7 +24,7 @@ static void reach(struct fake_op *op)
 	struct record *r = (void *)(uintptr_t)op->args[2];
 
 	fake_lock();
-	r->pending -= r->pending > 0; /* a graph comes by more than once */
+	r->pending -= r->pending > 0; /* a graph passes more than once */
 	if (e->last == r)
 		clock_gettime(CLOCK_MONOTONIC, &e->at);
 	fake_changed();
@@ -51,7 +52,7 @@ CUresult fake_cuEventCreate(CUevent *event, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-/* Its memory stays: a stream may still come by. */
+/* Its memory is not freed: a stream may still pass it. */
 CUresult fake_cuEventDestroy_v2(CUevent event)
 {
 	return event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -162,7 +163,7 @@ CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int fla
 	return rc;
 }
 
-/* ---- between processes: only that there are such events ------------------------------------- */
+/* ---- between processes: the events only exist ----------------------------------------------- */
 
 CUresult fake_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {

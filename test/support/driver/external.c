@@ -12,10 +12,10 @@
 #define MOST ((size_t)256 << 20) /* in a moved process; the real driver's limit is under 512 MiB */
 
 struct CUextMemory_st {
-	struct fake_memory *memory; /* NULL: there is nothing behind it */
+	struct fake_memory *memory; /* NULL: none */
 };
 
-/* The descriptor is the driver's from here on. */
+/* The driver takes the descriptor over. */
 CUresult fake_cuImportExternalMemory(CUexternalMemory *memory,
 				     const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *of)
 {

@@ -57,7 +57,7 @@ static struct rule {
 	bool later;
 	CUresult code;
 	int slow_ms;         /* not 0: no failure */
-	char slow_file[256]; /* and it is there; "": always */
+	char slow_file[256]; /* slow while it exists; "": always */
 	_Atomic unsigned long calls;
 } rules[RULES];
 static size_t nrules;

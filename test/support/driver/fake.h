@@ -61,11 +61,11 @@ struct fake_node {
 	} v[FAKE_MAX_DEVICES];
 };
 
-/* Those of this machine; those of them that CUDA_VISIBLE_DEVICES shows, in its order. */
+/* Read the devices of this machine, or those that CUDA_VISIBLE_DEVICES names, in its order. */
 void fake_node_read(struct fake_node *node);
 void fake_node_see(struct fake_node *seen);
 
-/* Of a restore: move to other devices, as the driver would. With the lock. */
+/* In a restore: move to other devices, as the driver does. With the lock. */
 CUresult fake_node_move(const CUcheckpointRestoreArgs *args);
 bool fake_node_has_moved(void);
 
@@ -75,16 +75,16 @@ struct fake_state {
 	pthread_mutex_t lock;    /* of everything */
 	pthread_cond_t changed;  /* of anything */
 	bool inited;
-	bool forked;             /* after that: a child's calls fail, and take no lock */
+	bool forked;             /* in a child: its calls fail, without the lock */
 	size_t memory;           /* of a device */
 	size_t used[FAKE_MAX_DEVICES];
 	struct fake_node seen;   /* the devices, by number */
-	struct fake_node first;  /* what they were at cuInit */
+	struct fake_node first;  /* the devices at cuInit */
 	CUprocessState process;
 	unsigned inside;         /* calls that are under way */
 	bool lost;               /* restore will fail */
 	bool host_memory;        /* made by cuMemCreate */
-	uint64_t ids;            /* of memory, given out */
+	uint64_t ids;            /* the last id of memory */
 };
 
 extern struct fake_state fake;
@@ -94,12 +94,12 @@ CUresult cuFakeFuture(int *value); /* a function of a later version of CUDA */
 void fake_lock(void);
 void fake_unlock(void);
 void fake_changed(void);
-void fake_wait(void);                         /* for a change */
-bool fake_wait_until(const struct timespec *end); /* false: it is over */
+void fake_wait(void);                         /* until fake_changed */
+bool fake_wait_until(const struct timespec *end); /* false: the time is over */
 
-CUresult fake_ordered(const char *name);      /* order.c: what FAKE_CUDA_FAULT has for this call */
+CUresult fake_ordered(const char *name);      /* fault_file.c: the result that FAKE_CUDA_FAULT orders */
 
-/* The caller is one of the `_ptsz` kind. */
+/* Whether the call is a `_ptsz` variant. */
 bool fake_per_thread(void);
 
 /* ---- contexts (context.c) ------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ CUresult fake_device(CUdevice device);
 
 /* ---- streams (stream.c) --------------------------------------------------------------------- */
 
-/* Something to do, in order. `run` is called without the lock, by the stream's thread. */
+/* An operation of a stream. The stream's thread calls `run` without the lock. */
 struct fake_op {
 	struct fake_op *next;
 	void (*run)(struct fake_op *op);
@@ -148,7 +148,7 @@ struct CUstream_st {
 /* The stream that a handle means (default streams too); NULL: none. With the lock. */
 struct CUstream_st *fake_stream(CUstream handle);
 
-/* Give a stream something to do, a copy of *op; recorded while it is in capture. With the lock. */
+/* Append a copy of *op to a stream, or record it if the stream is in capture. With the lock. */
 CUresult fake_give(struct CUstream_st *s, const struct fake_op *op);
 
 /* Make a stream of a context, with its thread. With the lock. */
@@ -156,16 +156,15 @@ struct CUstream_st *fake_stream_new(CUcontext context, unsigned int flags, int p
 
 bool fake_all_idle(CUcontext context);        /* NULL: all contexts'. With the lock */
 bool fake_stream_idle(const struct CUstream_st *s);
-/* For calls that are not allowed while another thread captures: an error ends the capture. */
+/* For calls that are forbidden while another thread captures: the error ends the capture. */
 CUresult fake_not_in_capture(void);
-/* launch.c: a captured operation. */
+/* launch.c: add a captured operation. */
 CUresult fake_graph_add(struct CUgraph_st *g, const struct fake_op *op);
 void fake_context_streams_end(CUcontext context);
 void fake_mark_all(CUcontext context, struct fake_op *mark); /* behind all work of a context */
 struct CUstream_st *fake_capturing(CUcontext context);
 
-/* ---- memory (memory.c, vmm.c, shared.c)
- * --------------------------------------------------------------- */
+/* ---- memory (memory.c, vmm.c, shared.c) ------------------------------------------------------ */
 
 enum fake_kind {
 	FAKE_DEVICE,
@@ -177,11 +176,11 @@ enum fake_kind {
 	FAKE_EXTERNAL
 };
 
-/* What is mapped somewhere. */
+/* A mapping of memory. */
 struct fake_block {
 	struct fake_block *next;
 	CUdeviceptr base;
-	size_t size, mapped;      /* as asked for, as mapped */
+	size_t size, mapped;      /* as requested, as mapped */
 	uint64_t id;
 	enum fake_kind kind;
 	CUdevice device;
@@ -192,8 +191,8 @@ struct fake_block {
 	size_t offset;
 	uint64_t readable, writable; /* by cuMemSetAccess: a bit for each device */
 	struct CUmemPoolHandle_st *pool; /* stream-ordered */
-	bool graph, freed;        /* stream-ordered: of a graph; its free is under way */
-	struct fake_page *pages;  /* managed: what was advised */
+	bool graph, freed;        /* stream-ordered: it belongs to a graph; its free is under way */
+	struct fake_page *pages;  /* managed: the advice */
 };
 
 /* Physical memory: a memfd. */
@@ -208,32 +207,32 @@ struct fake_memory {
 
 extern struct fake_block *fake_blocks;
 
-/* shared.c: bytes of a device that are taken, by any process; a file for so many more, -1: there is
- * no room. */
+/* shared.c: bytes of a device that all processes use; a file of `size` more bytes, -1: there is no
+ * free memory. */
 size_t fake_used(CUdevice device);
 int fake_memory_file(CUdevice device, size_t size);
 CUdevice fake_memory_device(int fd);
 struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc);
 void fake_memory_drop(struct fake_memory *m);
-struct fake_memory *fake_memory_of(int fd); /* as another process has it; NULL: it is no memory */
-/* What a CUipcMemHandle has: a descriptor of that process. */
+struct fake_memory *fake_memory_of(int fd); /* memory of a descriptor; NULL: it is none */
+/* The contents of a CUipcMemHandle: a descriptor of that process. */
 struct fake_ipc {
 	pid_t pid;
 	int fd;
 	size_t size;
 };
-struct fake_block *fake_find(CUdeviceptr address); /* with the lock; NULL: nothing is there */
+struct fake_block *fake_find(CUdeviceptr address); /* with the lock; NULL: none */
 struct fake_block *fake_block_new(struct fake_memory *m, CUdeviceptr at, size_t size,
 				  enum fake_kind kind);
 void fake_block_free(struct fake_block *b);
-int fake_rights(const struct fake_block *b); /* of VMM: what a device may do, as of mprotect */
+int fake_rights(const struct fake_block *b); /* of VMM: a device's access, as for mprotect */
 void fake_unmap(struct fake_block *b);
-void fake_pool_free(struct fake_block *b); /* pool.c: its memory is not in use */
+void fake_pool_free(struct fake_block *b); /* pool.c: free its memory, which is not in use */
 CUresult fake_allocate(CUdeviceptr *address, size_t size, enum fake_kind kind);
 void *fake_map_managed(size_t size); /* managed.c */
 void fake_unmap_managed(void *at, size_t size);
 
-/* For the driver's checkpoint: contents to host memory and back. */
+/* For the driver's checkpoint: copy contents to host memory and back. */
 void fake_blocks_save(void);
 void fake_blocks_restore(void);
 bool fake_blocks_have(enum fake_kind kind);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: records its calls in a file, and fails one call that a file names. Files work in
- * a single phase of a process, and in a restored process, whose environment is that of its image.
- * */
+ * a single phase of a process, and in a restored process, whose environment is its image's. */
 #include "test/support/driver/fake.h"
 
 #include <fcntl.h>
@@ -22,7 +21,7 @@ static void write_down(const char *path, const char *name)
 	close(fd);
 }
 
-/* One call less until it is that one. */
+/* Count a call of the function in the file; at the Nth return its code and remove the file. */
 static CUresult count_down(const char *path, const char *name)
 {
 	FILE *f = fopen(path, "r+e");

@@ -75,14 +75,14 @@ CUresult fake_cuGetErrorString(CUresult code, const char **text)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* In the driver of a later day. */
+/* A function of a later driver. */
 FAKE_SHOWN CUresult cuFakeFuture(int *value)
 {
 	*value = 42;
 	return CUDA_SUCCESS;
 }
 
-/* NAME, NAME_v2, NAME_v2_ptsz. */
+/* Looks for NAME, NAME_v2 and NAME_v2_ptsz. */
 static bool means(const char *function, const char *symbol, bool *per_thread)
 {
 	size_t n = strlen(symbol);

@@ -11,7 +11,7 @@
 
 struct CUmod_st {
 	struct CUfunc_st *functions;
-	CUdeviceptr managed; /* its __managed__ variable, 0: it has none */
+	CUdeviceptr managed; /* its __managed__ variable; 0: none */
 };
 
 struct CUfunc_st {
@@ -73,7 +73,7 @@ CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const c
 	return CUDA_SUCCESS;
 }
 
-/* A __device__ variable is one of the program's. */
+/* A __device__ variable is a variable of the program. */
 CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module,
 				   const char *name)
 {
@@ -87,7 +87,7 @@ CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule 
 	return at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-/* One module for all contexts. */
+/* A library has one module for all contexts. */
 struct CUlib_st {
 	CUmodule module;
 };
@@ -132,8 +132,8 @@ static CUresult give(CUstream stream, const struct fake_op *op)
 	return rc;
 }
 
-/* A kernel of so many blocks has its device for itself: others begin when it has ended. Copies do
- * not care. */
+/* A kernel of FAKE_BLOCKS blocks has the device to itself: other kernels begin after its end. Copies
+ * do not wait. */
 static void take_place(bool all, unsigned *running, unsigned *alone)
 {
 	fake_lock();
@@ -337,7 +337,7 @@ CUresult fake_cuGraphDestroy(CUgraph graph)
 	return CUDA_SUCCESS;
 }
 
-/* What was launched is a copy. */
+/* A launch runs a copy, so this is safe. */
 CUresult fake_cuGraphExecDestroy(CUgraphExec exec)
 {
 	free(exec->graph.ops);

@@ -21,7 +21,7 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* A file in which every address has a place of its own, as in the driver's. */
+/* Map a file in which every address has its own offset, as in the driver's file. */
 static void *map_file(void *at, size_t size)
 {
 	int fd = memfd_create("fake-uvm", MFD_CLOEXEC);
@@ -34,8 +34,8 @@ static void *map_file(void *at, size_t size)
 	return got;
 }
 
-/* As the driver does it: it asks for room to align in, gives back what it does not need, and maps
- * the memory in between. Who stands between it and libc can choose the address. */
+/* Map as the driver does: reserve enough addresses to align in, unmap those that are not needed, and
+ * map the memory. A hook of its calls to libc can choose the address. */
 void *fake_map_managed(size_t size)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -57,7 +57,7 @@ void *fake_map_managed(size_t size)
 	return got;
 }
 
-/* A reservation over it first: who looks then finds nothing. */
+/* Map a reservation over it first, so that the memory is gone before the unmap. */
 void fake_unmap_managed(void *at, size_t size)
 {
 	size_t aligned = getenv("FAKE_CUDA_MANAGED") ? size : round_up(size, ALIGNED);
@@ -88,7 +88,7 @@ static struct fake_page *pages_of(struct fake_block *b)
 	return b->pages;
 }
 
-/* The pages that a range touches; NULL: it is none of managed memory. With the lock. */
+/* The pages that a range touches; NULL: it is not in managed memory. With the lock. */
 static struct fake_page *pages(CUdeviceptr address, size_t size, size_t *n)
 {
 	struct fake_block *b = fake_find(address);
@@ -224,7 +224,8 @@ static int value_of(const struct fake_page *p, CUmem_range_attribute which)
 									: (int)p->accessed_by;
 }
 
-/* What all pages have in common. Who accesses it: the first alone, and whether there is one. */
+/* The value that all pages have in common. CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: only the first
+ * device, if any. */
 CUresult fake_cuMemRangeGetAttribute(void *data, size_t data_size, CUmem_range_attribute which,
 				     CUdeviceptr address, size_t size)
 {
@@ -250,7 +251,7 @@ CUresult fake_cuMemRangeGetAttribute(void *data, size_t data_size, CUmem_range_a
 	return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Of whole allocations. */
+/* Only of whole allocations. */
 CUresult fake_cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t size,
 				     unsigned int flags)
 {

@@ -195,8 +195,7 @@ CUresult fake_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t wid
 	return fake_allocate(address, *pitch * height, FAKE_DEVICE);
 }
 
-/* As the driver's, it waits for the context's work first; in relaxed mode while there is a capture,
- * too. */
+/* Waits for the context's work first, as the driver does; in relaxed mode also during a capture. */
 CUresult fake_cuMemFree_v2(CUdeviceptr address)
 {
 	CUresult rc;
@@ -222,7 +221,7 @@ CUresult fake_cuMemGetInfo_v2(size_t *available, size_t *total)
 	return CUDA_SUCCESS;
 }
 
-/* What nobody may read or write is not found. */
+/* Memory without access is not found. */
 CUresult fake_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
 {
 	const struct fake_block *b;
@@ -264,7 +263,7 @@ CUresult fake_cuMemAllocHost_v2(void **address, size_t size)
 	return fake_cuMemHostAlloc(address, size, 0);
 }
 
-/* The driver's waits, too: something may be on its way from there. */
+/* Waits, as the driver does: a copy from there may be under way. */
 CUresult fake_cuMemFreeHost(void *address)
 {
 	fake_lock();
@@ -349,7 +348,8 @@ bool fake_blocks_have(enum fake_kind kind)
 	return b != NULL;
 }
 
-/* Out of reach: who touches it now ends. Write-combined memory of the host is the driver's, too. */
+/* Make it inaccessible: a thread that touches it dies. Write-combined host memory is the driver's
+ * too. */
 void fake_blocks_save(void)
 {
 	for (struct fake_block *b = fake_blocks; b; b = b->next) {
@@ -365,7 +365,7 @@ void fake_blocks_save(void)
 	}
 	for (const struct fake_block *b = fake_blocks; b; b = b->next) {
 		if (b->saved && b->memory && !b->memory->exported && ftruncate(b->memory->fd, 0))
-			abort(); /* what is mapped twice is saved twice before */
+			abort(); /* memory that is mapped twice was saved twice */
 	}
 }
 

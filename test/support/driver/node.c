@@ -62,7 +62,7 @@ void fake_node_see(struct fake_node *seen)
 		long i = strtol(visible, &end, 10);
 
 		if (end == visible || i < 0 || i >= all.n)
-			break; /* what comes behind an invalid one is not seen */
+			break; /* devices behind an invalid one are not seen */
 		seen->v[seen->n++] = all.v[i];
 		if (*end != ',')
 			break;
@@ -86,7 +86,7 @@ static const struct fake_device *find(const struct fake_node *node, const CUuuid
 	return NULL;
 }
 
-/* Every device that the process sees must be named, once, and every new one but once. */
+/* Every device that the process sees must be named once, and every new device at most once. */
 static const CUuuid *new_of(const CUcheckpointRestoreArgs *args, const CUuuid *old)
 {
 	const CUuuid *found = NULL;

@@ -73,7 +73,7 @@ CUresult fake_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 	return rc;
 }
 
-/* Its memory stays: allocations of it may still be there. */
+/* Its memory is not freed: there may still be allocations of it. */
 CUresult fake_cuMemPoolDestroy(CUmemoryPool pool)
 {
 	if (!pool || is_default(pool))
@@ -117,7 +117,7 @@ CUresult fake_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which
 	else if ((which != CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH &&
 		  which != CU_MEMPOOL_ATTR_USED_MEM_HIGH) ||
 		 *(const cuuint64_t *)value)
-		return CUDA_ERROR_INVALID_VALUE; /* high marks can be set to 0: what is now */
+		return CUDA_ERROR_INVALID_VALUE; /* a high-water mark can only be reset to the current value */
 	else
 		pool->figures[which] = pool->figures[which - 1];
 	return CUDA_SUCCESS;
@@ -164,7 +164,7 @@ static void raise(CUmemoryPool pool, CUmemPool_attribute which)
 		pool->figures[which + 1] = pool->figures[which];
 }
 
-/* Of no context, but for the calls that a capture may forbid. */
+/* Without a context, except that a capture may forbid the call. */
 CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
 				      CUstream stream)
 {
@@ -230,7 +230,8 @@ static void leave_pool(struct fake_block *b)
 	b->pool = NULL;
 }
 
-/* Of a graph's memory alone in a capture, where nothing is done here; not of managed memory. */
+/* A capture allows only frees of a graph's memory, which do nothing here. Managed memory is
+ * refused. */
 static CUresult give(struct CUstream_st *s, struct fake_block *b, CUdeviceptr address)
 {
 	struct fake_op op = {.run = run_free, .args = {address}};

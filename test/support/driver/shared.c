@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: devices whose memory several processes share (FAKE_CUDA_SHARED). Each allocation
  * is a file in that directory with a lock, which is held as long as anything refers to it: a
- * mapping, a descriptor, or a message in a socket. The end of a process always releases its memory.
- * */
+ * mapping, a descriptor, or a message in a socket. The end of a process releases its memory. */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
@@ -16,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One process at a time makes or counts. */
+/* One process at a time makes or counts memory. */
 static int begin(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -69,7 +68,7 @@ static int make(int dir, CUdevice device)
 	return fd;
 }
 
-/* Those that are only played have that much, FAKE_CUDA_TAKEN says where it is written. */
+/* The bytes that imaginary processes use, from the file FAKE_CUDA_TAKEN. */
 static size_t taken(void)
 {
 	const char *path = getenv("FAKE_CUDA_TAKEN");
@@ -112,7 +111,7 @@ static int make_memfd(CUdevice device)
 	return memfd_create(name, MFD_CLOEXEC);
 }
 
-/* As its file is named. */
+/* The device that the name of its file has. */
 CUdevice fake_memory_device(int fd)
 {
 	char link[64], name[4096];

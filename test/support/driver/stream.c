@@ -18,7 +18,7 @@ static void op_free(struct fake_op *op)
 	free(op);
 }
 
-/* Its memory stays: others may still look whether they are behind it. */
+/* Its memory is not freed: other streams may still compare with it. */
 static void forget(const struct CUstream_st *s)
 {
 	struct CUstream_st **at = &streams;
@@ -120,7 +120,7 @@ struct CUstream_st *fake_capturing(CUcontext context)
 	return s;
 }
 
-/* Its capture ends with it. */
+/* The stream's capture ends with it. */
 static void destroy(struct CUstream_st *s)
 {
 	s->destroyed = true;
@@ -135,7 +135,7 @@ void fake_context_streams_end(CUcontext context)
 	}
 	fake_changed();
 	while (!fake_all_idle(context))
-		fake_wait(); /* what they use may be unmapped next */
+		fake_wait(); /* their memory may be unmapped next */
 }
 
 CUresult fake_not_in_capture(void)
@@ -149,7 +149,7 @@ CUresult fake_not_in_capture(void)
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-/* ---- what they do --------------------------------------------------------------------------- */
+/* ---- operations ----------------------------------------------------------------------------- */
 
 static void append(struct CUstream_st *s, const struct fake_op *op)
 {
@@ -177,7 +177,7 @@ static void wait_for_stream(struct fake_op *op)
 	fake_unlock();
 }
 
-/* The legacy default stream waits for all blocking ones, and they for it. */
+/* The legacy default stream and all blocking streams wait for each other. */
 static void order(struct CUstream_st *s)
 {
 	struct CUstream_st *legacy = s->context->legacy;
@@ -236,7 +236,7 @@ CUresult fake_cuStreamCreate(CUstream *stream, unsigned int flags)
 	return fake_cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* All of a device's green contexts are its primary one. */
+/* All green contexts of a device are its primary context. */
 CUresult fake_cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned int flags,
 				     int priority)
 {
@@ -246,7 +246,7 @@ CUresult fake_cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigne
 		       : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What is on it is done all the same. */
+/* Its work is still done. */
 CUresult fake_cuStreamDestroy_v2(CUstream stream)
 {
 	struct CUstream_st *s;
@@ -265,8 +265,8 @@ CUresult fake_cuStreamDestroy(CUstream stream)
 	return fake_cuStreamDestroy_v2(stream);
 }
 
-/* A look at a stream in capture, or at the default stream that it may depend on, ends the capture.
- * */
+/* A query of a stream in capture, or of a default stream on which the capture may depend, ends the
+ * capture. */
 static CUresult state_of(const struct CUstream_st *s)
 {
 	struct CUstream_st *c = s ? fake_capturing(s->context) : NULL;

@@ -51,7 +51,7 @@ static void *reserve_at(CUdeviceptr want, size_t size)
 	return (void *)start;
 }
 
-/* A wish that cannot be granted gets another place, as the driver does it. */
+/* If the requested address is not free, another one is returned, as by the driver. */
 CUresult fake_cuMemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment,
 				  CUdeviceptr want, unsigned long long flags)
 {
@@ -198,7 +198,7 @@ CUresult fake_cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 	return rc;
 }
 
-/* Whole mappings only. */
+/* Unmaps only whole mappings. */
 CUresult fake_cuMemUnmap(CUdeviceptr address, size_t size)
 {
 	CUdeviceptr at = address;
@@ -229,7 +229,7 @@ static void allow(struct fake_block *b, const CUmemAccessDesc *access, size_t n)
 		uint64_t bit = 1ull << access[i].location.id;
 
 		if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-			continue; /* the CPU may always */
+			continue; /* the CPU always has access */
 		b->readable = access[i].flags & CU_MEM_ACCESS_FLAGS_PROT_READ ? b->readable | bit
 									  : b->readable & ~bit;
 		b->writable = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -239,7 +239,7 @@ static void allow(struct fake_block *b, const CUmemAccessDesc *access, size_t n)
 	mprotect((void *)(uintptr_t)b->base, b->size, fake_rights(b));
 }
 
-/* Of whole mappings; what is not named keeps what it may. */
+/* Sets access only of whole mappings. Devices that are not named keep their access. */
 CUresult fake_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
 			     size_t n)
 {
@@ -277,7 +277,7 @@ CUresult fake_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *loc
 
 /* ---- between processes ---------------------------------------------------------------------- */
 
-/* What was imported cannot be exported again. */
+/* Imported memory cannot be exported again. */
 CUresult fake_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
 					   CUmemAllocationHandleType type, unsigned long long flags)
 {
