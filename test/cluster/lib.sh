@@ -323,28 +323,16 @@ have_said()
 	done
 }
 
-# agent_losses JOB NODE: how often the agent of its step 0 on that node has lost gpuckptd
-agent_losses()
+# agents_alone JOB: on each of its nodes the agent of step 0 has lost gpuckptd, or not found it: the
+# process lives that logged this last
+agents_alone()
 {
-	grep -c "warning: coordinator .*; trying again" "$GPUCKPT_LAB/log/agents/$1.0.$2.log"
-}
-
-# lost_since JOB NODE=LOSSES...: each of these agents has lost gpuckptd since these were its losses
-lost_since()
-{
-	local job=$1 node
-	shift
-	for node; do
-		[[ $(agent_losses "$job" "${node%=*}") -gt ${node#*=} ]] || return
-	done
-}
-
-# losses JOB: NODE=LOSSES of each of its nodes, for lost_since
-losses()
-{
-	local node
+	local node pid
+	local lost='s/.* gpuckpt-agent\[\([0-9]*\)\] warning: coordinator .*; trying again$/\1/p'
 	for node in $(job_nodes "$1"); do
-		echo "$node=$(agent_losses "$1" "$node")"
+		pid=$(sed -n "$lost" "$GPUCKPT_LAB/log/agents/$1.0.$node.log" | tail -n 1)
+		[[ $pid ]] || return
+		root -n "${node#n}" test -d "/proc/$pid" || return
 	done
 }
 

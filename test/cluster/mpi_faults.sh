@@ -363,14 +363,12 @@ rebuild_agent_lost()
 
 rebuild_coordinator_killed()
 {
-	local point before
+	local point
 	for point; do
 		begin "coordinator killed while MPI comes back, $point" hold=12s,timeout=20s
 		restart_in "$point"
-		before=$(losses "$job")
 		"$cluster" kill gpuckptd
-		# shellcheck disable=SC2086 # words
-		check "$name: the agents have lost it" wait_for 20 lost_since "$job" $before
+		check "$name: the agents have lost it" wait_for 20 agents_alone "$job"
 		let_go
 		"$cluster" start gpuckptd
 		back
