@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# gck_checkpoint(): ranks that ask for a checkpoint of their step themselves, alone and all together,
-# around MPI, beside interval=, in C, Fortran and Python, with device memory (GPUCKPT_CUDA_PROGRAMS has cuda_asker);
-# restarts out of it; and what keeps one from being had.
+# gck_checkpoint(): ranks ask for a checkpoint of their step themselves: one rank, or all of them;
+# before, in and after MPI; beside interval=; in C, Fortran and Python; with device memory
+# (GPUCKPT_CUDA_PROGRAMS has cuda_asker). Restarts from within the call, and calls that fail.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
@@ -11,9 +11,10 @@ prefix=$(cat "$GPUCKPT_LAB/etc/prefix")
 mkdir -p "$GPUCKPT_LAB/work/bin"
 asker=$GPUCKPT_LAB/work/bin/asker
 mpicc -O2 -g -I"$prefix/include" -o "$asker" "$top/test/programs/asker.c" -L"$prefix/lib" \
-	-Wl,-rpath,"$prefix/lib" -lgpuckpt -pthread || { echo "Bail out! asker cannot be built"; exit 1; }
+	-Wl,-rpath,"$prefix/lib" -lgpuckpt -pthread ||
+	{ echo "Bail out! asker cannot be built"; exit 1; }
 
-# start OPTIONS: the job runs; a step that fails has it requeued
+# start OPTIONS: start a job of four ranks; if its step fails, it is requeued
 start()
 {
 	dir=$(work_dir) line=0
@@ -26,7 +27,7 @@ start()
 	wait_ready "$job" 40
 }
 
-# say WORDS...: the ranks' next line
+# say WORDS...: the next line that the ranks obey
 say()
 {
 	line=$((line + 1))
@@ -35,21 +36,26 @@ say()
 }
 
 results() { sed -n "s/^$line //p" "$dir/log.$1" 2>/dev/null; }
+# calls RANK: it is about to make the call of this line, or has made it
+calls() { [[ -e $dir/calls.$1.$line ]]; }
 has() { [[ $(results "$1" | wc -l) -ge $2 ]]; }
 all_have() { has 0 "$1" && has 1 "$1" && has 2 "$1" && has 3 "$1"; }
 newest_results() { for r in 0 1 2 3; do results $r | tail -n 1; done | sort -u; }
 all_returned_1() { all_have 1 && [[ $(newest_results) = "1 " ]]; }
 ncommits() { commits "$job" | wc -l; }
+has_commits() { [[ $(ncommits) -eq $1 ]]; }
+# late: the last rank calls, if it waits for that
+late() { touch "$dir/late"; }
 reasons() { alice gpuckpt list "$job" --json | jq -r '.steps[].commits[].reason' | sort -u; }
 
-# returns RANK TEXT NAME: the rank's call comes back with TEXT
+# returns RANK REGEX NAME: the rank's call returns, and its result matches
 returns()
 {
 	wait_for 40 has "$1" 1
 	like "$(results "$1")" "$2" "$3" || diag "$(alice gpuckpt status "$job" --json 2>&1)"
 }
 
-# all_return RESULT NAME: in every rank, of this line
+# all_return RESULT NAME: the calls of this line return that in every rank
 all_return()
 {
 	wait_for 60 all_have 1
@@ -59,89 +65,94 @@ all_return()
 # ---- one rank, and all; before MPI_Init, in MPI, after MPI_Finalize
 
 start ""
-report $? "a step whose ranks ask"
+report $? "a step of ranks that ask runs under gpuckpt"
 say one 2
 returns 2 "^0 $" "one rank asks before MPI_Init"
-is "$(ncommits)" 1 "and there is one checkpoint"
-is "$(reasons)" "asked by rank 2" "which says who asked"
+is "$(ncommits)" 1 "there is one commit"
+is "$(reasons)" "asked by rank 2" "its reason names the rank"
 say init
 say one 0
-returns 0 "^0 $" "one rank asks while it is in MPI, and others are"
-is "$(ncommits)" 2 "there is another"
+returns 0 "^0 $" "one rank asks while all are in MPI"
+is "$(ncommits)" 2 "there is another commit"
 say all 0
 all_return 0 "all ranks ask at once"
-is "$(ncommits)" 3 "and there is one checkpoint"
-say all 3000
-all_return 0 "a rank that calls when the others' checkpoint is long committed returns"
-is "$(ncommits)" 4 "and there is one checkpoint"
+is "$(ncommits)" 3 "they share one commit"
+say all 1
+check "all ranks but the last ask: the checkpoint is committed" wait_for 40 has_commits 4
+late
+all_return 0 "a rank that calls long after the others' commit returns"
+is "$(ncommits)" 4 "they share one commit"
 say threads 1 4
 wait_for 40 has 1 4
 is "$(results 1 | sort -u)" "0 " "four threads of a rank ask at once"
 n=$(ncommits)
-[[ $n -eq 5 || $n -eq 6 ]]
-report $? "and share one checkpoint, or the late ones a second" || diag "$n commits"
+like "$n" '^[56]$' "they share one commit, or the late ones share a second"
 
-# ---- restarts out of it
+# ---- restarts from within the call
 
-say die 25000
-check "rank 0 is killed after its call, and the job is requeued" wait_for 60 job_restarted "$job" 1
+rm "$dir/late"
+say die
+check "rank 0 is killed after its call: the job is started again" wait_for 60 job_restarted "$job" 1
+late
 wait_for 60 all_returned_1
-is "$(results 0)" "0 "$'\n'"1 " "rank 0's call returned, and returns again in the restored process"
-is "$(results 3)" "1 " "the call of a rank that was not in it yet returns the same"
-is "$(newest_results)" "1 " "and that of all others"
-is "$(ncommits)" $((n + 1)) "without another checkpoint"
+is "$(results 0)" "0 "$'\n'"1 " "rank 0's call returned 0, and returns 1 in the restored process"
+is "$(results 3)" "1 " "the call of a rank that had not called yet returns 1"
+is "$(newest_results)" "1 " "the calls of all others return 1"
+is "$(ncommits)" $((n + 1)) "there is no other commit"
 for r in 0 1 2 3; do rm "$dir/log.$r"; done
-check "the same commit is restarted from again" root scontrol requeue "$job"
+rm "$dir/late"
+check "the job is requeued: a second restart from the same commit" root scontrol requeue "$job"
 check "the job is started again" wait_for 60 job_restarted "$job" 2
+late
 wait_for 60 all_have 1
-is "$(for r in 0 1 2 3; do results $r; done | sort -u)" "1 " "the call returns once more in each rank"
-check "they run" wait_ready "$job" 40
+is "$(for r in 0 1 2 3; do results $r; done | sort -u)" "1 " "the call returns 1 again in each rank"
+check "the ranks run again" wait_ready "$job" 40
 say one 3
-returns 3 "^0 $" "a call after that is a new one"
-is "$(ncommits)" $((n + 2)) "with a checkpoint of its own"
+returns 3 "^0 $" "a call after the restart is a new one"
+is "$(ncommits)" $((n + 2)) "it has a commit of its own"
 say finalize
 say one 1
 returns 1 "^0 $" "one rank asks after MPI_Finalize"
 
-# ---- none is to be had
+# ---- calls that fail, or wait for the coordinator
 
 alice gpuckpt disable "$job" >/dev/null
 say one 1
-returns 1 "^-1 .*gpuckpt enable" "checkpoints are disabled: the call says so"
+returns 1 "^-1 .*gpuckpt enable" "checkpoints are disabled: the call fails with the reason"
 alice gpuckpt enable "$job" >/dev/null
 "$cluster" kill gpuckptd
 say one 1
-returns 1 "^-107 .*gpuckptd. cannot be reached" "without a coordinator the call returns in the end"
+returns 1 "^-107 .*gpuckptd. cannot be reached" "without a coordinator the call fails after a while"
 say one 0
-sleep 1
+check "rank 0 is about to call" wait_for 20 calls 0
 "$cluster" start gpuckptd
-returns 0 "^0 $" "and one whose coordinator comes back is done"
-# Nothing is under way without a coordinator, so what is killed is the agent, and no checkpoint is lost.
+returns 0 "^0 $" "a call whose coordinator comes back succeeds"
+# Without a coordinator no checkpoint is under way that the death of the agent could abort.
 "$cluster" kill gpuckptd
 say one 2
-sleep 1
+check "rank 2 is about to call" wait_for 20 calls 2
 for node in $(job_nodes "$job"); do
 	root -n "${node#n}" pkill -KILL --newest -x gpuckpt-agent
 done
 "$cluster" start gpuckptd
-returns 2 "^0 $" "and one whose agent is killed is answered by the next"
+returns 2 "^0 $" "a call whose agent is killed is answered by the next agent"
 say end
-check "the job is unharmed" wait_job "$job" COMPLETED 40
+check "the job ends well" wait_job "$job" COMPLETED 40
 
-# ---- interval= beside
+# ---- beside interval=
 
 start ",interval=2s"
-report $? "another step, with interval="
+report $? "a step with interval= runs under gpuckpt"
 for i in 1 2 3; do
 	say all 0
-	all_return 0 "checkpoints by interval and by call, $i"
+	all_return 0 "all ranks ask beside interval=, $i"
 done
 say end
 check "the job ends well" wait_job "$job" COMPLETED 40
 
 # ---- in other languages, and with device memory
 
-# asks NAME OPTIONS COMMAND...: a job of one rank, which asks once
+# asks NAME OPTIONS COMMAND...: a job of one rank, which asks once and is restarted
 asks()
 {
 	local name=$1 options=$2
@@ -155,14 +166,15 @@ asks()
 	)
 	check "$name: its call returns" wait_for 60 grep -qx "0 *" "$dir/results" ||
 		diag "$(cat "$dir/out" "$dir/results" 2>&1)"
-	is "$(reasons)" "asked by rank 0" "$name: there is a checkpoint, for it asked"
+	is "$(reasons)" "asked by rank 0" "$name: the commit's reason names the rank"
 	root scontrol requeue "$job"
 	check "$name: the job is started again" wait_for 60 job_restarted "$job" 1
-	check "$name: the call returns once more, in a restart" wait_for 60 grep -qx "1 *" "$dir/results" ||
+	check "$name: the call returns 1 after the restart" \
+		wait_for 60 grep -qx "1 *" "$dir/results" ||
 		diag "$(cat "$dir/out" "$dir/results")"
 	touch "$dir/end"
 	check "$name: the job ends" wait_job "$job" COMPLETED 40
-	is "$(wc -l <"$dir/results")" 2 "$name: the call has returned no more often"
+	is "$(wc -l <"$dir/results")" 2 "$name: the call has returned twice"
 }
 
 fake=$GPUCKPT_LAB/work/bin/fake
