@@ -76,7 +76,8 @@ bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const j
 
 	if (!k)
 		return false;
-	*k = (struct gck_waiting_request){NULL, peer, resume, job, step, json_incref((json_t *)body)};
+	*k = (struct gck_waiting_request){NULL, peer, resume, job, step,
+					  json_incref((json_t *)body)};
 	while (*p)
 		p = &(*p)->next;
 	*p = k;
