@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The way of data out of the device while a program works on it: a ring of pinned shared memory, at
- * the lowest priority, beside a kernel that needs all the device's bandwidth; and the way back. */
+ * The rate of copies from the device while a program works on it: through a ring of pinned shared
+ * memory, at the lowest priority, beside a kernel that needs all the device's bandwidth; and the
+ * rate of copies back. */
 #include "driver.h"
 
 #include <string.h>

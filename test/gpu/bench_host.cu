@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a drain to host memory consists of, each for itself: the first touch of the memory by 1 and
- * by 12 threads (MADV_POPULATE_WRITE, as shim/cuda/snapshot/prefault.c does it), 96 MiB of pinned
- * memory new and out of memory that is there, and the copies, through pinned memory by 12 threads
- * (as staging.c), into memory that is there and that is not. */
+ * The parts of a drain to host memory, one by one: the first touch of memory by 1 and by 12 threads
+ * (MADV_POPULATE_WRITE, as in shim/cuda/snapshot/prefault.c), 96 MiB of pinned memory that is new
+ * or made of existing memory, and the copies, by 12 threads through pinned memory (as in
+ * staging.c), into memory that was touched and memory that was not. */
 #include "driver.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the program's own physical memory costs in pieces of 20 MiB: run with and without the
- * stand-in for libcuda.so.1. The device is filled, emptied, and filled again at once, as a program
- * does that is short of memory: all of it must be there. */
+ * The cost of the program's own physical memory in allocations of 20 MiB: run with and without the
+ * stand-in for libcuda.so.1. The device is filled, emptied, and filled again at once, as by a
+ * program that lacks memory: all of it must be available. */
 #include "driver.h"
 
 #include <stdlib.h>

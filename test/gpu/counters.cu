@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program for gpu_lineage: `counters ROUNDS MIB`. In every 64 KiB of its managed memory a CPU
- * thread counts in one page, whatever happens, and kernels in others, so that the driver, when a
- * kernel or a copy touches these, would like to take the CPU's page along. No increment is lost:
- * the last line says so. */
+ * thread counts in one page all the time, and kernels count in others, so that the driver, when a
+ * kernel or a copy touches these, tends to migrate the CPU's page with them. The last line reports
+ * whether an increment was lost. */
 #include "driver.h"
 
 #include <fcntl.h>

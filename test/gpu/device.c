@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Device data between a rank of the stand-in's and its agent, as on a node: how long a program
- * stands still at a checkpoint, how fast its data leave beside its kernels, and come back in
- * another process.        gpu_device HOLD stall GIB | pool GIB | host GIB | parts GIB | busy GIB |
- * hash GIB | fill GIB | check GIB | left GIB |           moved GIB | moved_busy GIB | moved_grow
- * GIB | grow GIB | full GIB       gpu_device VARIABLE refused 0 HOLD is the program of hold.cu.
- * pool: stall, of stream-ordered memory. host: nothing may be kept on the device; parts: half of it
- * may. fill: as fast as it goes, whatever bytes; check: the right ones, and the program looks at
- * them. left: the agent says nothing more, or is gone. moved: killed, and restored on the other of
- * two GPUs, and back; there, moved_busy: with kernels that need all its bandwidth, moved_grow: as
- * grow. grow: the program needs the memory of the copy. full: another program has the memory that a
- * restored one needs. refused: VARIABLE is the program of variable.cu. GPUCKPT_TEST_PRELOAD is what
- * is preloaded. */
+ * Device data between a rank under the stand-in and its agent, as on a node: how long a program
+ * stands still at a checkpoint, how fast its data leaves the device beside its kernels, and how fast
+ * it comes back in another process.
+ *
+ *   gpu_device HOLD stall GIB | pool GIB | host GIB | parts GIB | busy GIB | hash GIB | fill GIB |
+ *                   check GIB | left GIB | moved GIB | moved_busy GIB | moved_grow GIB | grow GIB |
+ *                   full GIB
+ *   gpu_device VARIABLE refused 0
+ *
+ * HOLD is the program of hold.cu, VARIABLE that of variable.cu. pool: stall, with stream-ordered
+ * memory. host: no copy may stay on the device; parts: half of it may. fill: as fast as possible,
+ * with any bytes; check: with the right bytes, which the program checks. left: the agent is silent
+ * or gone. moved: killed, and restored on the other of two GPUs, and back; there, moved_busy: with
+ * kernels that need all its bandwidth, moved_grow: as grow. grow: the program needs the memory of
+ * the copy. full: another program has the memory that a restored one needs. GPUCKPT_TEST_PRELOAD
+ * names the libraries to preload. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the GPU programs here have in common: calls of the driver that must succeed, a process that
- * has itself checkpointed by the driver, slabs of memory that outlive that, and cases that run in a
- * process each. */
+ * has the driver checkpoint it, slabs of memory that survive that, and cases that run in a process
+ * each. */
 #ifndef GCK_TEST_GPU_DRIVER_H
 #define GCK_TEST_GPU_DRIVER_H
 

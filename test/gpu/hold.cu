@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * hold GIB check|pool|triad|grow: a program with so much data on the device; pool: in
- * stream-ordered memory; grow: so much once more as soon as there is a file "grow" in GPUCKPT_SELF.
- * It looks through all of it again and again ("checked BAD", words that are not as they should be),
- * or has a kernel that needs all the device's bandwidth run without end ("turn END MS":
- * milliseconds of one). Ends when it is killed. With GPUCKPT_PIECE_MIB the data that are looked
- * through are in pieces of that size, by cuMemCreate and cuMemMap. */
+ * hold GIB check|pool|triad|grow: a program with GIB GiB of data on the device; pool: in
+ * stream-ordered memory; grow: it allocates as much again as soon as GPUCKPT_SELF has a file "grow".
+ * It checks all of it again and again ("checked BAD": the number of wrong words), or runs a kernel
+ * that needs all the device's bandwidth without end ("turn END MS": the milliseconds of one turn).
+ * It ends when it is killed. With GPUCKPT_PIECE_MIB the checked data is in allocations of that size,
+ * by cuMemCreate and cuMemMap. */
 #include "driver.h"
 
 #include <stdint.h>

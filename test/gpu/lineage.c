@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CUDA program through checkpoints and restarts: alone; then as a rank that has itself
- * checkpointed by the driver, is captured, killed, and restored in a new process, where it restores
- * its CUDA state itself; by the stand-in, before each of these it is captured once more and runs
- * on. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS PROGRAM [ARGUMENT...]`:
- * by the stand-in's CUDA thread, or by self.c's. GPUCKPT_TEST_PRELOAD is what is preloaded. With
- * GPUCKPT_TEST_MOVES it sees one of two GPUs, and the other one after each restart. GPUCKPT_SEED:
- * of the times between. */
+ * Takes a CUDA program through checkpoints and restarts: first it runs alone; then as a rank that
+ * has itself checkpointed by the driver, is captured, killed, and restored in a new process, where
+ * it restores its CUDA state itself. Under the stand-in it is also captured once more before each
+ * of these and goes on. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS PROGRAM
+ * [ARGUMENT...]`: by the stand-in's CUDA thread, or by the thread of self.c. GPUCKPT_TEST_PRELOAD
+ * names the libraries to preload. With GPUCKPT_TEST_MOVES the program sees one of two GPUs, and the
+ * other one after each restart. GPUCKPT_SEED: of the random times in between. */
 #include "config.h"
 
 #include <fcntl.h>

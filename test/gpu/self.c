@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Loaded by a program: a thread that has the driver checkpoint the program's process when
- * gpu_lineage says so, by files in the directory GPUCKPT_SELF ("go", "resume"; it answers "ready",
- * "done"). It stands where the shim's CUDA thread will stand. A program that defines gpu_drain and
- * gpu_fill is told when its own memory has to be away and when it can come back. */
+ * gpu_lineage orders it, by files in the directory GPUCKPT_SELF ("go", "resume"; the answers are
+ * "ready" and "done"). It does the work of the shim's CUDA thread. A program may define gpu_drain
+ * and gpu_fill, which are called when its own memory must be unmapped and when it can come back. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>

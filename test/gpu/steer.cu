@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Managed memory comes back at its address: libcuda's mmap and munmap come here. */
+ * Brings managed memory back at its address: libcuda's calls of mmap and munmap come here. */
 #include "driver.h"
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the data thread of the shim calls while the program's kernels run: none of it may wait for a
- * kernel, which may itself wait for the host, nor hold up another thread's launches. And what it
- * does not call then, since it would. Takes the path of shim/cuda/snapshot/hash.ptx from
+ * Calls of the shim's data thread while the program's kernels run: none of them may wait for a
+ * kernel, which may itself wait for the host, or delay another thread's launches. Other calls would,
+ * so the data thread does not make them then. Takes the path of shim/cuda/snapshot/hash.ptx from
  * GPUCKPT_TEST_PTX. */
 #include "driver.h"
 

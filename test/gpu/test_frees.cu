@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that is freed while kernels may still use it and others capture, and one device's memory
- * in another's context: with the driver alone and under the stand-in, which must give the same
- * answers. */
+ * Memory that is freed while kernels may still use it and other streams are in capture, and one
+ * device's memory in another's context: with the driver alone and under the stand-in, which must
+ * give the same answers. */
 #include "driver.h"
 
 #include <pthread.h>

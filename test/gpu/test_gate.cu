@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the shim's gate stands on: locks with a limit, calls that come too late, captures, idleness;
- * and the driver's socket. */
+ * What the shim's gate assumes of the driver: locks with a limit, calls during a checkpoint,
+ * captures, idleness, and the driver's socket. */
 #include "driver.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory and the driver's checkpoint: what the shim's way with slabs, host memory and managed
- * memory stands on. A driver for which one of these fails is not one that gpuckpt knows. */
+ * Memory and the driver's checkpoint: what the shim assumes for slabs, host memory and managed
+ * memory. gpuckpt does not support a driver for which one of these fails. */
 #include "driver.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process whose device the driver's checkpoint has moved to another: what shim/cuda supposes of
- * its later ones. */
+ * A process that the driver's checkpoint has moved to another device: what shim/cuda assumes of its
+ * later checkpoints. */
 #include "driver.h"
 
 #include <stdlib.h>

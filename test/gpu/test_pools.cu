@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stream-ordered memory, with the driver alone and under the stand-in, which must give the same
- * answers: what shim/cuda supposes of the driver's, and who has a piece when. */
+ * answers: what shim/cuda assumes of the driver, and which stream gets memory when. */
 #include "driver.h"
 
 #include <stdint.h>

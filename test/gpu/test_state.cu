@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the driver carries over its own checkpoint by itself, with the stack shrunk. */
+ * The state that the driver carries through its own checkpoint by itself, with the stack shrunk. */
 #include "driver.h"
 
 #include <cooperative_groups.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * threads ROUNDS THREADS MS: each thread allocates, fills, launches, copies and frees memory of odd
- * sizes without a pause, on a stream of its own, and looks at each word before it gives it back;
- * now and then its kernel waits for some milliseconds on a flag that the thread sets, and the first
- * one's once for so many. The last line depends on all of it; a wrong word ends it. For gpu_storm;
- * shim/cuda/test/storm_program.c is the same for the fake driver. */
+ * sizes without a pause, on a stream of its own, and checks each word before it frees it. Now and
+ * then its kernel waits for some milliseconds for a flag that the thread sets; the first thread's
+ * kernel waits once for MS milliseconds. The last line depends on all data; a wrong word ends the
+ * program. For gpu_storm; shim/cuda/test/storm_program.c is the same for the fake driver. */
 #include "driver.h"
 
 #include <pthread.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * variable: a program with a `__managed__` variable, which the driver's checkpoint does not take.
- * It is counted up by a kernel and by the CPU in turns; "checked BAD" as in hold.cu. Ends when it
- * is killed. */
+ * variable: a program with a `__managed__` variable, which the driver's checkpoint refuses. A kernel
+ * and the CPU increment it in turns; "checked BAD" as in hold.cu. It ends when it is killed. */
 #include "driver.h"
 
 __managed__ unsigned variable;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program of the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed[=MIB]]
- * [pool] [vmm] [pinned=MIB]`. Streams and events, a graph, a texture and a surface, the device
- * heap, a `__device__` global, printf of kernels, pinned memory that a CPU thread increments; with
- * slabs its data lies on a slab that is away during a checkpoint, with managed it has managed
- * memory as well, in which, with the stand-in, the CPU thread counts too; with pool, stream-ordered
- * memory; with vmm, memory that it maps itself; with pinned, so much memory allocated, registered,
- * and registered that is shared, in each of which the thread and kernels count. Its last line
- * depends on all of them, and is a kernel's. Half-way it waits while there is a file "hold" in
- * GPUCKPT_SELF. */
+ * A program with the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed[=MIB]]
+ * [pool] [vmm] [pinned=MIB]`. It has streams and events, a graph, a texture and a surface, the
+ * device heap, a `__device__` global, printf of kernels, and pinned memory that a CPU thread
+ * increments. slabs: its data is on a slab that is unmapped during a checkpoint. managed: it also
+ * has managed memory, in which the CPU thread counts too under the stand-in. pool: stream-ordered
+ * memory. vmm: memory that it maps itself. pinned: MIB MiB each of allocated, registered, and
+ * registered shared memory, in which the thread and kernels count. Its last line depends on all of
+ * them and is printed by a kernel. Half-way it waits while GPUCKPT_SELF has a file "hold". */
 #include "kinds.h"
 
 #include <dlfcn.h>

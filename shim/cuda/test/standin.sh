@@ -23,13 +23,13 @@ LC_ALL=C sort "${srcdir:-.}/shim/cuda/test/driver-580.names" >"$tmp/real"
 same "$(LC_ALL=C comm -23 "$tmp/real" "$tmp/shown")" "" \
 	"it has every function of the library of driver 580"
 
-passes "a program: the fake driver" plain ./cuda_program
-passes "a program: the stand-in" standin ./cuda_program
-passes "a program: a driver named by GPUCKPT_CUDA_LIBRARY" standin env LD_LIBRARY_PATH= \
+passes "a program runs on the fake driver" plain ./cuda_program
+passes "a program runs under the stand-in" standin ./cuda_program
+passes "a program runs on the driver that GPUCKPT_CUDA_LIBRARY names" standin env LD_LIBRARY_PATH= \
 	GPUCKPT_CUDA_LIBRARY="$driver" ./cuda_program
 export FAKE_CUDA_DEVICES=2 FAKE_CUDA_SLOW=cuCtxDestroy_v2=300,cuStreamIsCapturing=1
-passes "the ways in which memory is freed: the fake driver" plain ./cuda_frees
-passes "the ways in which memory is freed: the stand-in" standin ./cuda_frees
+passes "memory is freed in all ways: the fake driver" plain ./cuda_frees
+passes "memory is freed in all ways: the stand-in" standin ./cuda_frees
 unset FAKE_CUDA_DEVICES FAKE_CUDA_SLOW
 # By default each model runs with one seed, in short sequences. GPUCKPT_LONG=1: several seeds, long
 # sequences.
@@ -54,22 +54,23 @@ for seed in $seeds; do
 	passes "stream-ordered memory against a model, seed $seed: the stand-in" standin \
 		./cuda_ordered "$seed" $some
 done
-passes "the program's own mappings, no descriptor of them is available" standin \
+passes "the program's own mappings, without a descriptor of them" standin \
 	env FAKE_CUDA_FAIL=cuMemExportToShareableHandle=1 ./cuda_vmm 3
 passes "the program's own mappings, memory is free some time after its release" standin \
 	env FAKE_CUDA_LATE=30 FAKE_CUDA_MEMORY=44 ./cuda_vmm 4
-passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=100 FAKE_CUDA_MEMORY=120 \
-	./cuda_late_free
+passes "a thread waits for memory that is free some time after its release" standin \
+	env FAKE_CUDA_LATE=100 FAKE_CUDA_MEMORY=120 ./cuda_late_free
 for way in FAKE_CUDA_CONCURRENT=0 FAKE_CUDA_MANAGED=there; do
-	passes "managed memory of the driver's own ($way)" standin env $way ./cuda_managed 3
+	passes "managed memory is left to the driver ($way)" standin env $way ./cuda_managed 3
 done
 export FAKE_CUDA_MEMORY=96 FAKE_CUDA_DEVICES=2
 passes "stream-ordered memory: the fake driver" plain ./cuda_ordered_cases
 passes "stream-ordered memory: the stand-in" standin ./cuda_ordered_cases ours
-passes "pools of it: the fake driver" plain ./cuda_pools
-passes "pools of it: the stand-in" standin ./cuda_pools ours
+passes "pools of stream-ordered memory: the fake driver" plain ./cuda_pools
+passes "pools of stream-ordered memory: the stand-in" standin ./cuda_pools ours
 unset FAKE_CUDA_MEMORY FAKE_CUDA_DEVICES
-passes "little stream-ordered memory" standin env FAKE_CUDA_MEMORY=64 ./cuda_ordered 3 $some
+passes "stream-ordered memory on a small device" standin env FAKE_CUDA_MEMORY=64 \
+	./cuda_ordered 3 $some
 for rule in cuStreamQuery=999 cuEventQuery=999 cuCtxRecordEvent=999 cuStreamGetCtx=400 \
 	cuStreamGetFlags:3+=400 \
 	cuMemCreate:4+=2 cuMemExportToShareableHandle:3=1; do
@@ -77,11 +78,11 @@ for rule in cuStreamQuery=999 cuEventQuery=999 cuCtxRecordEvent=999 cuStreamGetC
 done
 passes "stream-ordered memory without slabs" standin env FAKE_CUDA_FAIL=cuMemCreate=801 \
 	./cuda_ordered 4 $few
-passes "little memory" standin env FAKE_CUDA_MEMORY=40 ./cuda_model 4 $some
+passes "memory on a small device" standin env FAKE_CUDA_MEMORY=40 ./cuda_model 4 $some
 for rule in cuMemAddressReserve=801 cuMemCreate=801 cuMemExportToShareableHandle:1=1; do
-	passes "without slabs ($rule)" standin env FAKE_CUDA_FAIL=$rule ./cuda_model 5 $few
+	passes "memory without slabs ($rule)" standin env FAKE_CUDA_FAIL=$rule ./cuda_model 5 $few
 done
-passes "functions by name, version and address" standin ./cuda_names "$driver"
+passes "functions are found by name, version and address" standin ./cuda_names "$driver"
 
 says() { # NAME WANTED COMMAND...
 	name=$1
@@ -107,7 +108,7 @@ says "a library's constructor may use the device before the stand-in's has run" 
 	env GPUCKPT_CUDA_LIBRARY="$driver" LD_PRELOAD="$library:$PWD/libcuda-early.so" \
 	./cuda_first -
 unset GPUCKPT_CUDA_LIBRARY
-says "a child of fork may call, too, and has no CUDA" "cuInit 0
+says "a child by fork may call cuInit, which fails" "cuInit 0
 cuInit 3" standin ./cuda_first fork
 
 tap_done

@@ -20,7 +20,7 @@ const char *vmm_parts(void);
 const char *vmm_parts_end(void);
 /* Check everything, without a step. */
 const char *vmm_look(void);
-/* Run several threads, each with memory of its own, for n rounds. */
+/* Run several threads, each with memory of its own, for that many rounds. */
 const char *vmm_threads(int rounds);
 const char *vmm_end(void); /* also checks that as much is free as at the beginning */
 

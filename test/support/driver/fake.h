@@ -16,8 +16,8 @@
  *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function returns CODE),
  *                           NAME:N=CODE (only its Nth call) or NAME:N+=CODE (the Nth and all later
  *                           calls)
- *   FAKE_CUDA_FAULT=FILE    when FILE appears with "NAME N CODE", the Nth call of that function from
- *                           then on returns CODE and removes FILE
+ *   FAKE_CUDA_FAULT=FILE    when FILE appears with "NAME N CODE", the Nth call of that function
+ *                           from then on returns CODE and removes FILE
  *   FAKE_CUDA_CALLS=FILE    while FILE exists, each call appends its name as a line
  *   FAKE_CUDA_SLOW=NAME=MS[@FILE],...  each call of that function returns MS milliseconds after its
  *                           work is done; with FILE only while that exists
@@ -97,7 +97,7 @@ void fake_changed(void);
 void fake_wait(void);                         /* until fake_changed */
 bool fake_wait_until(const struct timespec *end); /* false: the time is over */
 
-CUresult fake_ordered(const char *name);      /* fault_file.c: the result that FAKE_CUDA_FAULT orders */
+CUresult fake_ordered(const char *name); /* fault_file.c: the result that FAKE_CUDA_FAULT orders */
 
 /* Whether the call is a `_ptsz` variant. */
 bool fake_per_thread(void);

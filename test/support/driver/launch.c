@@ -132,8 +132,8 @@ static CUresult give(CUstream stream, const struct fake_op *op)
 	return rc;
 }
 
-/* A kernel of FAKE_BLOCKS blocks has the device to itself: other kernels begin after its end. Copies
- * do not wait. */
+/* A kernel of FAKE_BLOCKS blocks has the device to itself: other kernels begin after its end.
+ * Copies do not wait. */
 static void take_place(bool all, unsigned *running, unsigned *alone)
 {
 	fake_lock();

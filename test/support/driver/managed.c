@@ -34,8 +34,8 @@ static void *map_file(void *at, size_t size)
 	return got;
 }
 
-/* Map as the driver does: reserve enough addresses to align in, unmap those that are not needed, and
- * map the memory. A hook of its calls to libc can choose the address. */
+/* Map as the driver does: reserve enough addresses to align in, unmap those that are not needed,
+ * and map the memory. A hook of its calls to libc can choose the address. */
 void *fake_map_managed(size_t size)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
