@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/preload/helper/state.h"
 
 /* Overrides flags that distributions add to CFLAGS, which come after ours. */
@@ -23,11 +24,11 @@
 /* Make a socket with a high descriptor, out of the program's way. Returns the fd. For a moment it
  * has a number that the program could expect to get, so make it once and keep it until it is
  * connected. */
-int gck_link_socket(void);
+int gck_link_socket(void) GCK_MUST_CHECK;
 
 /* Connect to state->link, check that the listener has our own uid, and send HELLO. Only after
  * -ECONNREFUSED can the same socket be tried again. */
-int gck_link_connect(int fd, bool reconnect);
+int gck_link_connect(int fd, bool reconnect) GCK_MUST_CHECK;
 
 /* Whether fd is still the socket that gck_link_socket made: the program may have closed it. */
 bool gck_link_is_ours(int fd);
@@ -35,10 +36,10 @@ bool gck_link_is_ours(int fd);
 /* Wait for the next packet and receive it, whole or not at all. passed: NULL, or gets a descriptor
  * in the packet (-1: none). 1; 0 at the end of the link; -EBADF if the program has closed or
  * replaced the fd. */
-int gck_link_receive(int fd, struct gck_link_msg *m, int *passed);
+int gck_link_receive(int fd, struct gck_link_msg *m, int *passed) GCK_MUST_CHECK;
 
 /* The same from any SEQPACKET socket; blocks unless flags has MSG_DONTWAIT. */
-int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags);
+int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags) GCK_MUST_CHECK;
 
 /* Send a packet of a type with a number, and with m's calls if it has any. */
 int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number);
@@ -67,7 +68,7 @@ void gck_ask_wake(void);
 
 /* Fork a clone that serves CALLS on life until its end of file; tracer may trace it. Returns its
  * pid. */
-long gck_clone_make(int life, int32_t tracer);
+long gck_clone_make(int life, int32_t tracer) GCK_MUST_CHECK;
 
 /* Kill and reap a clone. Only a child with an exit signal other than SIGCHLD is touched. Returns
  * the pid. */
@@ -83,7 +84,7 @@ void gck_helper_allow(int32_t agent);
 
 /* Start the helper on state->helper_stack_top, with all signals blocked. It serves state->link_fd,
  * or connects if that is -1. Returns the thread's TID. */
-long gck_helper_start(void);
+long gck_helper_start(void) GCK_MUST_CHECK;
 
 /* Entry point of a thread that becomes the helper; aligns its stack. Never returns. */
 void gck_helper_entry(void);
