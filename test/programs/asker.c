@@ -4,12 +4,14 @@
  *
  *   one RANK          gck_checkpoint() in this rank
  *   threads RANK N    in N threads of this rank at once
- *   all MS            gck_checkpoint_all() in every rank, in the last after MS milliseconds
- *   die MS            the same, and rank 0 is killed once the checkpoint is committed
+ *   all LATE          gck_checkpoint_all() in every rank; if LATE is 1, the last rank calls it once
+ *                     DIR/late exists
+ *   die               the same with LATE 1, and rank 0 is killed once the checkpoint is committed
  *   init, finalize    MPI_Init, MPI_Finalize
  *   end
  *
- * A rank writes the results of its calls to DIR/log.RANK: "LINE'S-NUMBER RESULT REASON". */
+ * A rank writes the results of its calls to DIR/log.RANK: "LINE'S-NUMBER RESULT REASON". It makes
+ * the file DIR/calls.RANK.LINE'S-NUMBER before the call of "one". */
 #include <gpuckpt.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -48,6 +50,18 @@ static void note(int result, const char *why)
 	fclose(f);
 }
 
+static void announce_call(void)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/calls.%d.%d", dir, rank, number);
+	f = fopen(path, "w");
+	if (!f)
+		exit(3);
+	fclose(f);
+}
+
 static void *one(void *result)
 {
 	pthread_barrier_wait(&together);
@@ -69,12 +83,21 @@ static void by_threads(int n)
 	}
 }
 
-static void by_all(int late_ms, int dies)
+static void wait_until_late(void)
+{
+	char path[4096];
+
+	snprintf(path, sizeof path, "%s/late", dir);
+	while (access(path, F_OK))
+		rest_ms(20);
+}
+
+static void by_all(int late, int dies)
 {
 	int result;
 
-	if (rank == ranks - 1)
-		rest_ms(late_ms);
+	if (late && rank == ranks - 1)
+		wait_until_late();
 	result = gck_checkpoint_all();
 	note(result, gck_checkpoint_error());
 	if (dies && result == 0 && rank == 0)
@@ -91,11 +114,14 @@ static int obey(const char *line)
 		MPI_Init(NULL, NULL);
 	else if (!strcmp(verb, "finalize"))
 		MPI_Finalize();
-	else if (!strcmp(verb, "all") || !strcmp(verb, "die"))
-		by_all(a, verb[0] == 'd');
+	else if (!strcmp(verb, "all"))
+		by_all(a, 0);
+	else if (!strcmp(verb, "die"))
+		by_all(1, 1);
 	else if (!strcmp(verb, "threads") && a == rank)
 		by_threads(b < THREADS ? b : THREADS);
 	else if (!strcmp(verb, "one") && a == rank) {
+		announce_call();
 		result = gck_checkpoint();
 		note(result, gck_checkpoint_error());
 	}
