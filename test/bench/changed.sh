@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# A second checkpoint of a program of which 5 percent changed, against the first: bytes, objects,
-# and seconds of CPU of the agent with its workers and of the clones (which the ranks reap). Largest
-# memory of the agent with all its processes, each page counted by its part, while the two are
-# written.
+# A second checkpoint of a program of which 5 percent changed, compared with the first: bytes,
+# objects, and CPU seconds of the agent with its workers and of the clones (which the ranks reap).
+# Also the largest memory (PSS) of the agent with all its processes while the two are written.
 : "${dir:?}" "${burn:?}"
 
 # changed NAME OPTIONS MIB RANKS OBJECTS: one job, by $burn in $dir; "OBJECTS JOB" lists what the
@@ -53,8 +52,7 @@ cpu_of_job()
 		done' | awk '{ for (i = 1; i <= NF; i++) sum += $i } END { print sum + 0 }'
 }
 
-# The most that all agents have together, in MiB, asked for as often as that goes until none is
-# there.
+# The largest memory of all agents together, in MiB, sampled without a pause until there is no agent.
 agent_memory()
 {
 	# shellcheck disable=SC2016

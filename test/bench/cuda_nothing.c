@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A driver that does nothing, and has what the stand-in needs to give out memory, none of which is
- * there. */
+ * A driver that does nothing. It has the functions that the stand-in needs to allocate memory, but
+ * no memory. */
 #include <cuda.h>
 #include <fcntl.h>
 
