@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What must survive: rank, agent, coordinator, slurmstepd and node killed while idle, while writing
-# and between commit and restart; a full store; damage. After each the answer is right, or the job
-# waits with a reason.
+# Faults that a job survives: rank, agent, coordinator, slurmstepd and node killed while idle, while
+# an image is written and between commit and restart; a full store; damage. After each the answer is
+# right, or the job waits with a reason.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 burn=$(program burn)
 top_dir=$(work_dir)
+log=$GPUCKPT_LAB/log/gpuckptd.out
 burns="48 500 50 1 100 56"       # 25 s at least; memory that compression is tried on
-slow=compress=zstd:16,cpus=1     # makes a write of the image last seconds
+slow=compress=zstd:16,cpus=1     # writing the image takes seconds
 # shellcheck disable=SC2086 # words
 burn_answers $burns >"$top_dir/want"
 
@@ -17,7 +18,7 @@ burn_answers $burns >"$top_dir/want"
 begin()
 {
 	name=$1
-	dir=$top_dir/${1//[^a-z]/-} # goes into --export=
+	dir=$top_dir/${1//[^a-z]/-} # no comma: it is part of --export=
 	mkdir "$dir"
 	chown --reference="$top_dir" "$dir"
 	root scancel -u alice
@@ -28,7 +29,7 @@ begin()
 		srun $option bash -c 'exec $burn $burns >rank\$SLURM_PROCID'
 	END
 	)
-	wait_ready "$job" || report 1 "$name: the step comes under gpuckpt's care"
+	wait_ready "$job" || report 1 "$name: the step runs under gpuckpt"
 	wait_for 30 have_said "$dir"/rank{0,1} || report 1 "$name: the ranks have their memory"
 	node=$(job_nodes "$job" | head -n 1)
 	other=$(job_nodes "$job" | tail -n 1)
@@ -39,7 +40,7 @@ on() { root -n "${1#n}" "${@:2}"; }
 
 create() { check "$name: create" alice gpuckpt create "$job"; }
 
-# create_slowly: begin a create and return while the image is being written
+# create_slowly: start a create and return while the image is written
 create_slowly()
 {
 	alice gpuckpt create "$job" >"$dir/create" 2>&1 &
@@ -56,7 +57,7 @@ answers()
 	check "$name: rank 1 has the right answer" cmp "$top_dir/want" "$dir/rank1"
 }
 
-# In $dir the answers of $1 restarts are expected.
+# restarted [TIMES]
 restarted() { check "$name: the job is started again" wait_for 100 job_restarted "$job" "${1-1}"; }
 
 rank_killed()
@@ -75,7 +76,7 @@ rank_killed()
 	diag "create gave $?: $(cat "$dir/create")"
 	root scontrol requeue "$job"
 	restarted
-	# Either this checkpoint was finished from the clones, or the job starts from the beginning.
+	# The checkpoint was finished from the clones, or the job starts from the beginning.
 	answers
 }
 
@@ -89,44 +90,63 @@ agent_killed()
 
 	begin "whole agent killed while idle" timeout=5s
 	on "$node" pkill -KILL -x gpuckpt-agent
-	check_not "$name: create is refused" timeout 100 "$cluster" exec -u alice gpuckpt create "$job"
+	check_not "$name: create is refused" \
+		timeout 100 "$cluster" exec -u alice gpuckpt create "$job"
 	answers
 
-	begin "agent killed while writing" "$slow,timeout=15s" # in which the agent might come back
+	begin "agent killed while writing" "$slow,timeout=15s" # for the agent to come back
 	create_slowly
 	on "$node" pkill -KILL -x gpuckpt-agent
 	wait "$creating"
-	report $((! $?)) "$name: create tells that it failed" || cat "$dir/create"
+	report $((! $?)) "$name: create fails" || cat "$dir/create"
 	answers
 }
 
+agents() { on "$node" pkill "-$1" -x gpuckpt-agent; on "$other" pkill "-$1" -x gpuckpt-agent; }
+both_ask() { [[ $(root pgrep -c -u alice -x gpuckpt) -eq 2 ]]; }
+# questions: how many requests of alice's processes, the agents among them, slurmctld has answered
+questions() { root sdiag | sed -n '/by user/,$s/^[[:space:]]*alice .*count:\([0-9]*\).*/\1/p'; }
+have_asked() { [[ $(questions) -ge $1 ]]; }
+
 coordinator_killed()
 {
+	local before asking
+	# The agents are stopped, so that they come back after the requests.
 	begin "coordinator killed while idle"
 	"$cluster" kill gpuckptd
-	sleep 4 # the agents try again 3 s after their last try
+	agents STOP
 	"$cluster" start gpuckptd
 	alice gpuckpt create "$job" >"$dir/create" 2>&1 &
 	creating=$!
-	is "$(query "$job" '.state != "not running" and (.nodes | map(.connected) == [true, true])')" true \
-		"$name: who asks at once is shown that the step runs, and all its nodes"
+	alice gpuckpt status "$job" --json >"$dir/status" &
+	asking=$!
+	check "$name: gpuckpt status and create have begun" wait_for 20 both_ask
+	agents CONT
+	wait "$asking"
+	unlike "$(jq -r '.steps[].state' "$dir/status")" "^not running$" \
+		"$name: status waits until the agents are back, and shows the step"
+	is "$(jq -c '.steps[].nodes | map(.connected)' "$dir/status")" "[true,true]" \
+		"$name: status shows that both nodes are connected"
 	wait "$creating"
-	report $? "$name: and a checkpoint that is asked for at once is taken" || cat "$dir/create"
+	report $? "$name: create waits too, and succeeds" || diag "$(cat "$dir/create")"
 	like "$(alice gpuckpt create $((job + 1000)) 2>&1)" "no step runs or ran with --gpu-ckpt" \
-		"$name: a job that never ran so is not known"
+		"$name: create of a job that never ran is refused"
 	answers
 
 	begin "coordinator away for longer than SlurmdTimeout"
 	"$cluster" kill gpuckptd
-	sleep 10 # twice that
-	unlike "$(cat "$dir/out")" "cut off" "$name: Slurm is there, and nobody is stopped"
+	before=$(questions)
+	# Each agent asks Slurm again within a third of SlurmdTimeout (5 s) after an answer, with
+	# two or three requests: 30 take the agents twice SlurmdTimeout.
+	check "$name: both agents ask Slurm again and again" wait_for 40 have_asked $((before + 30))
+	unlike "$(cat "$dir/out")" "cut off" "$name: Slurm answers, and no rank is stopped"
 	"$cluster" kill slurmctld
-	check "$name: Slurm is away as well, and the ranks are stopped" wait_for 30 both_stopped
-	check "$name: which is told" wait_for 10 told
+	check "$name: slurmctld is away as well: the ranks are stopped" wait_for 30 both_stopped
+	check "$name: the job's output has the reason" wait_for 10 told
 	"$cluster" start slurmctld
-	check "$name: they go on when it is back" wait_for 60 both_run
+	check "$name: slurmctld is back: the ranks go on" wait_for 60 both_run
 	"$cluster" start gpuckptd
-	check "$name: and with gpuckptd they can be checkpointed" wait_ready "$job"
+	check "$name: gpuckptd is back: they can be checkpointed" wait_ready "$job"
 	create
 	answers
 
@@ -142,11 +162,13 @@ coordinator_killed()
 
 	begin "coordinator away at a restart"
 	create
+	before=$(stat -c %s "$dir/rank0")
 	root scontrol requeue "$job"
 	"$cluster" kill gpuckptd
 	restarted
-	sleep 3
-	check_not "$name: no cold start" test -e "$dir/rank0" -a "$(head -c 1 "$dir/rank0" | wc -c)" = 0
+	check "$name: the agents try to reach it" wait_for 30 agents_alone "$job"
+	check "$name: no cold start, which would empty the output" \
+		test "$(stat -c %s "$dir/rank0")" -ge "$before"
 	"$cluster" start gpuckptd
 	check "$name: it goes on when the coordinator is back" wait_ready "$job" 60
 	answers
@@ -156,7 +178,7 @@ coordinator_killed()
 	root scontrol requeue "$job"
 	"$cluster" kill gpuckptd
 	check "$name: the job waits, held, with a reason" wait_for 90 held
-	diag "$(root squeue -h -j "$job" -o '%T %r'): $(root scontrol show job "$job" | grep -i reason)"
+	diag "$(root scontrol show job "$job" | grep -i reason)"
 	"$cluster" start gpuckptd
 	root scontrol release "$job"
 	restarted 2
@@ -169,8 +191,9 @@ coordinator_killed()
 	root scontrol requeue "$job"
 	restarted
 	"$cluster" start gpuckptd
-	check "$name: it goes on from what the store holds" wait_ready "$job" 60
-	check "$name: from commit 1" grep -q "step $job.0: commit 1 is taken over" "$GPUCKPT_LAB/log/gpuckptd.out"
+	check "$name: it goes on from the commit in the store" wait_ready "$job" 60
+	check "$name: it is restored from commit 1" \
+		grep -q "step $job.0: commit 1 is taken over" "$log"
 	answers
 }
 told() { grep -q "node n. seems to be cut off" "$dir/out"; }
@@ -193,7 +216,8 @@ node_killed()
 {
 	begin "node killed while idle"
 	create
-	# Slurm finds out by itself, here and where a node is cut off; elsewhere it is told (node_dies).
+	# Slurm itself notices, here and where a node is cut off; elsewhere the node is set down
+	# (node_dies).
 	"$cluster" node-kill "${node#n}"
 	restarted
 	answers
@@ -215,24 +239,27 @@ node_killed()
 	answers 150
 	nodes_back
 
-	slurmd_timeout 40 # a connection without an answer ends after 18 s
+	slurmd_timeout 40 # a connection that gets no answer ends after 18 s
 	begin "node cut off"
 	create
 	"$cluster" cut "${other#n}"
-	check "$name: its ranks are stopped there" wait_for 60 stopped "$other"
-	check_not "$name: before the job is started again" job_restarted "$job" 1
+	check "$name: its ranks on that node are stopped" wait_for 60 stopped "$other"
+	check_not "$name: the job is not started again before that" job_restarted "$job" 1
 	restarted
-	check "$name: and still are when it is" stopped "$other"
+	check "$name: they are still stopped when it is" stopped "$other"
 	"$cluster" mend "${other#n}"
-	slurmd_timeout 5 # its reconfigure makes slurmd register; slurmctld asks a node that is down in 20 rounds of pings once
-	check "$name: they end once Slurm reaches it" wait_for 60 gone
+	# The reconfigure makes slurmd register: slurmctld pings a node that is down in one round of
+	# 20 only.
+	slurmd_timeout 5
+	check "$name: they end once Slurm reaches the node" wait_for 60 gone
 	answers
 	nodes_back
 }
 gone() { ! on "$other" pgrep -x burn; }
 stopped() { [[ $(on "$1" ps -o stat= -C burn) = t* ]]; }
 
-# slurmd_timeout SECONDS: after which Slurm takes a silent node for down. gpuckptd asks for it when it starts.
+# slurmd_timeout SECONDS: Slurm sets a silent node down after that. gpuckptd asks Slurm for it at
+# its start.
 slurmd_timeout()
 {
 	sed -i "s/^SlurmdTimeout=.*/SlurmdTimeout=$1/" "$GPUCKPT_LAB/etc/slurm.conf"
@@ -245,8 +272,10 @@ store_full()
 {
 	begin "store full" "store=file:$GPUCKPT_LAB/small"
 	check_not "$name: create fails" alice gpuckpt create "$job"
-	like "$(alice gpuckpt create "$job" 2>&1)" 'pace|full|make room' "$name: the reason is named"
-	check "$name: nothing is left in the store" test -z "$(find "$GPUCKPT_LAB/small" -type f -size +64k)"
+	like "$(alice gpuckpt create "$job" 2>&1)" 'pace|full|make room' \
+		"$name: create gives the reason"
+	is "$(find "$GPUCKPT_LAB/small" -type f -size +64k)" "" \
+		"$name: nothing is left in the store"
 	answers
 }
 
@@ -257,7 +286,8 @@ damage()
 	begin "$1"
 	create
 	create
-	file=$(find "$GPUCKPT_LAB/store/lab/$job" -path "$2" -type f -printf '%T@ %p\n' | sort -n | tail -n 1)
+	file=$(find "$GPUCKPT_LAB/store/lab/$job" -path "$2" -type f -printf '%T@ %p\n' |
+		sort -n | tail -n 1)
 	file=${file#* }
 	[[ -n $file ]] || { report 1 "$name: nothing matches $2"; end_job "$job"; return; }
 	flip "$file"
@@ -265,9 +295,9 @@ damage()
 	root scontrol requeue "$job"
 	restarted
 	check "$name: the ranks run again" wait_ready "$job" 60
-	is "$(query "$job" .restored)" 1 "$name: from the commit before"
-	check "$name: the coordinator's log says so" \
-		grep -q "step $job.0: all ranks fall back to commit 1" "$GPUCKPT_LAB/log/gpuckptd.out"
+	is "$(query "$job" .restored)" 1 "$name: it is restored from the commit before"
+	check "$name: the coordinator's log names commit 1" \
+		grep -q "step $job.0: all ranks fall back to commit 1" "$log"
 	answers
 }
 
@@ -290,8 +320,8 @@ damaged()
 	flip "$(find "$GPUCKPT_LAB/store/lab/$job" -name commit-1.json)"
 	root scontrol requeue "$job"
 	stopped() { held || [[ $(job_state "$job") =~ FAILED|COMPLETED ]]; }
-	check "$name: the job does not start over good work" wait_for 60 stopped
-	check_not "$name: the job does not pretend to be done" job_is "$job" COMPLETED
+	check "$name: the job does not start from the beginning" wait_for 60 stopped
+	check_not "$name: the job is not COMPLETED" job_is "$job" COMPLETED
 	diag "$(root squeue -h -t all -j "$job" -o '%T %r') $(tail -n 3 "$dir/out")"
 	end_job "$job"
 }
