@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * thread_agent init|tool: the MPI thread of a single rank, with this program as its agent. A call
  * of the real library, MPI_Init or (before it) MPI_T_init_thread, blocks because its settings file
- * is a pipe. The thread still handles the agent's messages, and notices an agent that is silent. */
+ * is a pipe. The thread still handles the agent's messages, and notices an agent that is silent.
+ * After MPI_Init it also names open files that were removed. */
 #include "config.h"
 
 #include <errno.h>
@@ -68,16 +69,22 @@ static void say(uint32_t type, uint32_t limit_ms, uint32_t watchdog_ms)
 		exit(2);
 }
 
+/* Receives the next message into `answer`. */
+static bool hear_next(void)
+{
+	struct pollfd p = {.fd = rank_fd, .events = POLLIN};
+
+	memset(&answer, 0, sizeof answer);
+	return poll(&p, 1, SOON_MS) == 1 && recv(rank_fd, &answer, sizeof answer - 1, 0) > 0;
+}
+
 /* Receives messages up to the next one of the type. */
 static bool hear(uint32_t type)
 {
-	struct pollfd p = {.fd = rank_fd, .events = POLLIN};
-	ssize_t n = 1;
-
-	memset(&answer, 0, sizeof answer);
-	while (n > 0 && answer.type != type && poll(&p, 1, SOON_MS) == 1)
-		n = recv(rank_fd, &answer, sizeof answer - 1, 0);
-	return n > 0 && answer.type == type;
+	while (hear_next())
+		if (answer.type == type)
+			return true;
+	return false;
 }
 
 static void quiesced(uint32_t value, const char *why, const char *name)
@@ -134,6 +141,36 @@ static void let_go(int fd)
 	close(fd);
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+#define FILES 3
+
+/* Each of the open files in turn is removed. The thread names those that are. */
+static void removed_files(void)
+{
+	MPI_File open_files[FILES];
+	char path[FILES][sizeof settings + 16];
+	int named;
+
+	for (int i = 0; i < FILES; i++) {
+		snprintf(path[i], sizeof path[i], "%s/file%d", settings, i);
+		MPI_File_open(MPI_COMM_SELF, path[i], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+			      &open_files[i]);
+	}
+	for (int i = 0; i < FILES; i++) {
+		unlink(path[i]);
+		say(GCK_LINK_MPI_LIST_OBSTACLES, 0, 0);
+		named = 0;
+		while (hear_next() && answer.type != GCK_LINK_MPI_OBSTACLES_END)
+			named += answer.type == GCK_LINK_MPI_OBSTACLE &&
+				 strstr((char *)answer.data, settings);
+		ok(all_of(answer.type == GCK_LINK_MPI_OBSTACLES_END, named == i + 1),
+		   "the %d removed files of %d open ones are named", i + 1, FILES);
+	}
+	for (int i = 0; i < FILES; i++)
+		MPI_File_close(&open_files[i]);
+}
+
 int main(int argc, char **argv)
 {
 	const char *where;
@@ -160,6 +197,8 @@ int main(int argc, char **argv)
 	say(GCK_LINK_MPI_QUIESCE, LONG_MS, LONG_MS);
 	quiesced(0, "", "a quiesce succeeds when the call ends");
 	say(GCK_LINK_MPI_RESUME, 0, 0);
+	if (!of_tool)
+		removed_files();
 	if (of_tool)
 		MPI_T_finalize();
 	else
