@@ -105,8 +105,8 @@ static int join_all(struct gck_error *err)
 /* Offsets of two fields, found by what dlmopen changes when it opens the root object again. */
 struct fields {
 	size_t opened;          /* the count of opens, an int */
-	size_t kept;            /* a byte, or bits of it: never unload */
-	unsigned char kept_bits;
+	size_t nodelete;            /* a byte, or bits of it: never unload */
+	unsigned char nodelete_bits;
 };
 
 static const unsigned char *bytes(const struct link_map *map)
@@ -152,9 +152,9 @@ static bool find_fields(struct link_map *root, struct fields *f)
 	handle = open_again(root, RTLD_NODELETE, after);
 	if (!handle || !differ_at(before, after, at, 2))
 		return false;
-	f->kept = at[0] == f->opened ? at[1] : at[0];
-	f->kept_bits = before[f->kept] ^ after[f->kept];
-	((unsigned char *)root)[f->kept] ^= f->kept_bits;
+	f->nodelete = at[0] == f->opened ? at[1] : at[0];
+	f->nodelete_bits = before[f->nodelete] ^ after[f->nodelete];
+	((unsigned char *)root)[f->nodelete] ^= f->nodelete_bits;
 	dlclose(handle);
 	return !memcmp(before, bytes(root), SCAN_BYTES);
 }
@@ -164,7 +164,7 @@ static void mark(struct link_map *map, const struct fields *f)
 	unsigned char *p = (unsigned char *)map;
 
 	memset(p + f->opened, 0, sizeof(int));
-	p[f->kept] &= ~f->kept_bits;
+	p[f->nodelete] &= ~f->nodelete_bits;
 }
 
 /* ---- check that the objects are gone -------------------------------------------------------- */

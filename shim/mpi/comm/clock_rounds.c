@@ -111,14 +111,14 @@ static bool is_at(const struct gck_mpi_clocks *s, uint64_t key)
 static int note_call(void *arg, uint64_t key)
 {
 	struct gck_mpi_clocks *s = arg;
-	uint64_t *more;
+	uint64_t *grown;
 
 	if (is_at(s, key) || find_call(s, key) < s->ncalled)
 		return 0;
-	more = realloc(s->called, (s->ncalled + 1) * sizeof *more);
-	if (!more)
+	grown = realloc(s->called, (s->ncalled + 1) * sizeof *grown);
+	if (!grown)
 		return ENOMEM;
-	s->called = more;
+	s->called = grown;
 	s->called[s->ncalled++] = key;
 	return 0;
 }
@@ -170,7 +170,7 @@ static int judge(struct gck_mpi_clocks *s, struct gck_mpi_sums *m, const struct 
 		 size_t nranks, size_t self)
 {
 	uint64_t d = gck_mpi_clock_words_digest(all, nranks);
-	bool still = s->judged && d == s->digest;
+	bool unchanged = s->judged && d == s->digest;
 	int r = gck_mpi_sums_take(m, all, nranks);
 
 	s->ncalled = 0;
@@ -181,11 +181,11 @@ static int judge(struct gck_mpi_clocks *s, struct gck_mpi_sums *m, const struct 
 	s->any_behind = false;
 	for (size_t i = 0; i < m->capacity; i++)
 		s->any_behind |= m->v[i].reports && gck_mpi_sum_behind(&m->v[i]);
-	s->stale = still ? s->stale + 1 : 0;
+	s->stale = unchanged ? s->stale + 1 : 0;
 	s->digest = d;
 	s->judged = true;
 	/* `open` was counted against the targets of the previous round */
-	s->settled = !s->any_behind && m->out && !m->open && (!m->active || still);
+	s->settled = !s->any_behind && m->out && !m->open && (!m->active || unchanged);
 	take_targets(s, m);
 	let_on(s);
 	return 0;

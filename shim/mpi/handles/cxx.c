@@ -119,12 +119,12 @@ void ompi_cxx_errhandler_set_callbacks(MPI_Errhandler errhandler,
 
 /* The bindings' attribute callbacks are C functions whose extra state is the C++ callback. */
 #define CREATE_KEYVAL(name, create) \
-	int name(void *copy, void *delete, int *keyval, void *extra, int flags, void *more) \
+	int name(void *copy, void *delete, int *keyval, void *extra, int flags, void *unused) \
 		GCK_MPI_SHOWN; \
-	int name(void *copy, void *delete, int *keyval, void *extra, int flags, void *more) \
+	int name(void *copy, void *delete, int *keyval, void *extra, int flags, void *unused) \
 	{ \
 		(void)flags; \
-		(void)more; \
+		(void)unused; \
 		return create(copy, delete, keyval, extra); \
 	}
 

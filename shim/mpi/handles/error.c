@@ -127,7 +127,7 @@ static int is_class(int number)
 /* Adds a code of the class; a new class if class < 0. */
 static int add(int class, int *number)
 {
-	struct code *more;
+	struct code *grown;
 	int rc = MPI_ERR_ARG;
 
 	if (!number)
@@ -136,10 +136,10 @@ static int add(int class, int *number)
 	if (class >= 0 && !is_class(class))
 		goto out;
 	rc = MPI_ERR_NO_MEM;
-	more = reallocarray(codes, (size_t)ncodes + 1, sizeof(*codes));
-	if (!more)
+	grown = reallocarray(codes, (size_t)ncodes + 1, sizeof(*codes));
+	if (!grown)
 		goto out;
-	codes = more;
+	codes = grown;
 	*number = MPI_ERR_LASTCODE + ++ncodes;
 	codes[ncodes - 1] = (struct code){.class = class >= 0 ? class : *number};
 	rc = MPI_SUCCESS;

@@ -53,17 +53,17 @@ void gck_mpi_keyval_release(struct gck_mpi_keyval *k)
 
 static int take_slot(void)
 {
-	struct gck_mpi_keyval **more;
+	struct gck_mpi_keyval **grown;
 	int i = 0;
 
 	while (i < capacity && made[i])
 		i++;
 	if (i < capacity)
 		return i;
-	more = reallocarray(made, (size_t)capacity + 32, sizeof(*made));
-	if (!more)
+	grown = reallocarray(made, (size_t)capacity + 32, sizeof(*made));
+	if (!grown)
 		return -1;
-	made = more;
+	made = grown;
 	for (int j = 0; j < 32; j++)
 		made[capacity++] = NULL;
 	return i;

@@ -71,12 +71,12 @@ static int real_bcast(struct gck_mpi_win *w, void *p, int size)
 				  GCK_MPI_REAL_COMM(w->comm));
 }
 
-/* Sets *good to whether it is set in all ranks. */
-static int real_all(struct gck_mpi_win *w, int *good)
+/* Sets *all_mapped to whether it is set in all ranks. */
+static int agree(struct gck_mpi_win *w, int *all_mapped)
 {
-	int mine = *good;
+	int mine = *all_mapped;
 
-	return gck_mpi_real.Allreduce(&mine, good, 1, GCK_MPI_REAL_TYPE(MPI_INT),
+	return gck_mpi_real.Allreduce(&mine, all_mapped, 1, GCK_MPI_REAL_TYPE(MPI_INT),
 				      GCK_MPI_REAL_OP(MPI_MIN), GCK_MPI_REAL_COMM(w->comm));
 }
 
@@ -96,9 +96,9 @@ static size_t lay_out(struct gck_mpi_segment *s, int n, bool apart)
 	return at ? (at + PAGE - 1) / PAGE * PAGE : PAGE;
 }
 
-/* Makes an object and maps it in all ranks. *base is NULL if that failed in this rank; *good is set
- * if it succeeded in all. */
-static int map_all(struct gck_mpi_win *w, char **base, int *good)
+/* Makes an object and maps it in all ranks. *base is NULL if that failed in this rank; *all_mapped
+ * is set if it succeeded in all. */
+static int map_all(struct gck_mpi_win *w, char **base, int *all_mapped)
 {
 	struct name name = {""};
 	int fd = w->rank == 0 ? make_object(&name, w->shared->size) : -1;
@@ -107,9 +107,9 @@ static int map_all(struct gck_mpi_win *w, char **base, int *good)
 	if (w->rank != 0 && !rc)
 		fd = open_object(&name);
 	*base = map_object(fd, w->shared->size);
-	*good = *base != NULL;
+	*all_mapped = *base != NULL;
 	if (!rc)
-		rc = real_all(w, good);
+		rc = agree(w, all_mapped);
 	if (w->rank == 0 && name.text[0])
 		shm_unlink(name.text);
 	return rc;
@@ -136,15 +136,15 @@ static int gather(struct gck_mpi_win *w, bool apart)
 
 int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart)
 {
-	int rc = gather(w, apart), good = 0;
+	int rc = gather(w, apart), all_mapped = 0;
 	struct gck_mpi_shared *s = w->shared;
 
 	if (rc)
 		return rc;
-	rc = map_all(w, &s->base, &good);
+	rc = map_all(w, &s->base, &all_mapped);
 	if (!rc && s->base)
 		w->base = s->base + s->segments[w->rank].offset;
-	return rc ? rc : good ? MPI_SUCCESS : MPI_ERR_RMA_SHARED;
+	return rc ? rc : all_mapped ? MPI_SUCCESS : MPI_ERR_RMA_SHARED;
 }
 
 void gck_mpi_shared_free(struct gck_mpi_win *w)
@@ -177,13 +177,13 @@ int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
 	struct gck_mpi_shared *s = w->shared;
 	const struct gck_mpi_segment *mine = &s->segments[w->rank];
 	char *fresh;
-	int good, rc = map_all(w, &fresh, &good);
+	int all_mapped, rc = map_all(w, &fresh, &all_mapped);
 
-	if (!rc && good) {
+	if (!rc && all_mapped) {
 		copy_pages(fresh + mine->offset, s->base + mine->offset, (size_t)mine->size);
-		rc = real_all(w, &good); /* waits until all ranks have copied */
+		rc = agree(w, &all_mapped); /* waits until all ranks have copied */
 	}
-	if (!rc && good && mremap(fresh, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+	if (!rc && all_mapped && mremap(fresh, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED,
 				  s->base) == (void *)s->base)
 		return 0;
 	if (fresh)

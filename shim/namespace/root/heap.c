@@ -100,19 +100,19 @@ GCK_EXPORT void *calloc(size_t n, size_t size)
 
 /* Resizes in place if the block is large enough and not much too large, or if the pages behind it
  * are free. */
-static bool resize(void *p, size_t had, size_t size)
+static bool resize(void *p, size_t old_size, size_t size)
 {
 	struct gck_ns_page *page = gck_ns_page_of(p);
 
-	if (size <= had && size >= had / 2)
+	if (size <= old_size && size >= old_size / 2)
 		return true;
-	return page->use == GCK_NS_BIG && size > had && size < PTRDIFF_MAX &&
+	return page->use == GCK_NS_BIG && size > old_size && size < PTRDIFF_MAX &&
 	       gck_ns_run_extend(p, pages_of(size));
 }
 
 GCK_EXPORT void *realloc(void *p, size_t size)
 {
-	size_t had;
+	size_t old_size;
 	void *q;
 
 	if (!p)
@@ -121,12 +121,12 @@ GCK_EXPORT void *realloc(void *p, size_t size)
 		free(p);
 		return NULL;
 	}
-	had = malloc_usable_size(p);
-	if (gck_ns_pages_has(p) && resize(p, had, size))
+	old_size = malloc_usable_size(p);
+	if (gck_ns_pages_has(p) && resize(p, old_size, size))
 		return p;
 	q = malloc(size);
 	if (q) {
-		memcpy(q, p, had < size ? had : size);
+		memcpy(q, p, old_size < size ? old_size : size);
 		free(p);
 	}
 	return q;

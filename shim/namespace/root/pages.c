@@ -149,35 +149,35 @@ static bool make_accessible(uint32_t end)
 static void free_run(uint32_t i, uint32_t n)
 {
 	if (i + n < top && table[i + n].use == GCK_NS_FREE) {
-		uint32_t more = table[i + n].n;
+		uint32_t added = table[i + n].n;
 
 		delist(i + n);
-		n += more;
+		n += added;
 	}
 	if (table[i - 1].use == GCK_NS_FREE) {
-		uint32_t more = table[i - 1].n;
+		uint32_t added = table[i - 1].n;
 
-		delist(i - more);
-		i -= more;
-		n += more;
+		delist(i - added);
+		i -= added;
+		n += added;
 	}
 	enlist(i, n);
 }
 
 static void *from_lists(uint32_t n, uint32_t align)
 {
-	uint32_t i = find(n, align), had, before;
+	uint32_t i = find(n, align), run_pages, before;
 
 	if (!i)
 		return NULL;
-	had = table[i].n;
+	run_pages = table[i].n;
 	before = slack(i, align);
 	delist(i);
 	if (before)
 		enlist(i, before);
 	i += before;
-	if (had - before > n)
-		enlist(i + n, had - before - n);
+	if (run_pages - before > n)
+		enlist(i + n, run_pages - before - n);
 	resident -= n < resident ? n : resident;
 	return base + i * GCK_NS_PAGE;
 }
@@ -216,7 +216,7 @@ static void put(uint32_t i, uint32_t n)
 
 static bool extend(uint32_t i, uint32_t n)
 {
-	uint32_t next = i + table[i].n, more = n - table[i].n, available;
+	uint32_t next = i + table[i].n, added = n - table[i].n, available;
 
 	if (next == top) {
 		if ((uint64_t)i + n > npages || !make_accessible(i + n))
@@ -225,11 +225,11 @@ static bool extend(uint32_t i, uint32_t n)
 		return true;
 	}
 	available = table[next].n;
-	if (table[next].use != GCK_NS_FREE || available < more)
+	if (table[next].use != GCK_NS_FREE || available < added)
 		return false;
 	delist(next);
-	if (available > more)
-		enlist(next + more, available - more);
+	if (available > added)
+		enlist(next + added, available - added);
 	return true;
 }
 

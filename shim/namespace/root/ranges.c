@@ -159,7 +159,7 @@ GCK_EXPORT int munmap(void *start, size_t length)
 	return gck_ns_result(r);
 }
 
-GCK_EXPORT void *mremap(void *old, size_t had, size_t length, int flags, ...)
+GCK_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
 {
 	void *to = NULL;
 	va_list ap;
@@ -171,10 +171,10 @@ GCK_EXPORT void *mremap(void *old, size_t had, size_t length, int flags, ...)
 		va_end(ap);
 	}
 	gck_ns_enter();
-	gck_ns_range_remove(old, had);
-	r = gck_raw(SYS_mremap, old, had, length, flags, to);
+	gck_ns_range_remove(old, old_length);
+	r = gck_raw(SYS_mremap, old, old_length, length, flags, to);
 	if (failed(r))
-		gck_ns_range_add(old, had);
+		gck_ns_range_add(old, old_length);
 	else
 		r = list_mapping(r, length);
 	gck_ns_leave();
