@@ -154,8 +154,8 @@ static void removed_files(void)
 
 	for (int i = 0; i < FILES; i++) {
 		snprintf(path[i], sizeof path[i], "%s/file%d", settings, i);
-		MPI_File_open(MPI_COMM_SELF, path[i], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
-			      &open_files[i]);
+		MPI_File_open(MPI_COMM_SELF, path[i], MPI_MODE_CREATE | MPI_MODE_RDWR,
+			      MPI_INFO_NULL, &open_files[i]);
 	}
 	for (int i = 0; i < FILES; i++) {
 		unlink(path[i]);
