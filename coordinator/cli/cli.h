@@ -65,23 +65,26 @@ extern const struct verb cli_verbs[];
  * answer's data (new reference, JSON null if there is none). Events are shown on a terminal.
  * timeout_s holds for each answer. request is stolen. */
 json_t *cli_request(const struct cli *c, const char *op);
-json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err);
+json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* The same over a connection that stays open, for several requests. */
-struct gck_wire *cli_connect(const struct cli *c, struct gck_error *err);
-json_t *cli_say(struct gck_wire *w, json_t *request, int timeout_s, struct gck_error *err);
+struct gck_wire *cli_connect(const struct cli *c, struct gck_error *err) GCK_MUST_CHECK;
+json_t *cli_say(struct gck_wire *w, json_t *request, int timeout_s, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* Ask, and fail if the answer's data lacks the step that was named. */
-json_t *cli_ask_known(const struct cli *c, const char *op, struct gck_error *err);
+json_t *cli_ask_known(const struct cli *c, const char *op, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The same; returns "steps" of the answer's data. */
-json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err);
+json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Fail: the step that c names has no commit (with that number). */
 int cli_no_commit(const struct cli *c, struct gck_error *err);
 
 /* The ids of a step in an answer. */
-int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_error *err);
+int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* A text member of an answer; "" if there is none. */
 const char *cli_text(const json_t *object, const char *key);
@@ -90,7 +93,8 @@ const char *cli_text(const json_t *object, const char *key);
 void cli_use_signer(const struct cli *c);
 
 /* Open the store of a step from the answer to list. */
-struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err);
+struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* publish.c: give a complete file its name, durably and without replacing an existing file
  * (EEXIST), by whatever means the file system has. The temporary name, in the same directory, may

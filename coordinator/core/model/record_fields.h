@@ -22,10 +22,12 @@ GCK_MUST_CHECK int gck_record_narrow(json_int_t value, uint32_t *out, const char
 
 /* Find the job, step or commit number that the record's "job", "step" and "seq" name. NULL: no
  * earlier record has made it. */
-struct gck_job *gck_record_find_job(struct gck_state *s, json_t *r, struct gck_error *err);
-struct gck_step *gck_record_find_step(struct gck_state *s, json_t *r, struct gck_error *err);
+struct gck_job *gck_record_find_job(struct gck_state *s, json_t *r, struct gck_error *err)
+	GCK_MUST_CHECK;
+struct gck_step *gck_record_find_step(struct gck_state *s, json_t *r, struct gck_error *err)
+	GCK_MUST_CHECK;
 struct gck_step *gck_record_find_seq(struct gck_state *s, json_t *r, uint32_t *seq,
-				     struct gck_error *err);
+				     struct gck_error *err) GCK_MUST_CHECK;
 
 /* Replace *to by a copy of value. */
 void gck_record_set_json(json_t **to, json_t *value);

@@ -22,6 +22,6 @@
 #include "common/base/error.h"
 
 /* Answer a request: a new object, or NULL. */
-json_t *gck_query(const json_t *request, struct gck_error *err);
+json_t *gck_query(const json_t *request, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif
