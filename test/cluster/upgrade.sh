@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# An upgrade between a checkpoint and its restart: the images, the journal and the store of the installed
-# release serve the next one. GPUCKPT_PREFIX is an installation of the old release; GPUCKPT_UPGRADE is the
-# command that puts the new one in its place (make -C BUILD install, of a build with the same --prefix).
-# LAMMPS (four MPI ranks on two nodes), python3, a C program with 64 threads and, where
-# GPUCKPT_CUDA_PROGRAMS names a build with them, a CUDA program on the fake driver: each comes to the
-# answer of an uninterrupted run. Not part of contrib/check, which has no old release at hand.
+# An upgrade between a checkpoint and its restart: the next release uses images, journal and store
+# of the installed one. GPUCKPT_PREFIX is an installation of the old release; GPUCKPT_UPGRADE is the
+# command that installs the new one over it (make -C BUILD install, of a build with the same
+# --prefix). LAMMPS (four MPI ranks on two nodes), python3, a C program with 64 threads and, if
+# GPUCKPT_CUDA_PROGRAMS names a build with CUDA, a CUDA program on the fake driver: each gives the
+# answer of an uninterrupted run. contrib/check does not run this: it has no old release.
 [[ ${GPUCKPT_UPGRADE-} ]] || { echo "1..0 # SKIP GPUCKPT_UPGRADE names no new release"; exit 0; }
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -64,8 +64,9 @@ old=$(alice gpuckpt list --json)
 "$cluster" kill gpuckptd
 check "the new release is installed" bash -c "$GPUCKPT_UPGRADE"
 "$cluster" start gpuckptd
-is "$(alice gpuckpt list --json | jq -S '[.steps[] | {job, commits: [.commits[].seq]}]')" \
-	"$(jq -S '[.steps[] | {job, commits: [.commits[].seq]}]' <<<"$old")" "the new coordinator lists the same commits"
+listed() { jq -S '[.steps[] | {job, commits: [.commits[].seq]}]'; }
+is "$(alice gpuckpt list --json | listed)" "$(listed <<<"$old")" \
+	"the new coordinator lists the same commits"
 for i in "${!jobs[@]}"; do
 	check "${names[i]}: the new release verifies the image" alice gpuckpt verify "${jobs[i]}"
 	root scontrol release "${jobs[i]}"
@@ -80,7 +81,7 @@ for i in "${!jobs[@]}"; do
 	check "${names[i]} ends" wait_job "${jobs[i]}" COMPLETED 300
 done
 lammps_compare "$dir"
-check "python3 comes to the same answer" cmp "$dir/walk.want" "$dir/walk.out"
-check "64 threads come to the same answer" cmp "$dir/crowd.want" "$dir/crowd.out"
-[[ ${#jobs[@]} -lt 4 ]] || check "CUDA comes to the same answer" cmp "$dir/cuda.want" "$dir/cuda.out"
+check "python3 gives the same answer" cmp "$dir/walk.want" "$dir/walk.out"
+check "64 threads give the same answer" cmp "$dir/crowd.want" "$dir/crowd.out"
+[[ ${#jobs[@]} -lt 4 ]] || check "CUDA gives the same answer" cmp "$dir/cuda.want" "$dir/cuda.out"
 finish
