@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Device data between a rank under the stand-in and its agent, as on a node: how long a program
- * stands still at a checkpoint, how fast its data leaves the device beside its kernels, and how fast
- * it comes back in another process.
+ * stands still at a checkpoint, how fast its data leaves the device beside its kernels, and how
+ * fast it comes back in another process.
  *
  *   gpu_device HOLD stall GIB | pool GIB | host GIB | parts GIB | busy GIB | hash GIB | fill GIB |
  *                   check GIB | left GIB | moved GIB | moved_busy GIB | moved_grow GIB | grow GIB |

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuda_asker DIR: a rank with device memory that asks for a checkpoint as asker.f90 does. Its memory
- * must be unchanged when the call returns. */
+ * cuda_asker DIR: a rank with device memory that asks for a checkpoint as asker.f90 does. Its
+ * memory must be unchanged when the call returns. */
 #include <cuda.h>
 #include <gpuckpt.h>
 #include <stdio.h>

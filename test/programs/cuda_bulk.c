@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cuda_bulk MIB ROUNDS DIR: MIB of device memory in blocks, on all devices by turns, a little of
  * which changes in each round; prints the sum of all of it after the last round. Half-way it goes
- * on while DIR/hold exists, and obeys files, which it removes: DIR/dirty: change every page group of
- * 256 KiB, in words that the sum leaves out; DIR/some: change a twentieth of them, next to each
+ * on while DIR/hold exists, and obeys files, which it removes: DIR/dirty: change every page group
+ * of 256 KiB, in words that the sum leaves out; DIR/some: change a twentieth of them, next to each
  * other; DIR/grow: allocate all memory that one device has free, free it, and write to DIR/grown
  * how much it was. */
 #include <cuda.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent's end of device data, for tests (doc/shim-link.md, "Device data"): reads the copies on a
- * rank's devices into the test's memory, and fills them into a restored rank. */
+ * The agent's end of device data, for tests (doc/shim-link.md, "Device data"): reads the copies on
+ * a rank's devices into the test's memory, and fills them into a restored rank. */
 #ifndef GCK_TEST_CUDA_DATA_H
 #define GCK_TEST_CUDA_DATA_H
 

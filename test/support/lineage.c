@@ -57,7 +57,8 @@ int lineage_begin(struct lineage *l, const char *base, char *const argv[])
 	char url[300];
 
 	*l = (struct lineage){.argv = argv, .link = -1};
-	close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* the rank must not inherit what the test inherited */
+	/* the rank must not inherit what the test inherited */
+	close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
 	snprintf(l->directory, sizeof l->directory, "%s/gpuckpt-restore-XXXXXX", base);
 	if (!mkdtemp(l->directory))
 		return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stream-ordered memory allocated, used and freed at random in several streams, for which the host
- * waits only now and then. Kernels check that memory they still have to read was not overwritten. On
- * the fake driver, whose kernels are functions of the program. */
+ * waits only now and then. Kernels check that memory they still have to read was not overwritten.
+ * On the fake driver, whose kernels are functions of the program. */
 #ifndef GCK_CUDA_TEST_ORDERED_MODEL_H
 #define GCK_CUDA_TEST_ORDERED_MODEL_H
 

@@ -378,7 +378,8 @@ static int variable_of_library(void)
 	       cuModuleGetGlobal(&at, &size, of_library, "any");
 }
 
-/* A thread writes to it all the time, also while the driver is away: its address must stay mapped. */
+/* A thread writes to it all the time, also while the driver is away: its address must stay
+ * mapped. */
 static volatile uint64_t *combined;
 
 static void *count(void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program's own virtual memory management at random: memory is made, released, mapped, unmapped,
- * mapped twice, given access and written; every answer and all contents are compared with a plain
- * list. */
+ * The program's own virtual memory management at random: memory is made, released, mapped,
+ * unmapped, mapped twice, given access and written; every answer and all contents are compared with
+ * a plain list. */
 #ifndef GCK_CUDA_TEST_VMM_MODEL_H
 #define GCK_CUDA_TEST_VMM_MODEL_H
 

@@ -117,7 +117,7 @@ CUresult fake_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which
 	else if ((which != CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH &&
 		  which != CU_MEMPOOL_ATTR_USED_MEM_HIGH) ||
 		 *(const cuuint64_t *)value)
-		return CUDA_ERROR_INVALID_VALUE; /* a high-water mark can only be reset to the current value */
+		return CUDA_ERROR_INVALID_VALUE; /* a high-water mark: only to the current value */
 	else
 		pool->figures[which] = pool->figures[which - 1];
 	return CUDA_SUCCESS;
