@@ -159,9 +159,9 @@ static int width(const char *text)
 	return n;
 }
 
-static void put_cell(const char *text, int room, bool right, bool last)
+static void put_cell(const char *text, int columns, bool right, bool last)
 {
-	int pad = room - width(text);
+	int pad = columns - width(text);
 
 	if (right)
 		printf("%*s", pad, "");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A cache of objects that several processes of a node read from a remote store. One of them reads a
  * block of 4 MiB into memory that all of them map; the others wait for it. The cache has 16 blocks;
- * the least recently used one makes room for the next. When a process dies or its request fails,
- * another one reads the block; a process that finds no room reads for itself. The bytes in the
- * cache are those in the store. */
+ * the least recently used one is replaced first. When a process dies or its request fails, another
+ * one reads the block; a process that finds no free block reads for itself. The bytes in the cache
+ * are those in the store. */
 #ifndef GCK_NODE_CACHE_H
 #define GCK_NODE_CACHE_H
 

@@ -23,7 +23,7 @@ static char root[ROOT_MAX], url[URL_MAX];
 /* Shared by all processes. */
 static struct shared {
 	_Atomic unsigned gets[OBJECTS]; /* and pieces */
-	_Atomic int die, fail; /* so many gets do, of object 0 */
+	_Atomic int die, fail; /* gets of object 0 that do this */
 	_Atomic unsigned slow_ms;
 } *shared;
 
@@ -128,7 +128,7 @@ static void test_once(void)
 	shared->slow_ms = 0;
 }
 
-static void test_no_room(void)
+static void test_full_cache(void)
 {
 	is_int(many(OBJECTS), 0, "more blocks than slots: all bytes are right");
 }
@@ -263,7 +263,7 @@ int main(void)
 	object_gets = (_Atomic unsigned *)(void *)((char *)shared + 2048);
 	put_objects();
 	test_once();
-	test_no_room();
+	test_full_cache();
 	test_death();
 	test_readers();
 	remove_tree(root);

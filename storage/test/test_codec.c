@@ -14,14 +14,14 @@ static unsigned char in[SIZE], out[SIZE];
 /* Encode and decode. Returns the stored bytes; 0: the decoded bytes differ. */
 static size_t through(enum gck_compress method, int level, size_t size)
 {
-	static char room[SIZE + GCK_CODEC_EXTRA];
+	static char buffer[SIZE + GCK_CODEC_EXTRA];
 	struct gck_codec *c = gck_codec_new(method, level, NULL, NULL);
 	struct gck_chunk chunk = { .size = (uint32_t)size };
 
-	memcpy(room, in, size);
+	memcpy(buffer, in, size);
 	memset(out, 0xee, sizeof out);
-	if (gck_codec_encode(c, &chunk, room, NULL) < 0 ||
-	    gck_codec_decode(c, &chunk, room, out, NULL) < 0 || memcmp(in, out, size) ||
+	if (gck_codec_encode(c, &chunk, buffer, NULL) < 0 ||
+	    gck_codec_decode(c, &chunk, buffer, out, NULL) < 0 || memcmp(in, out, size) ||
 	    (chunk.method == GCK_COMPRESS_NONE) != (chunk.stored == size))
 		chunk.stored = 0;
 	gck_codec_free(c);

@@ -215,7 +215,7 @@ static void test_back_pressure(void)
 	memory_init(&m, 0, 0);
 	a.p = open_over(&m, 2, 3, GCK_COMPRESS_NONE, &t);
 	pthread_create(&thread, NULL, add_all, &a);
-	await_begun(&m, 3); /* the third is sealed by the chunk that has no room */
+	await_begun(&m, 3); /* the third is full: the next chunk does not fit */
 	ok(stops_at(&a, 3 * (GCK_OBJECT_MAX / SIZE)), "adding waits when three objects are full");
 	open_gate(&m, 1);
 	await_begun(&m, 4);

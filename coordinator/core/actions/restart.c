@@ -38,7 +38,8 @@ static json_t *refusal(struct gck_core *core, const struct gck_step *step, const
 	json_object_set_new(
 		body, "why",
 		json_sprintf("this is not the step that was checkpointed as "
-			     "%u.%u. Then: %s. Now: %s. Use restart=never to start it anew",
+			     "%u.%u. Then: %s. Now: %s. "
+			     "Use restart=never to start it from the beginning",
 			     step->job->id, step->id, before ? before : "?", after ? after : "?"));
 	gck_error_log("%s", json_string_value(json_object_get(body, "why")));
 	free(before);
@@ -212,7 +213,7 @@ static enum verdict without_commit(struct gck_step *step)
 		gck_live_fail(step, EEXIST,
 			      "the commits of step %u.%u in its store were made by another "
 			      "program, or with other arguments, directory or tasks. Use "
-			      "restart=never to start it anew",
+			      "restart=never to start it from the beginning",
 			      step->job->id, step->id);
 		return REFUSE;
 	}

@@ -130,7 +130,7 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 
 	if (former && former != agent) {
 		node->agent = NULL;
-		gck_live_fail(step, ECONNRESET, "the agent of node %s connected anew", node->name);
+		gck_live_fail(step, ECONNRESET, "the agent of node %s connected again", node->name);
 		gck_raise(core, step, GCK_LOST);
 		core->world->drop(former);
 	}

@@ -249,7 +249,7 @@ int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 	int rc;
 
 	if (j->broken)
-		return gck_fail(err, EIO, "%s failed before; make room on its file system",
+		return gck_fail(err, EIO, "%s failed before; free space on its file system",
 				j->path);
 	line = make_line(record, &size);
 	if (!line)

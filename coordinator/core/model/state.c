@@ -135,7 +135,7 @@ uint32_t gck_step_ended(const struct gck_step *step)
 	return n;
 }
 
-static int make_room(struct gck_state *s)
+static int grow_index(struct gck_state *s)
 {
 	size_t capacity = s->capacity ? 2 * s->capacity : 64;
 	struct gck_job **index;
@@ -157,7 +157,7 @@ struct gck_job *gck_state_add_job(struct gck_state *s, uint32_t id)
 
 	if (job)
 		return job;
-	job = make_room(s) ? NULL : calloc(1, sizeof *job);
+	job = grow_index(s) ? NULL : calloc(1, sizeof *job);
 	if (!job)
 		return NULL;
 	job->id = id;

@@ -134,7 +134,7 @@ static int check_step(const struct gck_step *step, const struct gck_import *i,
 				"it was is found out when the job starts again: import after that, "
 				"or when Slurm has forgotten the job (MinJobAge)",
 				i->job, i->step, step->intent.seq);
-	/* A sweeper goes by the list of commits in its order, which would lack the import. */
+	/* A sweeper uses the list of commits in its order, which would lack the import. */
 	if (gck_step_unswept(step))
 		return gck_fail(err, EBUSY,
 				"what was removed of step %u.%u is still being removed from its "

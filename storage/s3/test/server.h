@@ -31,7 +31,7 @@ static struct {
 	struct gck_s3_server server;
 	const char *ca;
 	time_t early;   /* seconds ago that URLs seem to have been made */
-	unsigned stale; /* so many URLs yet are of an hour ago */
+	unsigned stale; /* the number of next URLs that are signed an hour ago */
 	int refuse;     /* an errno value */
 	unsigned calls, signed_; /* of the function, and URLs */
 } sign_ = {
