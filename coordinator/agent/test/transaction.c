@@ -71,6 +71,9 @@ static void good(void)
 	m = ask("commit", json_pack("{s:{}}", "document"));
 	is_str(packet_text(json_object_get(m, "data"), "hash", ""), "abc",
 	       "commit reports its hash");
+	m = ask("commit", json_pack("{s:{}}", "document"));
+	is_str(packet_text(json_object_get(m, "data"), "hash", ""), "abc",
+	       "and again for a coordinator that has not heard it");
 	fake_command("committed", json_pack("{s:[i,i]}", "keep", 6, 7));
 	fake_until(fake_world->pruned);
 	is_int(fake_world->pruned, 2, "the agent that wrote the commit prunes");
