@@ -218,9 +218,8 @@ int gck_restore_prepare_process(struct gck_restore *r, struct gck_error *err)
 	int64_t result =
 		call(r, err, SYS_prctl, PR_SET_THP_DISABLE, (uint64_t)r->img->thp_disable, 0, 0);
 
-	return !result ? 0
-		       : gck_fail(err, (int)-result, "process %d: huge pages cannot be set: %s",
-				  r->remote.pid, strerror((int)-result));
+	return gck_remote_check(result, err, "process %d: huge pages cannot be set",
+				r->remote.pid);
 }
 
 /* Set heap, arguments, environment and auxiliary vector, for brk() and /proc. Needs no
@@ -254,11 +253,10 @@ static int set_mm(struct gck_restore *r, struct gck_error *err)
 	     gck_remote_write(&r->remote, at + sizeof map, m->auxv, m->auxv_size, err)))
 		return -1;
 	result = call(r, err, SYS_prctl, PR_SET_MM, PR_SET_MM_MAP, at, sizeof map);
-	return !result ? 0
-		       : gck_fail(err, (int)-result,
-				  "process %d: its heap and stack cannot be set in the kernel "
-				  "(PR_SET_MM_MAP): %s: is its data limit (ulimit -d) too low?",
-				  r->remote.pid, strerror((int)-result));
+	return gck_remote_check(result, err,
+				"process %d: is its data limit (ulimit -d) too low? Its heap and "
+				"stack cannot be set in the kernel (PR_SET_MM_MAP)",
+				r->remote.pid);
 }
 
 static int set_directory(struct gck_restore *r, struct gck_error *err)
@@ -272,9 +270,7 @@ static int set_directory(struct gck_restore *r, struct gck_error *err)
 			     err))
 		return gck_fail(err, ENAMETOOLONG, "the working directory's name is too long");
 	result = call(r, err, SYS_chdir, r->remote.scratch, 0, 0, 0);
-	return !result ? 0
-		       : gck_fail(err, (int)-result, "the working directory %s: %s", r->img->cwd,
-				  strerror((int)-result));
+	return gck_remote_check(result, err, "the working directory %s", r->img->cwd);
 }
 
 int gck_restore_process(struct gck_restore *r, struct gck_error *err)

@@ -223,6 +223,8 @@ static int map(struct gck_restore *r, struct gck_shim_state *s, size_t capacity,
 				     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				     (uint64_t)-1, 0);
 
+	if (at == -ESRCH)
+		return -1;
 	if (at < 0 && at > -4096)
 		return gck_fail(err, (int)-at, "no memory for the environment: %s",
 				strerror((int)-at));

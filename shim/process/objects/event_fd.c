@@ -208,10 +208,8 @@ static int watch(struct gck_restore *r, int epoll, const struct gck_epoll_entry 
 		return -1;
 	result = gck_remote_call(&r->remote, r->remote.pid, err, SYS_epoll_ctl, (uint64_t)epoll,
 				 EPOLL_CTL_ADD, (uint64_t)e->fd, r->remote.scratch);
-	if (result)
-		return gck_fail(err, (int)-result, "epoll descriptor %d cannot watch %d again: %s",
-				epoll, e->fd, strerror((int)-result));
-	return 0;
+	return gck_remote_check(result, err, "epoll descriptor %d cannot watch %d again", epoll,
+				e->fd);
 }
 
 /* The target adds the entries itself: a signalfd is watched for the process that adds it. */

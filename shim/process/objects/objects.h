@@ -168,7 +168,8 @@ int gck_restore_process(struct gck_restore *r, struct gck_error *err) GCK_MUST_C
 /* attributes.c: limits and flags that would hinder the steps before. */
 int gck_restore_process_last(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* signals.c, timers.c: queue the signals that were pending; start the timers. */
+/* signals.c, timers.c: queue the signals that were pending; start the timers. From here on only
+ * gck_remote_last may be used. */
 int gck_restore_queue(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_arm(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 

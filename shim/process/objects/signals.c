@@ -136,6 +136,8 @@ int gck_restore_actions(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
+/* Calls that make signals pending, and all after them, must not raise SIGTRAP: it may be one of
+ * them. */
 static int queue_one(struct gck_restore *r, const struct gck_pending *p, pid_t tid, bool process,
 		     struct gck_error *err)
 {
@@ -146,20 +148,33 @@ static int queue_one(struct gck_restore *r, const struct gck_pending *p, pid_t t
 	if (gck_remote_write(&r->remote, r->remote.scratch, p->info, sizeof p->info, err))
 		return -1;
 	if (process)
-		result = gck_remote_call(&r->remote, tid, err, SYS_rt_sigqueueinfo, (uint64_t)tid,
+		result = gck_remote_last(&r->remote, tid, err, SYS_rt_sigqueueinfo, (uint64_t)tid,
 					 (uint64_t)signo, r->remote.scratch);
 	else
-		result = gck_remote_call(&r->remote, tid, err, SYS_rt_tgsigqueueinfo,
+		result = gck_remote_last(&r->remote, tid, err, SYS_rt_tgsigqueueinfo,
 					 (uint64_t)r->remote.pid, (uint64_t)tid, (uint64_t)signo,
 					 r->remote.scratch);
-	return !result ? 0
-		       : gck_fail(err, (int)-result, "signal %d that was pending: %s", signo,
-				  strerror((int)-result));
+	return gck_remote_check(result, err, "signal %d that was pending", signo);
+}
+
+/* Batches have reset it. If it is to ignore the signal, setting it drops a pending one. */
+static int set_trap_action(struct gck_restore *r, struct gck_error *err)
+{
+	uint64_t at = r->remote.scratch;
+
+	if (gck_remote_write(&r->remote, at, &r->img->actions[SIGTRAP],
+			     sizeof r->img->actions[SIGTRAP], err))
+		return -1;
+	return gck_remote_check(gck_remote_last(&r->remote, r->remote.pid, err, SYS_rt_sigaction,
+						SIGTRAP, at, 0, 8),
+				err, "action of SIGTRAP");
 }
 
 /* Queue signals that were pending; all are blocked until the rank runs. */
 int gck_restore_queue(struct gck_restore *r, struct gck_error *err)
 {
+	if (set_trap_action(r, err))
+		return -1;
 	for (size_t i = 0; i < r->img->npending; i++)
 		if (queue_one(r, &r->img->pending[i], r->remote.pid, true, err))
 			return -1;

@@ -148,11 +148,8 @@ static int64_t create(struct gck_restore *r, const struct gck_posix_timer *t, st
 		return -1;
 	made = gck_remote_call(&r->remote, r->remote.pid, err, SYS_timer_create, (uint64_t)t->clock,
 			       at, at + sizeof e);
-	if (made == -ESRCH)
+	if (gck_remote_check(made, err, "timer %d cannot be made again", t->id))
 		return -1;
-	if (made)
-		return gck_fail(err, (int)-made, "timer %d cannot be made again: %s", t->id,
-				strerror((int)-made));
 	return gck_remote_read(&r->remote, at + sizeof e, &id, sizeof id, err) ? -1 : id;
 }
 
@@ -219,16 +216,10 @@ static struct timespec spec(uint64_t ns)
 static int run_one(struct gck_restore *r, const void *arg, size_t size, long nr, uint64_t a,
 		   uint64_t b, uint64_t c, uint64_t d, const char *what, struct gck_error *err)
 {
-	int64_t result;
-
 	if (gck_remote_write(&r->remote, r->remote.scratch, arg, size, err))
 		return -1;
-	result = gck_remote_call(&r->remote, r->remote.pid, err, nr, a, b, c, d);
-	if (result >= 0)
-		return 0;
-	return result == -ESRCH
-		       ? -1
-		       : gck_fail(err, (int)-result, "%s: %s", what, strerror((int)-result));
+	return gck_remote_check(gck_remote_last(&r->remote, r->remote.pid, err, nr, a, b, c, d),
+				err, "%s", what);
 }
 
 static int arm_itimers(struct gck_restore *r, struct gck_error *err)

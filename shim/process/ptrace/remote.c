@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,7 +193,7 @@ static int set_regs(pid_t tid, const struct user_regs_struct *regs, struct gck_e
 }
 
 /* Make one call through a syscall instruction at insn. */
-static int call_at(struct gck_remote *r, uint64_t insn, long nr, const uint64_t args[6],
+static int call_at(struct gck_remote *r, pid_t tid, uint64_t insn, long nr, const uint64_t args[6],
 		   int64_t *result, struct gck_error *err)
 {
 	struct user_regs_struct regs = r->base;
@@ -205,12 +206,12 @@ static int call_at(struct gck_remote *r, uint64_t insn, long nr, const uint64_t 
 	regs.r10 = args[3];
 	regs.r8 = args[4];
 	regs.r9 = args[5];
-	if (set_regs(r->pid, &regs, err) ||
-	    resume_until(PTRACE_SYSCALL, SYSCALL_STOP, r->pid, err) ||
-	    resume_until(PTRACE_SYSCALL, SYSCALL_STOP, r->pid, err))
+	if (set_regs(tid, &regs, err) ||
+	    resume_until(PTRACE_SYSCALL, SYSCALL_STOP, tid, err) ||
+	    resume_until(PTRACE_SYSCALL, SYSCALL_STOP, tid, err))
 		return -1;
-	if (ptrace(PTRACE_GETREGS, r->pid, 0, &regs))
-		return gck_fail(err, errno, "reading registers of %d: %s", r->pid, strerror(errno));
+	if (ptrace(PTRACE_GETREGS, tid, 0, &regs))
+		return gck_fail(err, errno, "reading registers of %d: %s", tid, strerror(errno));
 	*result = regs.rax;
 	return 0;
 }
@@ -270,7 +271,7 @@ int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *e
 	if (!insn)
 		return gck_fail(err, ENOEXEC,
 				"process %d has no system call instruction in its vdso", r->pid);
-	if (call_at(r, insn, SYS_mmap,
+	if (call_at(r, r->pid, insn, SYS_mmap,
 		    (uint64_t[6]){address, GCK_REMOTE_PLANT, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1},
 		    &result, err))
@@ -280,7 +281,7 @@ int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *e
 				(unsigned long long)address, r->pid, strerror((int)-result));
 	if (gck_remote_write(r, address, gck_remote_runner,
 			     gck_remote_runner_end - gck_remote_runner, err) ||
-	    call_at(r, insn, SYS_mprotect,
+	    call_at(r, r->pid, insn, SYS_mprotect,
 		    (uint64_t[6]){address, PLANT_CODE, PROT_READ | PROT_EXEC}, &result, err))
 		return -1;
 	if (result)
@@ -343,11 +344,29 @@ int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err)
 	return gck_fail(err, EIO, "thread %d did not exit", tid);
 }
 
-int64_t gck_remote_last_(struct gck_remote *r, struct gck_error *err, long nr,
+/* A batch has unblocked SIGTRAP. */
+int64_t gck_remote_last_(struct gck_remote *r, pid_t tid, struct gck_error *err, long nr,
 			 const uint64_t args[6])
 {
 	uint64_t insn = find_syscall(r);
 	int64_t result;
 
-	return call_at(r, insn, nr, args, &result, err) ? -ESRCH : result;
+	if (block_signals(tid, err) || call_at(r, tid, insn, nr, args, &result, err))
+		return -ESRCH;
+	return result;
+}
+
+int gck_remote_check(int64_t result, struct gck_error *err, const char *what, ...)
+{
+	char text[256];
+	va_list ap;
+
+	if (result >= 0)
+		return 0;
+	va_start(ap, what);
+	vsnprintf(text, sizeof text, what, ap);
+	va_end(ap);
+	if (result == -ESRCH)
+		return gck_fail_in(err, "%s", text);
+	return gck_fail(err, (int)-result, "%s: %s", text, strerror((int)-result));
 }

@@ -60,12 +60,18 @@ int gck_remote_born(pid_t tid, struct gck_error *err) GCK_MUST_CHECK;
 /* Make a stopped thread that is not the main thread exit, and wait for that. */
 int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Make one call by the main thread that ends in a system call stop. Unlike a batch it raises no
- * SIGTRAP (which would reset that signal's action), and it may unmap the plant. */
-int64_t gck_remote_last_(struct gck_remote *r, struct gck_error *err, long nr,
+/* Make one call that ends in a system call stop. Unlike a batch it raises no SIGTRAP, which would
+ * reset that signal's action and take a pending one; and it may unmap the plant. Results as of
+ * gck_remote_call. */
+int64_t gck_remote_last_(struct gck_remote *r, pid_t tid, struct gck_error *err, long nr,
 			 const uint64_t args[6]);
-#define gck_remote_last(r, err, nr, ...) \
-	gck_remote_last_(r, err, nr, (const uint64_t[6]){__VA_ARGS__})
+#define gck_remote_last(r, tid, err, nr, ...) \
+	gck_remote_last_(r, tid, err, nr, (const uint64_t[6]){__VA_ARGS__})
+
+/* 0 unless a call's result is an error. Then -1, and err says what failed and why. If the thread
+ * could not make the call, err keeps the reason for that. */
+int gck_remote_check(int64_t result, struct gck_error *err, const char *what,
+		     ...) GCK_MUST_CHECK __attribute__((format(printf, 3, 4)));
 
 /* Access the target's memory. -1, naming the address, unless all size bytes were copied. */
 int gck_remote_read(const struct gck_remote *r, uint64_t address, void *data, size_t size,

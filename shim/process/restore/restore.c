@@ -204,24 +204,17 @@ uint64_t gck_restore_device(const struct gck_restore *r)
 	return gck_page_groups_bytes(&r->img->device);
 }
 
-/* Restore SIGTRAP's action, which batches reset, and dumpability; then unmap the plant. */
+/* Restore dumpability and unmap the plant. */
 static int leave(struct gck_restore *r, struct gck_error *err)
 {
-	uint64_t at = r->remote.scratch;
-	int64_t result;
+	pid_t pid = r->remote.pid;
 
-	if (gck_remote_write(&r->remote, at, &r->img->actions[SIGTRAP],
-			     sizeof r->img->actions[SIGTRAP], err) ||
-	    gck_remote_last(&r->remote, err, SYS_rt_sigaction, SIGTRAP, at, 0, 8))
-		return gck_fail(err, EIO, "process %d: setting its last signal action failed",
-				r->remote.pid);
-	if (gck_remote_last(&r->remote, err, SYS_prctl, PR_SET_DUMPABLE,
+	if (gck_remote_last(&r->remote, pid, err, SYS_prctl, PR_SET_DUMPABLE,
 			    (uint64_t)r->img->dumpable) == -ESRCH)
 		return -1;
-	result = gck_remote_last(&r->remote, err, SYS_munmap, r->remote.plant, GCK_REMOTE_PLANT);
-	return !result ? 0
-		       : gck_fail(err, EIO, "process %d: the restorer's memory cannot be unmapped",
-				  r->remote.pid);
+	return gck_remote_check(gck_remote_last(&r->remote, pid, err, SYS_munmap, r->remote.plant,
+						GCK_REMOTE_PLANT),
+				err, "process %d: unmapping the restorer's memory", pid);
 }
 
 int gck_restore_run(struct gck_restore *r, struct gck_error *err)

@@ -72,7 +72,7 @@ static void test_calls(void)
 	is_int(gck_remote_plant(&r, 2 * PLANT, &err), 0, "a second plant");
 	is_int(gck_remote_call(&r, pid, &err, SYS_munmap, PLANT, GCK_REMOTE_PLANT), 0,
 	       "the first unmapped");
-	is_int(gck_remote_last(&r, &err, SYS_munmap, 2 * PLANT, GCK_REMOTE_PLANT), 0,
+	is_int(gck_remote_last(&r, pid, &err, SYS_munmap, 2 * PLANT, GCK_REMOTE_PLANT), 0,
 	       "the plant unmaps itself");
 	end(pid);
 }

@@ -390,7 +390,10 @@ static void queue_pending(void)
 	for (int s = 5; s < 8; s++)
 		sigaddset(&set, SIGRTMIN + s);
 	sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGTRAP);
 	CHECK(!pthread_sigmask(SIG_BLOCK, &set, NULL));
+	CHECK(!sigqueue(getpid(), SIGTRAP, (union sigval){.sival_int = 12}));
+	CHECK(!pthread_sigqueue(pthread_self(), SIGTRAP, (union sigval){.sival_int = 11}));
 	for (int i = 0; i < 3; i++)
 		CHECK(!sigqueue(getpid(), SIGRTMIN + 5, (union sigval){.sival_int = 100 + i}));
 	CHECK(!pthread_sigqueue(pthread_self(), SIGRTMIN + 6, (union sigval){.sival_int = 7}));
@@ -414,6 +417,13 @@ static void take_pending(void)
 	CHECK(sigtimedwait(&set, &info, &none) == SIGRTMIN + 6 && info.si_value.sival_int == 7);
 	sigaddset(&set, SIGUSR2);
 	CHECK(sigtimedwait(&set, &info, &none) == SIGUSR2);
+	for (int i = 11; i <= 12; i++) {
+		sigemptyset(&set);
+		sigaddset(&set, SIGTRAP);
+		CHECK(sigtimedwait(&set, &info, &none) == SIGTRAP && info.si_value.sival_int == i);
+	}
+	CHECK(!sigprocmask(SIG_UNBLOCK, &set, NULL));
+	CHECK(!raise(SIGTRAP));
 }
 
 static void run_signals(void)
@@ -442,7 +452,6 @@ static void run_signals(void)
 	CHECK(threaded > rounds / 28);
 	CHECK(!timer_delete(first) && !timer_delete(second));
 	CHECK(!sigaltstack(NULL, &now) && now.ss_sp == altstack && now.ss_size == sizeof altstack);
-	CHECK(!raise(SIGTRAP));
 	CHECK(!sigprocmask(SIG_BLOCK, NULL, &blocked) && sigismember(&blocked, SIGRTMIN + 7));
 	take_pending();
 	printf("signals %ld\n", rounds);
