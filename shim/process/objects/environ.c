@@ -281,12 +281,24 @@ static int replace(struct gck_restore *r, struct gck_shim_state *s, const struct
 	return rc;
 }
 
+/* At its end perl frees each entry of a list that is not the one that it began with. */
+static bool frees_entries(const struct gck_image *img)
+{
+	for (size_t i = 0; i < img->nmaps; i++) {
+		const char *slash = strrchr(img->maps[i].name, '/');
+
+		if (slash && (!strncmp(slash, "/libperl.so", 11) || !strncmp(slash, "/perl", 5)))
+			return true;
+	}
+	return false;
+}
+
 int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct gck_error *err)
 {
 	struct before b = {.texts = NULL};
 	int rc;
 
-	if (!s->environ_at || !r->environment || !r->environment_size)
+	if (frees_entries(r->img) || !s->environ_at || !r->environment || !r->environment_size)
 		return 0;
 	rc = read_before(r, s, &b, err);
 	if (!rc)

@@ -10,10 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SECOND 1000000000ll
 
 int64_t gck_mtime_ns(const struct stat *st)
 {
-	return st->st_mtim.tv_sec * 1000000000ll + st->st_mtim.tv_nsec;
+	return st->st_mtim.tv_sec * SECOND + st->st_mtim.tv_nsec;
+}
+
+int gck_set_mtime(int fd, int64_t mtime_ns)
+{
+	int64_t part = (mtime_ns % SECOND + SECOND) % SECOND; /* also before 1970 */
+	const struct timespec times[] = {
+		{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = (mtime_ns - part) / SECOND, .tv_nsec = part},
+	};
+
+	return futimens(fd, times);
 }
 
 /* Open the file again, which makes a network file system ask its server for size and times. */

@@ -33,6 +33,9 @@ void gck_external_free(struct gck_external_files *o);
 
 int64_t gck_mtime_ns(const struct stat *st);
 
+/* Set a file's time of modification. */
+int gck_set_mtime(int fd, int64_t mtime_ns) GCK_MUST_CHECK;
+
 /* Flush a file to stable storage. */
 int gck_external_sync(int fd, const char *path, struct gck_error *err) GCK_MUST_CHECK;
 

@@ -20,7 +20,9 @@
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
 
-#define NOT_AGAIN (O_CREAT | O_EXCL | O_TRUNC)
+/* Flags that only matter when a file is first opened. The kernel keeps O_NOFOLLOW among a
+ * descriptor's flags; it would refuse the link /proc/self/fd/N. O_TMPFILE contains O_DIRECTORY. */
+#define NOT_AGAIN (O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW | O_TMPFILE)
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
@@ -175,13 +177,17 @@ int gck_close_failed(int fd)
 	return -1;
 }
 
-/* Flags for opening it: nothing is created, and O_TMPFILE, which contains O_DIRECTORY, is
- * cleared. */
-static int open_flags(const struct gck_file *f)
+/* Open it with the image's flags, as far as this file system has direct I/O and the file's owner
+ * allows O_NOATIME: a program may ask for both, and can do without. */
+static int open_again(const char *path, const struct gck_file *f)
 {
-	int flags = (int)f->flags & ~NOT_AGAIN;
+	int flags = ((int)f->flags & ~NOT_AGAIN) | O_CLOEXEC | O_NOCTTY, fd = open(path, flags);
 
-	return (f->kind == GCK_FD_DIR ? flags : flags & ~O_TMPFILE) | O_CLOEXEC | O_NOCTTY;
+	if (fd < 0 && errno == EINVAL && flags & O_DIRECT)
+		fd = open(path, flags &= ~O_DIRECT);
+	if (fd < 0 && errno == EPERM && flags & O_NOATIME)
+		fd = open(path, flags & ~O_NOATIME);
+	return fd;
 }
 
 static int seek(int fd, const struct gck_file *f)
@@ -198,7 +204,7 @@ int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err)
 	int own;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	own = open(path, open_flags(f));
+	own = open_again(path, f);
 	if (own < 0)
 		return gck_make_failed(err, f, "opening");
 	if (seek(own, f))
@@ -208,7 +214,7 @@ int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err)
 
 int gck_make_path(const struct gck_file *f, struct gck_error *err)
 {
-	int fd = open(f->path, open_flags(f));
+	int fd = open_again(f->path, f);
 
 	if (fd < 0)
 		return gck_make_failed(err, f, "opening");
@@ -217,21 +223,34 @@ int gck_make_path(const struct gck_file *f, struct gck_error *err)
 	return fd;
 }
 
-/* A file whose name is gone is made without a name in the same directory, or else in memory. */
-int gck_make_unlinked(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+/* A new file without a name that has room for the content: in the same directory, or in memory. */
+static int make_nameless(const struct gck_file *f)
 {
-	char path[PATH_MAX];
-	int fd, own;
+	char path[PATH_MAX], name[200];
+	int fd;
 
 	snprintf(path, sizeof path, "%s", f->path);
-	fd = open(dirname(path), O_TMPFILE | O_RDWR | O_CLOEXEC, f->mode & 07777);
-	if (fd < 0)
-		fd = memfd_create(f->path, MFD_CLOEXEC);
+	snprintf(name, sizeof name, "%s", basename(path));
+	fd = open(dirname(path), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0 && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)f->size) &&
+	    (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd >= 0 ? fd : memfd_create(name, MFD_CLOEXEC);
+}
+
+int gck_make_unlinked(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+{
+	int fd = make_nameless(f), own;
+
 	if (fd < 0)
 		return gck_make_failed(err, f, "making the deleted file again");
 	if (gck_restore_fill_file(r, &f->data, f->size, fd, f->path, err))
 		return gck_close_failed(fd);
 	own = gck_make_reopen(fd, f, err);
+	if (own >= 0 && (fchmod(fd, f->mode & 07777) || gck_set_mtime(fd, f->mtime_ns)))
+		own = gck_make_failed(err, f, "setting mode and time of"), gck_close_failed(own);
 	close(fd);
 	return own;
 }

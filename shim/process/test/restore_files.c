@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files, memory files and sockets of real python3 and perl programs: each program makes its state,
+ * is checkpointed, killed and restored twice, and then finds its state as it left it. What no image
+ * holds is refused by `able` and by a checkpoint alike, with the same words. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "test/support/lineage.h"
+#include "test/support/tap.h"
+
+struct program {
+	const char *name;
+	const char *make;    /* python3: d is a directory for its files */
+	const char *check;   /* an exception fails the test */
+	const char *between; /* shell, in the directory, while the program is dead; or NULL */
+	const char *refused; /* words of the reason that there is no checkpoint; or NULL */
+	const char *perl;    /* interpreter is perl: the whole program; else NULL */
+};
+
+#define EACH_FLAG \
+	"flags = [os.O_NOFOLLOW, os.O_SYNC, os.O_DSYNC, os.O_NOATIME, os.O_DIRECT,\n" \
+	"  os.O_NONBLOCK, os.O_APPEND, os.O_CREAT, os.O_CREAT|os.O_EXCL, os.O_CREAT|os.O_TRUNC,\n" \
+	"  os.O_NOCTTY, os.O_CLOEXEC]\n" \
+	"kept = os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_ACCMODE\n" \
+	"def told(f): return fcntl.fcntl(f, fcntl.F_GETFL) & kept\n"
+
+static const struct program programs[] = {
+	{.name = "python TemporaryFile",
+	 .make = "f = tempfile.TemporaryFile(dir=d); f.write(b'state'); f.flush()\n"
+		 "g = tempfile.TemporaryFile(); g.write(b'state'); g.flush()",
+	 .check = "for x in f, g: x.write(b'!'); x.seek(0); assert x.read() == b'state!'"},
+	{.name = "python SpooledTemporaryFile and NamedTemporaryFile",
+	 .make = "f = tempfile.SpooledTemporaryFile(dir=d, max_size=3); f.write(b'state')\n"
+		 "g = tempfile.NamedTemporaryFile(dir=d); g.write(b'state'); g.flush()",
+	 .check = "for x in f, g: x.write(b'!'); x.seek(0); assert x.read() == b'state!'\n"
+		  "assert os.path.exists(g.name)"},
+	{.name = "mkstemp and unlink",
+	 .make = "f, n = tempfile.mkstemp(dir=d); os.unlink(n); os.write(f, b'state')",
+	 .check = "os.write(f, b'!'); assert os.pread(f, 9, 0) == b'state!'"},
+	{.name = "perl File::Temp",
+	 .perl = "use File::Temp; my ($d) = @ARGV; my $f = File::Temp->new(DIR => $d);\n"
+		 "my $g = File::Temp::tempfile(DIR => $d); my $h; open($h, '+>', undef);\n"
+		 "for ($f, $g, $h) { $_->autoflush(1); print $_ 'state' }\n"
+		 "open(my $r, '>', \"$d/ready\"); close $r;\n"
+		 "select(undef, undef, undef, 0.005) until -e \"$d/go\";\n"
+		 "for ($f, $g, $h) { print $_ '!'; seek($_, 0, 0); <$_> eq 'state!' or die $_ }"},
+	{.name = "a file without a name, by each flag of open",
+	 .make = EACH_FLAG
+		 "def opened(n, x):\n"
+		 "  p = d + '/f%d' % n\n"
+		 "  if not x & os.O_CREAT: open(p, 'w').close()\n"
+		 "  f = os.open(p, os.O_RDWR | x, 0o600); os.unlink(p); return f\n"
+		 "files = [opened(n, x) for n, x in enumerate(flags)]\n"
+		 "files.append(os.open(d, os.O_TMPFILE | os.O_RDWR, 0o600))\n"
+		 "files.append(os.open(d, os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o600))\n"
+		 "page = mmap.mmap(-1, 4096); page[:] = b's' * 4096\n"
+		 "for f in files: assert os.write(f, page) == 4096\n"
+		 "before = [told(f) for f in files]",
+	 .check = "for f, b in zip(files, before):\n"
+		  "  assert os.fstat(f).st_size == os.lseek(f, 0, 1) == 4096 and told(f) == b\n"
+		  "  assert os.preadv(f, [page], 0) == 4096 and page[:] == b's' * 4096"},
+	{.name = "a file with a name, by each flag of open",
+	 .make = EACH_FLAG
+		 "def opened(n, x): return os.open(d + '/f%d' % n, os.O_RDWR | x, 0o600)\n"
+		 "for n, x in enumerate(flags):\n"
+		 "  if not x & os.O_CREAT: open(d + '/f%d' % n, 'w').close()\n"
+		 "files = [opened(n, x) for n, x in enumerate(flags)]\n"
+		 "files.append(os.open(d + '/f0', os.O_PATH | os.O_NOFOLLOW))\n"
+		 "files.append(os.open(d, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))\n"
+		 "page = mmap.mmap(-1, 4096); page[:] = b's' * 4096\n"
+		 "for f in files[:-2]: assert os.write(f, page) == 4096\n"
+		 "before = [told(f) for f in files]",
+	 .check = "for f, b in zip(files, before): assert told(f) == b, (told(f), b)\n"
+		  "for f in files[:-2]: assert os.preadv(f, [page], 0) == 4096\n"
+		  "assert os.path.samestat(os.fstat(files[-1]), os.stat(d))\n"
+		  "assert os.path.samestat(os.fstat(files[-2]), os.stat(d + '/f0'))"},
+	{.name = "a memory file, by each flag of open",
+	 .make = EACH_FLAG
+		 "m = os.memfd_create('m'); os.write(m, b'state')\n"
+		 "def opened(x): return os.open('/proc/self/fd/%d' % m, os.O_RDWR | x)\n"
+		 "files = [opened(x) for x in flags if not x & (os.O_NOFOLLOW | os.O_DIRECT |\n"
+		 "  os.O_EXCL | os.O_TRUNC)]\n"
+		 "before = [told(f) for f in files]",
+	 .check = "for f, b in zip(files, before):\n"
+		  "  assert told(f) == b and os.pread(f, 9, 0) == b'state'"},
+};
+
+static char directory[] = "/tmp/gpuckpt-files-XXXXXX";
+
+static int shell(const char *command)
+{
+	char text[4000];
+
+	snprintf(text, sizeof text, "cd %s && %s", directory, command);
+	return system(text);
+}
+
+static void create(const char *name)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	f = fopen(path, "we");
+	if (f)
+		fclose(f);
+}
+
+static bool wait_ready(void)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/ready", directory);
+	for (int i = 0; i < WAIT_MS / 5; i++, pause_ms(5))
+		if (!access(path, F_OK))
+			return true;
+	return false;
+}
+
+static void write_script(const struct program *p, char text[8000])
+{
+	snprintf(text, 8000,
+		 "import os, sys, time, tempfile, fcntl, mmap, socket, stat, ctypes\n"
+		 "d = sys.argv[1]\n%s\n"
+		 "open(d + '/ready', 'w').close()\n"
+		 "while not os.path.exists(d + '/go'): time.sleep(0.005)\n%s\n",
+		 p->make, p->check);
+}
+
+/* The refusal of `able` or of a checkpoint. */
+static bool is_refused(struct lineage *l, const char *words)
+{
+	struct gck_error err = {0};
+	struct gck_options o;
+	struct gck_capture *c;
+	json_t *items, *item;
+	bool found = false;
+	size_t i;
+
+	gck_options_init(&o);
+	items = gck_process_able(l->pid, &l->hello, &o, &err);
+	json_array_foreach(items, i, item)
+		found |= json_is_true(json_object_get(item, "refuse")) &&
+			 strstr(json_string_value(json_object_get(item, "reason")), words);
+	json_decref(items);
+	ok(found, "`able` refuses: %s", words);
+	c = gck_capture_open(l->pid, l->link, &l->hello, &o, &err);
+	ok(!c && strstr(err.text, words), "so does a checkpoint: %s", err.text);
+	gck_capture_close(c);
+	return found;
+}
+
+static bool live_through(struct lineage *l, const struct program *p)
+{
+	for (int i = 0; i < 2; i++) {
+		if (lineage_checkpoint(l))
+			return false;
+		lineage_kill(l);
+		if ((p->between && shell(p->between)) || lineage_restore(l, l->seq))
+			return false;
+	}
+	return true;
+}
+
+static void test_program(const struct program *p)
+{
+	static char script[8000];
+	char python[] = "/usr/bin/python3", perl[] = "/usr/bin/perl", option[] = "-c";
+	char *argv[] = {p->perl ? perl : python, option, script, directory, NULL};
+	struct lineage l;
+	bool good;
+
+	if (p->perl)
+		option[1] = 'e', snprintf(script, sizeof script, "%s", p->perl);
+	else
+		write_script(p, script);
+	if (access(argv[0], X_OK)) {
+		skip(p->name, "its interpreter is not installed");
+		return;
+	}
+	if (shell("rm -rf ./* && umask 022") || lineage_begin(&l, "/tmp", argv))
+		return;
+	good = ok(!lineage_start(&l) && wait_ready(), "%s: started", p->name);
+	if (p->refused)
+		good = good && is_refused(&l, p->refused);
+	else
+		good = good && ok(live_through(&l, p), "%s: restored twice", p->name);
+	create("go");
+	ok(good && lineage_wait(&l) == 0, "%s: it finds its state", p->name);
+	lineage_end(&l);
+}
+
+int main(int argc, char **argv)
+{
+	if (!mkdtemp(directory) || chmod(directory, 0755))
+		return 1;
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		if (argc < 2 || strstr(programs[i].name, argv[1]))
+			test_program(&programs[i]);
+	if (chdir("/") || shell("rm -rf \"$PWD\""))
+		return 1;
+	return tap_done();
+}
