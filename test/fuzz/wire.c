@@ -52,16 +52,17 @@ static void put(struct gck_buffer *b, const void *data, size_t size)
 }
 
 /* Lines become the bodies of messages that are otherwise as they should be. */
-static void put_body(struct gck_buffer *b, const char *line, size_t size, unsigned count)
+static int put_body(struct gck_buffer *b, const char *line, size_t size, unsigned count)
 {
 	char *text;
-	int n = asprintf(&text, "{\"nonce\":\"%032d\",\"count\":%u,\"to\":\"server\","
+	int failed, n = asprintf(&text, "{\"nonce\":\"%032d\",\"count\":%u,\"to\":\"server\","
 			 "\"body\":%.*s}", 0, count, (int)size, line);
 
 	if (n < 0)
 		abort();
-	gck_frame_put(b, text, (size_t)n, NULL);
+	failed = gck_frame_put(b, text, (size_t)n, NULL);
 	free(text);
+	return failed;
 }
 
 static void put_lines(struct gck_buffer *b, int form, const char *data, size_t size)
@@ -70,10 +71,8 @@ static void put_lines(struct gck_buffer *b, int form, const char *data, size_t s
 		const char *end = memchr(data, '\n', size);
 		size_t n = end ? (size_t)(end - data) : size;
 
-		if (form == BODIES)
-			put_body(b, data, n, count);
-		else
-			gck_frame_put(b, data, n, NULL);
+		if (form == BODIES ? put_body(b, data, n, count) : gck_frame_put(b, data, n, NULL))
+			return; /* too long for a frame */
 		n += end != NULL;
 		data += n;
 		size -= n;
