@@ -52,7 +52,8 @@ cpu_of_job()
 		done' | awk '{ for (i = 1; i <= NF; i++) sum += $i } END { print sum + 0 }'
 }
 
-# The largest memory of all agents together, in MiB, sampled without a pause until there is no agent.
+# The largest memory of all agents together, in MiB, sampled without a pause until there is no
+# agent.
 agent_memory()
 {
 	# shellcheck disable=SC2016

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cost of calls: run with and without the stand-in for libcuda.so.1. Each figure is the least of
- * several turns, so that other load on the machine does not matter. */
+ * The cost of calls: run with and without the stand-in for libcuda.so.1. Each figure is the least
+ * of several turns, so that other load on the machine does not matter. */
 #include "driver.h"
 
 #define TURNS 7

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hold GIB check|pool|triad|grow: a program with GIB GiB of data on the device; pool: in
- * stream-ordered memory; grow: it allocates as much again as soon as GPUCKPT_SELF has a file "grow".
- * It checks all of it again and again ("checked BAD": the number of wrong words), or runs a kernel
- * that needs all the device's bandwidth without end ("turn END MS": the milliseconds of one turn).
- * It ends when it is killed. With GPUCKPT_PIECE_MIB the checked data is in allocations of that size,
- * by cuMemCreate and cuMemMap. */
+ * stream-ordered memory; grow: it allocates as much again as soon as GPUCKPT_SELF has a file
+ * "grow". It checks all of it again and again ("checked BAD": the number of wrong words), or runs a
+ * kernel that needs all the device's bandwidth without end ("turn END MS": the milliseconds of one
+ * turn). It ends when it is killed. With GPUCKPT_PIECE_MIB the checked data is in allocations of
+ * that size, by cuMemCreate and cuMemMap. */
 #include "driver.h"
 
 #include <stdint.h>

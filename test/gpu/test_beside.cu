@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls of the shim's data thread while the program's kernels run: none of them may wait for a
- * kernel, which may itself wait for the host, or delay another thread's launches. Other calls would,
- * so the data thread does not make them then. Takes the path of shim/cuda/snapshot/hash.ptx from
- * GPUCKPT_TEST_PTX. */
+ * kernel, which may itself wait for the host, or delay another thread's launches. Other calls
+ * would, so the data thread does not make them then. Takes the path of shim/cuda/snapshot/hash.ptx
+ * from GPUCKPT_TEST_PTX. */
 #include "driver.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The hash that the device computes of its memory is the store's (XXH3-128), and its cost. Takes the
- * path of shim/cuda/snapshot/hash.ptx from GPUCKPT_TEST_PTX. */
+ * The hash that the device computes of its memory is the store's (XXH3-128), and its cost. Takes
+ * the path of shim/cuda/snapshot/hash.ptx from GPUCKPT_TEST_PTX. */
 #include "driver.h"
 
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * variable: a program with a `__managed__` variable, which the driver's checkpoint refuses. A kernel
- * and the CPU increment it in turns; "checked BAD" as in hold.cu. It ends when it is killed. */
+ * variable: a program with a `__managed__` variable, which the driver's checkpoint refuses. A
+ * kernel and the CPU increment it in turns; "checked BAD" as in hold.cu. It ends when it is
+ * killed. */
 #include "driver.h"
 
 __managed__ unsigned variable;

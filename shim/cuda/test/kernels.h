@@ -26,4 +26,11 @@ KERNEL(wait_flag, 1)
 		nanosleep(&nap, NULL);
 }
 
+/* (address): write to the 8 bytes behind it, then wait until the host has written there. */
+KERNEL(begin_and_wait, 1)
+{
+	((volatile uint64_t *)(uintptr_t)*(uint64_t *)params[0])[1] = 1;
+	wait_flag(params, grid);
+}
+
 #endif

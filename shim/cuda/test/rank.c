@@ -27,7 +27,7 @@ static CUcontext context;
 static CUmodule module;
 static CUstream stream;
 static CUdeviceptr data, managed, large;
-static uint64_t *flag;
+static uint64_t *flag; /* a kernel waits for the first; it writes to the second */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int init(void)
@@ -35,7 +35,7 @@ static int init(void)
 	int rc = cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context);
 
 	rc |= cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) | cuMemAlloc(&data, SIZE);
-	rc |= cuMemsetD8(data, 3, SIZE) | cuMemAllocHost((void **)&flag, 8);
+	rc |= cuMemsetD8(data, 3, SIZE) | cuMemAllocHost((void **)&flag, 16);
 	return rc | cuModuleLoadData(&module, "") | cuCtxSynchronize();
 }
 
@@ -187,20 +187,30 @@ static int available(void)
 	return cuMemGetInfo(&bytes, &total) ? -1 : (int)(bytes >> 20);
 }
 
-static int spin_on(CUstream where, unsigned int blocks)
+static int spin_on(CUstream where, const char *kernel, unsigned int blocks)
 {
 	uint64_t at = (uintptr_t)flag;
 	void *params[] = {&at};
 	CUfunction f = NULL;
 
-	*flag = 0;
-	return cuModuleGetFunction(&f, module, "wait_flag") |
+	flag[0] = flag[1] = 0;
+	return cuModuleGetFunction(&f, module, kernel) |
 	       cuLaunchKernel(f, blocks, 1, 1, 1, 1, 1, 0, where, params, NULL);
 }
 
 static int spin(CUstream where)
 {
-	return spin_on(where, 1);
+	return spin_on(where, "wait_flag", 1);
+}
+
+/* Other kernels begin after this one: it has begun itself. */
+static int fill_device(void)
+{
+	int rc = spin_on(stream, "begin_and_wait", 1024);
+
+	while (!rc && !((volatile uint64_t *)flag)[1])
+		usleep(1000);
+	return rc;
 }
 
 static void *synchronize(void *arg)
@@ -505,7 +515,7 @@ static int run(const char *word)
 	if (!strcmp(word, "spin")) return spin(stream);
 	if (!strncmp(word, "work ", 5)) return work_for(atoi(word + 5));
 	if (!strncmp(word, "busy ", 5)) return busy(atoi(word + 5));
-	if (!strcmp(word, "fill device")) return spin_on(stream, 1024);
+	if (!strcmp(word, "fill device")) return fill_device();
 	if (!strcmp(word, "stop")) { *flag = 1; return 0; }
 	if (!strcmp(word, "waiter")) return start_waiter();
 	if (!strcmp(word, "lockstep")) return lockstep();

@@ -254,8 +254,8 @@ static int set_mm(struct gck_restore *r, struct gck_error *err)
 		return -1;
 	result = call(r, err, SYS_prctl, PR_SET_MM, PR_SET_MM_MAP, at, sizeof map);
 	return gck_remote_check(result, err,
-				"process %d: is its data limit (ulimit -d) too low? Its heap and "
-				"stack cannot be set in the kernel (PR_SET_MM_MAP)",
+				"process %d: its heap and stack cannot be set in the kernel "
+				"(PR_SET_MM_MAP; is its data limit, ulimit -d, too low?)",
 				r->remote.pid);
 }
 
@@ -270,7 +270,7 @@ static int set_directory(struct gck_restore *r, struct gck_error *err)
 			     err))
 		return gck_fail(err, ENAMETOOLONG, "the working directory's name is too long");
 	result = call(r, err, SYS_chdir, r->remote.scratch, 0, 0, 0);
-	return gck_remote_check(result, err, "the working directory %s", r->img->cwd);
+	return gck_remote_check(result, err, "cannot enter the working directory %s", r->img->cwd);
 }
 
 int gck_restore_process(struct gck_restore *r, struct gck_error *err)

@@ -136,8 +136,7 @@ int gck_restore_actions(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* Calls that make signals pending, and all after them, must not raise SIGTRAP: it may be one of
- * them. */
+/* SIGTRAP may be among the pending signals, so from here on no call may raise it. */
 static int queue_one(struct gck_restore *r, const struct gck_pending *p, pid_t tid, bool process,
 		     struct gck_error *err)
 {
@@ -154,10 +153,11 @@ static int queue_one(struct gck_restore *r, const struct gck_pending *p, pid_t t
 		result = gck_remote_last(&r->remote, tid, err, SYS_rt_tgsigqueueinfo,
 					 (uint64_t)r->remote.pid, (uint64_t)tid, (uint64_t)signo,
 					 r->remote.scratch);
-	return gck_remote_check(result, err, "signal %d that was pending", signo);
+	return gck_remote_check(result, err, "signal %d cannot be made pending again", signo);
 }
 
-/* Batches have reset it. If it is to ignore the signal, setting it drops a pending one. */
+/* Batches have reset the action. It is set before the signals are queued, since setting an action
+ * that ignores SIGTRAP drops a pending one. */
 static int set_trap_action(struct gck_restore *r, struct gck_error *err)
 {
 	uint64_t at = r->remote.scratch;
@@ -167,7 +167,7 @@ static int set_trap_action(struct gck_restore *r, struct gck_error *err)
 		return -1;
 	return gck_remote_check(gck_remote_last(&r->remote, r->remote.pid, err, SYS_rt_sigaction,
 						SIGTRAP, at, 0, 8),
-				err, "action of SIGTRAP");
+				err, "the action of SIGTRAP cannot be set");
 }
 
 /* Queue signals that were pending; all are blocked until the rank runs. */
