@@ -18,7 +18,7 @@ int gck_document_damaged(const struct gck_store *s, const char *name, const char
 GCK_MUST_CHECK int gck_json_u32(const json_t *object, const char *key, uint32_t *value,
 				struct gck_error *err);
 
-/* ---- encryption (encrypted.c; doc/store.md, "Encryption") ----------------------------------- */
+/* ---- encryption (document.c; doc/store.md, "Encryption") ------------------------------------ */
 
 /* Is a document, as it was read or after decryption, an encrypted one? */
 bool gck_document_is_encrypted(const json_t *document);

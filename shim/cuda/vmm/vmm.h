@@ -74,7 +74,7 @@ void gck_cuda_handles_forked(void);
  * closed. */
 struct gck_cuda_handle *gck_cuda_handle_next(size_t *at);
 
-/* ---- mappings (mapping.c) ------------------------------------------------------------------- */
+/* ---- mappings (vmm_mapping.c) --------------------------------------------------------------- */
 
 /* Make a mapping that is off the list. It takes over the caller's hold of h. NULL: no memory. */
 struct gck_cuda_mapping *gck_cuda_mapping_new(uint64_t base, uint64_t size, uint64_t offset,

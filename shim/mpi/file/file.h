@@ -25,7 +25,7 @@ struct gck_mpi_file {
 	MPI_Offset disp;
 	MPI_Datatype etype, filetype; /* references */
 	char datarep[MPI_MAX_DATAREP_STRING];
-	/* the split collective in progress (split.c) */
+	/* the split collective in progress (io.c) */
 	const char *split;         /* its name without _begin; NULL: none */
 	MPI_Status split_status;
 	/* between save and rebuild */

@@ -11,7 +11,8 @@
 
 #include "shim/mpi/file/file.h"
 
-/* Makes a file beside it with the first free number, as for other files (restore_stage.c). */
+/* Makes a file beside it with the first free number, as file_restore.c of shim/process does for other
+ * files. */
 static int make_rest_file(const char *path, mode_t mode, char *rest_path, size_t size,
 			  struct gck_error *err)
 {
