@@ -123,8 +123,10 @@ static void test_nobody(void)
 	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE),
 	   "a step without agents is awaited for a limited time");
 	is_int(step_0()->live->phase, GCK_OVER, "then it has ended");
+	ok(!gck_operation_requeues(&f.core, JOB), "its job is not being requeued");
 	is_int(gck_operation_begin(&f.core, GCK_REQUEUE, JOB, GCK_EVERY_STEP, "test", NULL, NULL),
 	       0, "the next requeue of its job begins");
+	ok(gck_operation_requeues(&f.core, JOB), "and it is being requeued");
 	for (unsigned i = 0; i < 200 && !f.taken; i++)
 		fake_deliver(&f);
 	ok(f.taken, "and does not wait for the step");

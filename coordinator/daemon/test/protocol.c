@@ -238,6 +238,50 @@ static void test_refused(void)
 	lab_done(agent[1], "abort", 5, NONE);
 }
 
+/* Node 1 answers with these items; both: node 0 answers as well. */
+static json_t *verdict(const char *items, bool both)
+{
+	json_t *body, *step;
+
+	ask("{'op':'able','job':7}");
+	for (int i = 0; i < 2; i++) {
+		body = lab_next(agent[i]);
+		if (i || both)
+			lab_say(agent[i], "{'op':'able','id':%lld,'items':%s}",
+				(long long)json_integer_value(json_object_get(body, "id")),
+				i ? items : "[]");
+		json_decref(body);
+	}
+	body = answer();
+	step = json_incref(json_array_get(
+		json_object_get(json_object_get(body, "data"), "steps"), 0));
+	json_decref(body);
+	return step;
+}
+
+#define ITEM(refuse) \
+	"[{'rank':1,'object':'pipe','reason':'r','remedy':'close it','refuse':" refuse "}]"
+
+static void test_able(void)
+{
+	json_t *step = verdict("[]", true);
+
+	ok(json_is_true(json_object_get(step, "able")), "no obstacle: the step is able");
+	json_decref(step);
+	step = verdict(ITEM("true"), true);
+	ok(json_is_false(json_object_get(step, "able")), "an obstacle: it is not");
+	is_int((long long)json_array_size(json_object_get(step, "items")), 1, "it is listed");
+	json_decref(step);
+	step = verdict(ITEM("false"), true);
+	ok(json_is_true(json_object_get(step, "able")), "a warning is no obstacle");
+	json_decref(step);
+	test_clock_rate(HURRY);
+	step = verdict("[]", false);
+	test_clock_rate(1);
+	ok(json_is_false(json_object_get(step, "able")), "an agent that does not answer is one");
+	json_decref(step);
+}
+
 static void test_crash_writing(void)
 {
 	ask(CREATE);
@@ -459,6 +503,7 @@ int main(void)
 	test_back_writing();
 	test_timeout();
 	test_refused();
+	test_able();
 	test_crash_writing();
 	test_crash_committing();
 	test_requeue();

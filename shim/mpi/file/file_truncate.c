@@ -11,8 +11,8 @@
 
 #include "shim/mpi/file/file.h"
 
-/* Makes a file beside it with the first free number, as file_restore.c of shim/process does for other
- * files. */
+/* Makes a file beside it with the first free number, as file_restore.c of shim/process does for
+ * other files. */
 static int make_rest_file(const char *path, mode_t mode, char *rest_path, size_t size,
 			  struct gck_error *err)
 {
