@@ -62,6 +62,7 @@ static const struct key {
 	{ "Quota", SIZE, FIELD(quota) },
 	{ "MaxConnections", NUMBER, FIELD(max_connections), 1, 1000000 },
 	{ "MaxUserConnections", NUMBER, FIELD(user_connections), 1, 1000000 },
+	{ "MaxNewConnections", NUMBER, FIELD(new_connections), 1, 1000000 },
 	{ "MaxUserRate", NUMBER, FIELD(user_rate), 1, 1000000 },
 	{ "EncryptionKeyFile", PATH, FIELD(encryption_key_file) },
 	{ "S3Store", TEXT, FIELD(s3_store), CHECK(gck_s3_url_check) },
@@ -94,8 +95,8 @@ void gck_conf_init(struct gck_conf *c)
 		.mpi = GCK_PKGLIBDIR "/libgpuckpt-mpi.so",
 		.cuda = GCK_PKGLIBDIR "/libgpuckpt-cuda.so",
 		.cut_off = "stop", .poll_s = 5, .max_connections = 65536, .user_connections = 16384,
-		.user_rate = 200, .s3_region = "us-east-1", .s3_addressing = "path",
-		.s3_timeout_s = 30,
+		.new_connections = 256, .user_rate = 200, .s3_region = "us-east-1",
+		.s3_addressing = "path", .s3_timeout_s = 30,
 	};
 	gck_options_init(&c->defaults);
 }

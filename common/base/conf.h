@@ -28,6 +28,7 @@ struct gck_conf {
 	uint64_t quota;             /* Quota: bytes of a user's images; 0: no limit */
 	unsigned max_connections;   /* MaxConnections, 65536 */
 	unsigned user_connections;  /* MaxUserConnections, 16384; a user's agents count */
+	unsigned new_connections;   /* MaxNewConnections: of one address, user unknown; 256 */
 	unsigned user_rate;         /* MaxUserRate: messages per second of one user, 200 */
 	/* EncryptionKeyFile, read by gpuckptd only; "": its systemd credential */
 	char encryption_key_file[PATH_MAX];

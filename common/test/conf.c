@@ -39,7 +39,8 @@ static void test_all(void)
 		"CoordinatorPort=7000\nListenAddress=10.0.0.1\nCoordinatorUser=slurm\nStateDir=/s\n"
 		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nCutOff=run\n"
 		"NodePoll=1\n"
-		"KeepAge=30d\nQuota=2T\nMaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\n"
+		"KeepAge=30d\nQuota=2T\nMaxConnections=2\nMaxUserConnections=3\n"
+		"MaxNewConnections=5\nMaxUserRate=4\n"
 		"EncryptionKeyFile=/e\nS3Store=s3://images/site\nS3Endpoint=https://"
 		"s3.site:8443\nS3Region=here\n"
 		"S3Addressing=virtual\nS3KeyFile=/k\nS3CAFile=/ca\nS3Timeout=5\n"
@@ -67,6 +68,7 @@ static void test_all(void)
 	ok(c.quota == UINT64_C(2) << 40, "Quota");
 	is_int(c.max_connections, 2, "MaxConnections");
 	is_int(c.user_connections, 3, "MaxUserConnections");
+	is_int(c.new_connections, 5, "MaxNewConnections");
 	is_int(c.user_rate, 4, "MaxUserRate");
 	is_str(c.encryption_key_file, "/e", "EncryptionKeyFile");
 	ok(c.defaults.encrypt, "DefaultEncrypt");

@@ -197,11 +197,12 @@ json_t *gck_image_directories(const struct gck_store *image, uint64_t *bytes)
 
 static int identify(const struct gck_archive *f, struct gck_image_id *id, struct gck_error *err)
 {
-	int n = 0;
+	char again[sizeof f->of]; /* unlike sscanf(), the store has one spelling of a number */
 
 	memset(id, 0, sizeof *id);
-	if (sscanf(f->of, "%255[^/]/%u/%u%n", id->cluster, &id->job, &id->step, &n) < 3 ||
-	    f->of[n] || !id->job)
+	if (sscanf(f->of, "%255[^/]/%u/%u", id->cluster, &id->job, &id->step) < 3 || !id->job ||
+	    snprintf(again, sizeof again, "%s/%u/%u", id->cluster, id->job, id->step) < 0 ||
+	    strcmp(again, f->of))
 		return refuse(f, "it does not say of which step", err);
 	id->seq = f->seq;
 	return 0;

@@ -183,6 +183,19 @@ result $? "tar lists the file, with the commit last"
 mkdir "$dir/out.d" && tar -xf "$dir/image" -C "$dir/out.d" && cmp "$dir/test/7/0/commit-2.json" \
 	"$dir/out.d/test/7/0/commit-2.json"
 result $? "and extracts the store's files"
+renumbered() # JOB: the same file, of a job with that number
+{
+	cp -r "$dir/out.d/test/7" "$dir/out.d/test/$1"
+	tar -tf "$dir/image" | sed "s,^test/7/,test/$1/," >"$dir/names"
+	tar --format=ustar -cf "$dir/bad" -C "$dir/out.d" -T "$dir/names"
+}
+renumbered 8
+call 0 import "$dir/bad" --store "file:$dir"
+for job in -1 +7 07 4294967296; do
+	renumbered "$job"
+	call 1 import "$dir/bad" --store "file:$dir"
+	has err 'it does not say of which step'
+done
 call 1 export 7:2 "$dir/image"
 has err 'is there already'
 call 1 export 7:9 "$dir/image2"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Limits per user. */
+ * Limits per user, and per address before the user is known. */
 #include "coordinator/daemon/peer/limits.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
 
 /* At a hundred a second all are answered within an agent's time limit. */
 #define MAX_QUESTIONS 1024
@@ -102,4 +105,53 @@ struct gck_bucket *gck_limits_bucket(struct gck_limits *l, uid_t uid)
 	struct gck_user_limit *u = *find(l, uid);
 
 	return u ? &u->bucket : NULL;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+struct gck_address_limit {
+	struct gck_address_limit *next;
+	unsigned connections;
+	bool logged; /* that one was refused */
+	char host[];
+};
+
+static struct gck_address_limit **find_address(struct gck_limits *l, const char *host)
+{
+	struct gck_address_limit **p = &l->addresses;
+
+	while (*p && strcmp((*p)->host, host))
+		p = &(*p)->next;
+	return p;
+}
+
+bool gck_limits_arrive(struct gck_limits *l, const char *host, unsigned most)
+{
+	struct gck_address_limit **p = find_address(l, host), *a = *p;
+
+	if (!a) {
+		a = *p = calloc(1, sizeof *a + strlen(host) + 1);
+		if (!a)
+			return false;
+		strcpy(a->host, host);
+	}
+	if (a->connections < most) {
+		a->connections++;
+		return true;
+	}
+	if (!a->logged)
+		gck_warn("%s has MaxNewConnections=%u connections of unknown users; more are "
+			 "refused", host, most);
+	a->logged = true;
+	return false;
+}
+
+void gck_limits_identified(struct gck_limits *l, const char *host)
+{
+	struct gck_address_limit **p = find_address(l, host), *a = *p;
+
+	if (!a || --a->connections)
+		return;
+	*p = a->next;
+	free(a);
 }

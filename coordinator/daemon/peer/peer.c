@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 
 #define HELLO_S 5.0 /* for the first message */
+#define HELLO_PARTS 5 /* the time is taken in parts: one part is lost if the machine stands still */
 #define MAX_UNREAD (256u << 10) /* answers that a peer may leave unread before it is not read */
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -36,6 +37,8 @@ void gck_peer_close(struct gck_peer *peer)
 	d->npeers--;
 	if (peer->admitted)
 		gck_limits_leave(&d->limits, peer->uid);
+	else
+		gck_limits_identified(&d->limits, peer->host);
 	d->ops->closed(peer);
 }
 
@@ -157,6 +160,7 @@ static bool admit(struct gck_peer *peer, uid_t uid)
 				"(MaxUserConnections)");
 		return false;
 	}
+	gck_limits_identified(&d->limits, peer->host);
 	peer->uid = uid;
 	peer->admitted = true;
 	ev_timer_stop(d->loop, &peer->timer);
@@ -265,40 +269,64 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct gck_peer *peer = w->data;
 
-	(void)loop;
 	(void)events;
 	if (peer->admitted)
 		gck_peer_go_on(peer);
+	else if (--peer->hello_parts)
+		ev_timer_again(loop, w);
 	else
 		gck_peer_close(peer);
 }
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
-void gck_peer_new(struct gck_daemon *d, int fd, const char *host)
+static struct gck_peer *make_peer(struct gck_daemon *d, int fd, const char *host,
+				  struct gck_error *err)
 {
-	struct gck_error err = {0};
 	struct gck_peer *peer = calloc(1, sizeof *peer);
 
 	if (!peer) {
-		close(fd);
-		return;
+		gck_fail(err, ENOMEM, "no memory for a connection");
+		return NULL;
 	}
-	peer->wire = gck_wire_server(fd, d->conf.munge_socket, &err);
+	peer->wire = gck_wire_server(fd, d->conf.munge_socket, err);
 	if (!peer->wire) {
-		gck_warn("connection of %s: %s", host, err.text);
-		close(fd);
 		free(peer);
-		return;
+		return NULL;
 	}
 	peer->daemon = d;
 	snprintf(peer->host, sizeof peer->host, "%s", host);
+	return peer;
+}
+
+static void start_peer(struct gck_daemon *d, struct gck_peer *peer, int fd)
+{
 	ev_io_init(&peer->io, on_io, fd, EV_READ | EV_WRITE);
-	ev_timer_init(&peer->timer, on_timer, HELLO_S, 0.);
+	ev_timer_init(&peer->timer, on_timer, HELLO_S / HELLO_PARTS, HELLO_S / HELLO_PARTS);
+	peer->hello_parts = HELLO_PARTS;
 	peer->io.data = peer->timer.data = peer;
 	ev_io_start(d->loop, &peer->io);
 	ev_timer_start(d->loop, &peer->timer);
 	peer->next = d->peers;
 	d->peers = peer;
 	d->npeers++;
+}
+
+void gck_peer_new(struct gck_daemon *d, int fd, const char *host)
+{
+	struct gck_error err = {0};
+	struct gck_peer *peer;
+
+	if (!gck_limits_arrive(&d->limits, host, d->conf.new_connections)) {
+		close(fd);
+		return;
+	}
+	peer = make_peer(d, fd, host, &err);
+	if (peer) {
+		start_peer(d, peer, fd);
+		return;
+	}
+	gck_warn("connection of %s: %s", host, err.text);
+	gck_limits_identified(&d->limits, host);
+	close(fd);
 }

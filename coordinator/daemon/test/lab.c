@@ -4,6 +4,7 @@
 
 #include "coordinator/daemon/test/lab.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
@@ -109,8 +110,8 @@ bool lab_begin(void)
 	snprintf(text, sizeof text,
 		 "ClusterName=test\nCoordinatorHost=127.0.0.1\nListenAddress=127.0.0.1\n"
 		 "CoordinatorPort=%u\nCoordinatorUser=%s\nStateDir=%s/state\nMungeSocket=%s\n"
-		 "MaxUserConnections=20\nMaxUserRate=50\nNodePoll=1\n",
-		 port, pw->pw_name, lab_dir, munge_socket);
+		 "MaxUserConnections=20\nMaxNewConnections=%u\nMaxUserRate=50\nNodePoll=1\n",
+		 port, pw->pw_name, lab_dir, munge_socket, LAB_NEW_CONNECTIONS);
 	write_file(lab_conf, text);
 	snprintf(path, sizeof path, "%s/clock", lab_dir);
 	if (test_clock_open(path))
@@ -291,13 +292,16 @@ int lab_as_stranger(int (*what)(void))
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-int lab_knock(void)
+int lab_knock(const char *from)
 {
+	struct sockaddr_in self = {.sin_family = AF_INET};
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
 				.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a))
+	inet_pton(AF_INET, from, &self.sin_addr);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&self, sizeof self) ||
+	    connect(fd, (struct sockaddr *)&a, sizeof a))
 		printf("# no connection\n");
 	return fd;
 }

@@ -50,7 +50,8 @@ int lab_as_stranger(int (*what)(void));
 
 /* Connections. Text is JSON in which ' stands for ". */
 struct gck_wire *lab_connect(void);
-int lab_knock(void); /* a socket only: nothing is said or heard */
+int lab_knock(const char *from); /* a socket of this address: nothing is said or heard */
+#define LAB_NEW_CONNECTIONS 30u  /* MaxNewConnections */
 bool lab_say(struct gck_wire *w, const char *text, ...) __attribute__((format(printf, 2, 3)));
 
 /* The next message within 5 seconds, or NULL; lab_hear wants this op (and seq, if not 0). */

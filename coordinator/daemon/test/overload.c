@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * gpuckptd over real munge and TCP while Slurm is slow or away, and with users who want more than
  * their share. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "coordinator/daemon/test/lab.h"
@@ -11,6 +13,8 @@
 
 #define AGENTS 10
 #define KNOCKS 20
+#define WAIT_MS 60000
+#define STILL_S 20 /* longer than a first message may take */
 #define HASH "0123456789abcdef0123456789abcdef"
 
 static char large[80000];
@@ -221,13 +225,49 @@ static void test_files(void)
 	lab_files = 0;
 	slurm(0);
 	for (int i = 0; i < KNOCKS; i++)
-		fds[i] = lab_knock();
+		fds[i] = lab_knock("127.0.0.1");
 	before = lab_cpu_seconds();
 	usleep(1500000);
 	ok(lab_cpu_seconds() - before < 0.5, "without a file for a connection it does not spin");
 	for (int i = 0; i < KNOCKS; i++)
 		close(fds[i]);
 	ok(is_listed_as("finished"), "and goes on when there are some");
+}
+
+static bool is_closed(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, 0) <= 0;
+}
+
+/* One address must not use up the connections of all. */
+static void test_unknown_users(void)
+{
+	int fds[LAB_NEW_CONNECTIONS + 1];
+
+	lab_kill();
+	lab_up();
+	for (unsigned i = 0; i <= LAB_NEW_CONNECTIONS; i++)
+		fds[i] = lab_knock("127.0.0.2");
+	ok(is_closed(fds[LAB_NEW_CONNECTIONS]), "an address with MaxNewConnections gets no more");
+	ok(is_listed_as("finished"), "users at another address do");
+	ok(lab_in_file("log", "127.0.0.2 has MaxNewConnections"), "the log names the address");
+	for (unsigned i = 0; i <= LAB_NEW_CONNECTIONS; i++)
+		close(fds[i]);
+}
+
+/* A client that has said nothing yet keeps its time. */
+static void test_still(void)
+{
+	struct gck_wire *w = lab_connect();
+	struct pollfd greeting = {.fd = w ? gck_wire_fd(w) : -1, .events = POLLIN};
+
+	ok(poll(&greeting, 1, WAIT_MS) == 1, "a client has connected");
+	lab_stand_still(STILL_S);
+	ok(w && lab_say(w, "{'op':'list','job':7}") && lab_hear(w, "end", 0),
+	   "the machine stands still: the client may speak after it");
+	gck_wire_free(w);
 }
 
 int main(void)
@@ -241,6 +281,8 @@ int main(void)
 	test_shares();
 	test_unread();
 	test_files();
+	test_unknown_users();
+	test_still();
 	lab_end();
 	return tap_done();
 }
