@@ -72,7 +72,7 @@ struct gck_peer {
 	struct gck_daemon *daemon;
 	struct gck_wire *wire;  /* NULL: closed */
 	ev_io io;
-	ev_timer timer;         /* a part of the time for the first message, or the end of a pause */
+	ev_timer timer;         /* a part of the first message's time, or the end of a pause */
 	unsigned hello_parts;   /* parts that are left for the first message */
 	uid_t uid;
 	bool admitted;          /* uid is known and counted */
