@@ -172,7 +172,7 @@ static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 	struct gck_options o;
 	struct gck_capture *c;
 	double start;
-	int failed;
+	bool failed;
 
 	gck_options_init(&o);
 	c = gck_capture_open(l->pid, l->link, &l->hello, &o, err);
@@ -180,9 +180,8 @@ static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 	if (!c)
 		return -1;
 	start = seconds();
-	failed = gck_capture_freeze(c, err);
+	failed = gck_capture_freeze(c, err) || gck_capture_take(c, err);
 	*again = failed;
-	failed = failed || gck_capture_take(c, err);
 	gck_capture_resume(c);
 	l->held = seconds() - start;
 	start = seconds();
