@@ -30,6 +30,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 
 #include "spank/agent.h"
 #include "spank/environment.h"
+#include "spank/input.h"
 #include "spank/option.h"
 #include "spank/standins.h"
 #include "spank/task.h"
@@ -180,7 +181,8 @@ static int join_agent(spank_t spank)
 	if (gck_environment_rank(spank, step.standins.preload, step.agent.link, step.restarts,
 				 &err) ||
 	    gck_environment_mpi(spank, step.options.mpi == GCK_MPI_OPENMPI,
-				step.standins.mpi_left_out.text, &err)) {
+				step.standins.mpi_left_out.text, &err) ||
+	    gck_input_relay(step.conf.agent, &err)) {
 		fail(&err);
 		return -1;
 	}

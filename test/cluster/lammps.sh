@@ -4,10 +4,12 @@
 : "${top:?}" "${home:?}"
 lammps_edge=12 # 6,912 atoms
 
-# lammps_command DIR STEPS
+# lammps_command DIR STEPS: with lammps_from='<' for a shell, and LAMMPS reads standard input
+lammps_from='-in '
 lammps_command()
 {
-	echo "lmp -in $1/melt.in -log log.lammps -screen none -var edge $lammps_edge -var steps $2"
+	echo "lmp $lammps_from$1/melt.in -log log.lammps -screen none -var edge $lammps_edge" \
+		"-var steps $2"
 }
 
 # lammps_reference DIR STEPS: with Debian's mpirun, not under Slurm

@@ -14,6 +14,7 @@ restarts=${restarts:-2}
 steps=$((1500 + restarts * 500))
 dir=$(work_dir)
 lammps_reference "$dir" $steps
+lammps_from='<' # it must not read its script a second time
 job=$(lammps_submit "$dir" $steps --gpu-ckpt block cyclic plane=3)
 
 create_and_go_on()

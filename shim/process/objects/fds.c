@@ -6,11 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -150,25 +148,6 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 	return 0;
 }
 
-/* Warn if standard input is a pipe: after a restart the new task's input begins from its start. */
-static void note_input(const struct walk *w, const struct gck_fd_view *v)
-{
-	struct pollfd p = {.fd = gck_target_fd(w->s->t, v->fd), .events = POLLIN | POLLRDHUP};
-	int bytes = 1;
-	bool ended = p.fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLRDHUP)) &&
-		     !ioctl(p.fd, FIONREAD, &bytes) && !bytes;
-
-	if (p.fd >= 0)
-		close(p.fd);
-	if (!ended && (S_ISFIFO(v->st.st_mode) || S_ISSOCK(v->st.st_mode)))
-		gck_obstacle_add(w->s->f, false, "standard input",
-				 "use srun --input=none, or read a file that the program opens "
-				 "itself",
-				 "it is a %s that is still open: a program that reads it gets it "
-				 "from the beginning again after a restart",
-				 S_ISFIFO(v->st.st_mode) ? "pipe" : "socket");
-}
-
 /* Add a new open file description. */
 static int add_file(struct walk *w, const struct gck_fd_view *v)
 {
@@ -187,8 +166,8 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 	x->peer = stdio_of(w, v);
 	if (x->peer >= 0) {
 		x->kind = GCK_FD_STDIO;
-		if (x->peer == 0 && v->fd == 0)
-			note_input(w, v);
+		if (x->peer == 0)
+			gck_fd_input(w->s, v, x);
 		return (int)n;
 	}
 	x->peer = 0;

@@ -180,34 +180,11 @@ static int check_path(const struct gck_restore *r, const struct gck_file *f, str
 	return f->written ? check_prefix(f, err) : 0;
 }
 
-/* Standard input that is a file continues at its offset. */
-static int check_input(struct gck_restore *r, struct gck_error *err)
-{
-	const struct gck_file *f;
-	struct stat st = {0};
-	char name[32];
-
-	r->input = -1;
-	for (size_t i = 0; i < r->img->nfiles && r->input < 0; i++)
-		if (r->img->files[i].kind == GCK_FD_STDIO && !r->img->files[i].peer)
-			r->input = (int32_t)i;
-	f = r->input < 0 ? NULL : &r->img->files[r->input];
-	if (!f || !S_ISREG(f->mode) || f->offset <= 0 || (f->flags & O_ACCMODE) != O_RDONLY)
-		return r->input = -1, 0;
-	snprintf(name, sizeof name, "fd/%d", r->high);
-	if (!fstatat(r->proc, name, &st, 0) && S_ISREG(st.st_mode) && st.st_size >= f->offset)
-		return 0;
-	return gck_fail(err, ESTALE,
-			"standard input was a file of which %lld bytes had been read, and is now "
-			"%s: start the step with the same input",
-			(long long)f->offset, S_ISREG(st.st_mode) ? "shorter" : "no file");
-}
-
 int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 {
 	struct stat st;
 
-	if (check_input(r, err))
+	if (gck_restore_check_input(r, err))
 		return -1;
 	if (r->img->cwd && (stat(r->img->cwd, &st) || !S_ISDIR(st.st_mode)))
 		return gck_fail(err, ENOENT, "the working directory %s is not on this node",

@@ -57,6 +57,9 @@ int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
 
+/* The task's own standard input: x->offset gets the bytes that were consumed of a pipe. */
+void gck_fd_input(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x);
+
 /* Once all descriptors are known, check that what they refer to exists. fds[i] is a descriptor of
  * img->files[i]. */
 int gck_fds_check_epolls(struct gck_scan *s, const int *fds) GCK_MUST_CHECK;
@@ -91,6 +94,9 @@ int gck_hold_update_files(struct gck_hold *h) GCK_MUST_CHECK;
 /* file_check.c: mapped files, and opened ones. r records the results. */
 int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_check_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* input.c: the new task's standard input must reach as far as the old one was consumed. */
+int gck_restore_check_input(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* environ.c: note the new task's environment, before the process is emptied. */
 void gck_restore_note_environment(struct gck_restore *r);
@@ -147,6 +153,10 @@ int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err) GCK
 /* Once all descriptors exist: shutdowns of sockets, and what epolls watch. */
 int gck_restore_shutdowns(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_epolls(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* input.c: set the new task's standard input to where the old one was. Once only: what is discarded
+ * of a pipe does not come again. */
+int gck_restore_input(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* signals.c, timers.c: set actions, make timers; delete timers for another build. */
 int gck_restore_actions(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;

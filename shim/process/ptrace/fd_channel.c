@@ -64,12 +64,25 @@ static int save_stdio(struct gck_restore *r, int from, int high, struct gck_erro
 	return gck_remote_run(&r->remote, r->remote.pid, &b, err);
 }
 
+int gck_restore_take(const struct gck_restore *r, int fd, struct gck_error *err)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, r->remote.pid, 0);
+	int copy = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+
+	if (copy < 0)
+		gck_fail(err, errno, "process %d: taking its descriptor: %s", r->remote.pid,
+			 strerror(errno));
+	if (pidfd >= 0)
+		close(pidfd);
+	return copy;
+}
+
 /* Make a socketpair in the target, and take over one end. */
 static int make_channel(struct gck_restore *r, struct gck_error *err)
 {
 	int64_t made = call(r, err, SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
 			    r->remote.scratch);
-	int pair[2], pidfd;
+	int pair[2];
 
 	if (made)
 		return made == -ESRCH ? -1
@@ -77,14 +90,9 @@ static int make_channel(struct gck_restore *r, struct gck_error *err)
 						 r->remote.pid, strerror((int)-made));
 	if (gck_remote_read(&r->remote, r->remote.scratch, pair, sizeof pair, err))
 		return -1;
-	pidfd = (int)syscall(SYS_pidfd_open, r->remote.pid, 0);
-	r->channel = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, pair[0], 0);
-	if (r->channel < 0) {
-		gck_fail(err, errno, "process %d: taking its descriptor: %s", r->remote.pid,
-			 strerror(errno));
-		return pidfd < 0 ? -1 : close(pidfd), -1;
-	}
-	close(pidfd);
+	r->channel = gck_restore_take(r, pair[0], err);
+	if (r->channel < 0)
+		return -1;
 	call(r, err, SYS_dup3, (uint64_t)pair[1], (uint64_t)GCK_RESTORE_CHANNEL(r), O_CLOEXEC, 0);
 	call(r, err, SYS_close, (uint64_t)pair[0], 0, 0, 0);
 	return call(r, err, SYS_close, (uint64_t)pair[1], 0, 0, 0) == -ESRCH ? -1 : 0;
@@ -198,10 +206,6 @@ int gck_restore_place(struct gck_restore *r, size_t file, int fd, struct gck_err
 		there = gck_restore_give(r, fd, err);
 	if (there < 0)
 		return -1;
-	if ((int32_t)file == r->input &&
-	    call(r, err, SYS_lseek, (uint64_t)there, (uint64_t)f->offset, SEEK_SET, 0) != f->offset)
-		return gck_fail(err, EIO, "standard input cannot be set to byte %lld",
-				(long long)f->offset);
 	if (spread(r, file, there, err))
 		return f->kind == GCK_FD_STDIO
 			       ? gck_fail_in(err, "the new task's descriptor %d", f->peer)

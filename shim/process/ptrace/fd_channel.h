@@ -13,6 +13,9 @@ int gck_restore_channel(struct gck_restore *r, struct gck_error *err) GCK_MUST_C
 /* Pass a descriptor, which stays open here. Returns its number in the process, or -1. */
 int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err) GCK_MUST_CHECK;
 
+/* A descriptor of ours for the process's open file description fd, or -1. */
+int gck_restore_take(const struct gck_restore *r, int fd, struct gck_error *err) GCK_MUST_CHECK;
+
 /* Put a descriptor in all places where the image has this file. fd is ours; it is ignored for the
  * task's own descriptors 0 to 2 (GCK_FD_STDIO). */
 int gck_restore_place(struct gck_restore *r, size_t file, int fd,

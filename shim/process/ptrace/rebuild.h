@@ -62,8 +62,7 @@ struct gck_restore {
 	size_t npairs;
 
 	int channel;                 /* our end of the socket that passes files, or -1 */
-	int32_t input;               /* the image's file that is standard input and has an offset to
-				      * continue from, or -1 */
+	int64_t input;               /* bytes of standard input that the rank had consumed */
 	int high;                    /* first of our descriptors in the target, above the image's:
 				      * the new task's 0..2, then the channel's end */
 	pid_t helper;

@@ -126,7 +126,7 @@ struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gc
 		free(r);
 		return NULL;
 	}
-	r->proc = r->channel = r->input = -1;
+	r->proc = r->channel = -1;
 	raise_own_limit();
 	if (strlen(link_name) >= sizeof r->link_name) {
 		gck_fail(err, ENAMETOOLONG, "the link's name %s is too long", link_name);
