@@ -82,18 +82,30 @@ static int agree(struct gck_mpi_win *w, int *all_mapped)
 
 /* ---- making --------------------------------------------------------------------------------- */
 
+static size_t whole_pages(size_t size)
+{
+	return (size + PAGE - 1) / PAGE * PAGE;
+}
+
 /* Sets the offset of each rank's segment; returns the size of all. */
-static size_t lay_out(struct gck_mpi_segment *s, int n, bool apart)
+static size_t lay_out(struct gck_mpi_segment *s, int n)
 {
 	size_t at = 0;
 
 	for (int i = 0; i < n; i++) {
 		s[i].offset = (MPI_Aint)at;
 		at += (size_t)s[i].size;
-		if (apart)
-			at = (at + PAGE - 1) / PAGE * PAGE;
 	}
-	return at ? (at + PAGE - 1) / PAGE * PAGE : PAGE;
+	return at ? whole_pages(at) : PAGE;
+}
+
+/* Where a rank's segment begins. As in Open MPI, one without memory begins where the next one does,
+ * or nowhere (NULL) if the segments are apart. */
+static char *segment_base(const struct gck_mpi_shared *s, int rank)
+{
+	if (s->apart && !s->segments[rank].size)
+		return NULL;
+	return s->base + s->segments[rank].offset;
 }
 
 /* Makes an object and maps it in all ranks. *base is NULL if that failed in this rank; *all_mapped
@@ -123,6 +135,9 @@ static int gather(struct gck_mpi_win *w, bool apart)
 
 	if (!s)
 		return MPI_ERR_NO_MEM;
+	s->apart = apart && w->nranks > 1;
+	if (s->apart)
+		mine.size = (MPI_Aint)whole_pages((size_t)w->size);
 	s->segments = calloc((size_t)w->nranks, sizeof(*s->segments));
 	if (!s->segments)
 		return MPI_ERR_NO_MEM;
@@ -130,7 +145,7 @@ static int gather(struct gck_mpi_win *w, bool apart)
 				    sizeof(mine), GCK_MPI_REAL_TYPE(MPI_BYTE),
 				    GCK_MPI_REAL_COMM(w->comm));
 	if (!rc)
-		s->size = lay_out(s->segments, w->nranks, apart);
+		s->size = lay_out(s->segments, w->nranks);
 	return rc;
 }
 
@@ -143,7 +158,7 @@ int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart)
 		return rc;
 	rc = map_all(w, &s->base, &all_mapped);
 	if (!rc && s->base)
-		w->base = s->base + s->segments[w->rank].offset;
+		w->base = segment_base(s, w->rank);
 	return rc ? rc : all_mapped ? MPI_SUCCESS : MPI_ERR_RMA_SHARED;
 }
 
@@ -223,7 +238,7 @@ static int query(struct gck_mpi_win *w, int rank, MPI_Aint *size, int *disp_unit
 		return MPI_ERR_RANK;
 	*size = w->shared->segments[rank].size;
 	*disp_unit = w->shared->segments[rank].disp_unit;
-	*base = w->shared->base + w->shared->segments[rank].offset;
+	*base = segment_base(w->shared, rank);
 	return MPI_SUCCESS;
 }
 

@@ -14,19 +14,21 @@
 #include "shim/mpi/rma/rma.h"
 
 struct gck_mpi_segment {
-	MPI_Aint offset, size;
+	MPI_Aint offset, size; /* whole pages if apart */
 	int disp_unit;
 };
 
 struct gck_mpi_shared {
 	char *base;                      /* of this rank's mapping */
 	size_t size;
+	bool apart;                      /* each segment begins on its own page */
 	struct gck_mpi_segment *segments; /* [nranks] */
 };
 
 /* Maps the shared memory of all ranks, w->size for this rank, and sets w->base. apart: each segment
- * begins on its own page. Collective over w->comm; called in the gate. Returns an MPI error class.
- * After an error too, gck_mpi_shared_free frees it. */
+ * has its own pages, and one without memory no address; ignored for a single rank, as by Open MPI.
+ * Collective over w->comm; called in the gate. Returns an MPI error class. After an error too,
+ * gck_mpi_shared_free frees it. */
 GCK_MUST_CHECK int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart);
 void gck_mpi_shared_free(struct gck_mpi_win *w);
 

@@ -139,10 +139,45 @@ static void shared(const char *apart)
 	IS(MPI_Win_free(&win), MPI_SUCCESS);
 }
 
+/* Only the ranks from `first` on give memory. In Open MPI a rank without memory has an address,
+ * except where the segments are apart. */
+static void shared_by_some(const char *apart, int first)
+{
+	bool none = !strcmp(apart, "true");
+	MPI_Aint mine = rank >= first ? sizeof(long) : 0, bytes;
+	long *p, *of_first = NULL, *q;
+	MPI_Info info;
+	MPI_Win win;
+	int unit;
+
+	MPI_Info_create(&info);
+	MPI_Info_set(info, "alloc_shared_noncontig", apart);
+	IS(MPI_Win_allocate_shared(mine, sizeof(long), info, MPI_COMM_WORLD, &p, &win),
+	   MPI_SUCCESS);
+	MPI_Info_free(&info);
+	IS(!p, none && !mine);
+	cycle();
+	for (int i = 0; i < size; i++) {
+		IS(MPI_Win_shared_query(win, i, &bytes, &unit, &q), MPI_SUCCESS);
+		IS(bytes, i < first ? 0 : none ? 4096 : sizeof(long));
+		IS(!q, none && i < first);
+		if (i == first)
+			of_first = q;
+	}
+	IS(MPI_Win_shared_query(win, MPI_PROC_NULL, &bytes, &unit, &q), MPI_SUCCESS);
+	IS(!bytes, first == size);
+	CHECK(q == (first == size ? NULL : of_first));
+	IS(MPI_Win_free(&win), MPI_SUCCESS);
+}
+
 void test_shared(void)
 {
 	shared("false");
 	shared("true");
+	for (int first = 0; first <= size; first++) {
+		shared_by_some("false", first);
+		shared_by_some("true", first);
+	}
 }
 
 /* Each pair of neighbours has a window, and a restart makes all in one order. */
