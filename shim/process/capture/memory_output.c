@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "shim/process/capture/capture.h"
+#include "shim/process/memory/memory.h"
 
 #define SCANNED ((uint64_t)1 << 30) /* bytes of a mapping whose page map is read at once */
 
@@ -114,8 +115,10 @@ static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
 /* Add the pages of a part of a mapping. */
 static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t start, uint64_t end)
 {
-	struct gck_ranges r = {0};
-	int result = gck_source_scan(&o->source, start, end, gck_map_is_files(m), &r, o->err);
+	struct gck_ranges r = {0}, guards = {0};
+	int result = gck_source_scan(&o->source, start, end, gck_map_is_files(m), &r, &guards,
+				     o->err) ||
+		     gck_guards_add(o->c->img, &guards, o->err);
 
 	for (size_t i = 0; i < r.n && !result; i++)
 		for (uint64_t at = r.v[i].start, next; at < r.v[i].end && !result; at = next) {
@@ -125,7 +128,8 @@ static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t st
 			result = add_piece(o, at, next);
 		}
 	free(r.v);
-	return result;
+	free(guards.v);
+	return result ? -1 : 0;
 }
 
 /* The mapping is scanned in parts: the ranges of a large one, with every second page present, would

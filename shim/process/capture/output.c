@@ -78,6 +78,7 @@ static int write_frozen_copies(struct gck_output *o)
 			return -1;
 	}
 	gck_page_groups_sort(&img->pages);
+	gck_page_groups_sort(&img->guards);
 	for (size_t i = 0; i < img->nobjects; i++)
 		gck_page_groups_sort(&img->objects[i].groups);
 	return 0;
@@ -88,8 +89,8 @@ static int write_frozen_copies(struct gck_output *o)
  * freeze. The clone has the flags of the freeze, but no DONTFORK mappings and no locks. */
 static int check_clone(struct gck_output *o)
 {
-	const uint32_t seen = GCK_MAP_WIPEONFORK | GCK_MAP_HUGE | GCK_MAP_NOHUGE |
-			      GCK_MAP_GROWSDOWN | GCK_MAP_DONTDUMP;
+	const uint32_t seen = GCK_MAP_ALL &
+			      ~(GCK_MAP_DONTFORK | GCK_MAP_LOCKED | GCK_MAP_ONFAULT);
 	struct gck_image *img = o->c->img;
 	int proc = gck_proc_open(o->c->clone, o->err);
 	struct gck_maps maps = {0};

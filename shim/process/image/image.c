@@ -76,9 +76,11 @@ static int check(const struct gck_page_groups *w, size_t i, struct gck_error *er
 	uint32_t size;
 
 	if (gck_hex_table_get(&w->rows, i, NUMBER) >= INT64_MAX / GCK_GROUP_BYTES || !mask ||
-	    gck_hex_table_get(&w->rows, i, CHUNK) >= w->chunks->rows.n)
+	    (w->chunks && gck_hex_table_get(&w->rows, i, CHUNK) >= w->chunks->rows.n))
 		return gck_fail(err, EINVAL,
 				"page group %zu has an impossible address, mask or chunk", i);
+	if (!w->chunks)
+		return 0;
 	size = gck_page_groups_at(w, i).chunk.size;
 	if (size == (uint64_t)__builtin_popcountll(mask) * GCK_PAGE)
 		return 0;

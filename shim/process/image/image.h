@@ -85,6 +85,14 @@ enum gck_map_kind {
 #define GCK_MAP_LOCKED 16u
 #define GCK_MAP_GROWSDOWN 32u
 #define GCK_MAP_DONTDUMP 64u
+#define GCK_MAP_ONFAULT 128u   /* with LOCKED: MLOCK_ONFAULT */
+#define GCK_MAP_SEQUENTIAL 256u /* MADV_SEQUENTIAL */
+#define GCK_MAP_RANDOM 512u
+#define GCK_MAP_MERGEABLE 1024u
+#define GCK_MAP_DROPPABLE 2048u /* made with MAP_DROPPABLE */
+#define GCK_MAP_RESERVED 4096u /* made without MAP_NORESERVE; images of 0.1.0 have it in none */
+#define GCK_MAP_SEALED 8192u   /* mseal */
+#define GCK_MAP_ALL 16383u
 
 struct gck_map {
 	uint64_t start, end;
@@ -224,6 +232,7 @@ struct gck_image {
 	struct gck_object *objects;
 	size_t nobjects;
 	struct gck_page_groups pages;    /* of GCK_MAP_ANON, _FILE and _VDSO, by address */
+	struct gck_page_groups guards;   /* pages with MADV_GUARD_INSTALL; no chunks */
 	struct gck_page_groups device;   /* memory of CUDA devices by device address, as far as the
 					  * drain put it into no page */
 	struct gck_file *files;
@@ -239,6 +248,7 @@ struct gck_image {
 	int64_t realtime_ns, monotonic_ns; /* the clocks as the rank read them when it was frozen */
 	int32_t dumpable, thp_disable, nnp;
 	uint32_t personality;
+	int32_t lock_future;         /* mlockall of memory to come: MCL_FUTURE, MCL_ONFAULT */
 };
 
 void gck_image_free(struct gck_image *img);

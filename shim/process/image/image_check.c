@@ -206,6 +206,7 @@ int gck_image_check(const struct gck_image *img, struct gck_error *err)
 	if (img->exe[0] != '/' || img->cwd[0] != '/')
 		return gck_fail(err, EINVAL, "the program or its directory has no absolute path");
 	if (check_maps(img, err) || check_pages(img, err) ||
+	    check_groups(&img->guards, "guards", err) ||
 	    check_groups(&img->device, "device", err) || check_threads(img, err) ||
 	    check_objects(img, err) || check_files(img, err))
 		return -1;

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #define MAX_ADDRESS (1ull << 56)
@@ -27,11 +28,13 @@
 #define HASH(s, f) {#f, GCK_FIELD_HASH, offsetof(struct s, f), 0, 0, 0, 0, NULL}
 #define GROUPS_AS(key, s, f) {key, GCK_FIELD_GROUPS, offsetof(struct s, f), 0, 0, 0, 0, NULL}
 #define GROUPS(s, f) GROUPS_AS(#f, s, f)
+#define MASKS(s, f) {#f, GCK_FIELD_MASKS, offsetof(struct s, f), 0, 0, 0, 0, NULL}
 #define LIST(s, f, n, lo, hi, shape) \
 	{#f, GCK_FIELD_LIST, offsetof(struct s, f), 0, offsetof(struct s, n), lo, hi, &(shape)}
 #define ARRAY(s, f, shape) \
 	{#f, GCK_FIELD_ARRAY, offsetof(struct s, f), COUNT(((struct s *)0)->f), 0, 0, 0, &(shape)}
-#define SHAPE(n, s, f) {n, sizeof(struct s), COUNT(f), f}
+#define SHAPE(n, s, f) SHAPE_GROWN(n, s, f, 0)
+#define SHAPE_GROWN(n, s, f, optional) {n, sizeof(struct s), COUNT(f), f, optional}
 
 static const struct gck_field pending_fields[] = {
 	FIXED(gck_pending, info),
@@ -67,7 +70,7 @@ static const struct gck_field map_fields[] = {
 	HEX(gck_map, end, MAX_ADDRESS),
 	INT(gck_map, prot, 0, 7),
 	INT(gck_map, kind, 0, GCK_MAP_VVAR),
-	INT(gck_map, flags, 0, 2 * GCK_MAP_DONTDUMP - 1),
+	INT(gck_map, flags, 0, GCK_MAP_ALL),
 	INT(gck_map, content, -1, INT32_MAX),
 	INT(gck_map, object, -1, INT32_MAX),
 	INT(gck_map, offset, 0, MAX_SIZE),
@@ -221,8 +224,10 @@ static const struct gck_field image_fields[] = {
 	INT(gck_image, thp_disable, 0, 3),
 	INT(gck_image, nnp, 0, 1),
 	HEX(gck_image, personality, UINT32_MAX),
+	INT(gck_image, lock_future, 0, MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT),
+	MASKS(gck_image, guards),
 };
-const struct gck_shape gck_image_shape = SHAPE("image", gck_image, image_fields);
+const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 2);
 
 static void free_elements(const struct gck_shape *shape, void *v, size_t n)
 {
@@ -250,6 +255,7 @@ void gck_shape_free(const struct gck_shape *shape, void *base)
 			free(*(void **)(void *)at);
 			break;
 		case GCK_FIELD_GROUPS:
+		case GCK_FIELD_MASKS:
 			gck_hex_table_clear(&((struct gck_page_groups *)(void *)at)->rows);
 			break;
 		default:

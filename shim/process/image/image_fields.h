@@ -15,6 +15,7 @@ enum gck_field_type {
 	GCK_FIELD_FIXED,   /* size bytes in place */
 	GCK_FIELD_HASH,
 	GCK_FIELD_GROUPS,
+	GCK_FIELD_MASKS,   /* page groups without chunks */
 	GCK_FIELD_LIST,    /* pointer to elements `of`, their number at `count`, from min to max */
 	GCK_FIELD_ARRAY,   /* size elements `of` in place */
 };
@@ -34,6 +35,8 @@ struct gck_shape {
 	const char *name;              /* of one element, for messages */
 	size_t size, nfields;
 	const struct gck_field *fields;
+	size_t optional;               /* so many at the end are missing (all zero) in images of
+				        * older versions */
 };
 
 extern const struct gck_shape gck_image_shape;

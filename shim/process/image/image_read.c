@@ -168,6 +168,8 @@ static int get_field(struct source *s, const struct gck_field *f, const json_t *
 		return get_hash(s, j, at);
 	case GCK_FIELD_GROUPS:
 		return gck_page_groups_load(at, j, s->chunks, s->err);
+	case GCK_FIELD_MASKS:
+		return gck_page_groups_load(at, j, NULL, s->err);
 	case GCK_FIELD_LIST:
 		return get_list(s, f, j, at, count);
 	case GCK_FIELD_ARRAY:
@@ -182,6 +184,8 @@ static int get_shape(struct source *s, const struct gck_shape *shape, const json
 		const struct gck_field *f = &shape->fields[i];
 		const json_t *value = json_object_get(j, f->name);
 
+		if (!value && i >= shape->nfields - shape->optional)
+			continue;
 		if (!value)
 			return gck_fail(s->err, EINVAL, "%s is missing", f->name);
 		if (get_field(s, f, value, base))

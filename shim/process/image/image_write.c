@@ -109,6 +109,7 @@ static json_t *put_field(const struct gck_field *f, const char *base)
 	case GCK_FIELD_HASH:
 		return put_hash(at);
 	case GCK_FIELD_GROUPS:
+	case GCK_FIELD_MASKS:
 		return gck_hex_table_json(&((const struct gck_page_groups *)at)->rows);
 	case GCK_FIELD_LIST:
 		return put_list(f->of, pointer, n);

@@ -134,8 +134,9 @@ static int scan(int pagemap, const struct gck_map *m, bool protect,
 		.size = sizeof(arg), .start = m->start, .end = m->end,
 		.flags = GCK_PAGEMAP_CHECK | (protect ? GCK_PAGEMAP_PROTECT : 0),
 		.vec = (uintptr_t)regions, .vec_len = GCK_PAGEMAP_REGIONS,
-		.category_inverted = protect ? GCK_PAGE_HUGE : 0,
-		.category_mask = GCK_PAGE_WRITTEN | (protect ? GCK_PAGE_HUGE : 0),
+		.category_inverted = (protect ? GCK_PAGE_HUGE : 0) | gck_pagemap_guard(),
+		.category_mask = GCK_PAGE_WRITTEN | (protect ? GCK_PAGE_HUGE : 0) |
+				 gck_pagemap_guard(),
 		.category_anyof_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED,
 		.return_mask = GCK_PAGE_WRITTEN,
 	};

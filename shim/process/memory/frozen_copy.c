@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shim/process/memory/memory.h"
 
 #define BLOCK ((size_t)8 << 20) /* a multiple of a page group */
 
@@ -184,7 +185,7 @@ int gck_hold_unforked(struct gck_hold *h)
 
 	for (size_t i = 0; i < h->img->nmaps && !result; i++) {
 		const struct gck_map *m = &h->img->maps[i];
-		struct gck_ranges r = {0};
+		struct gck_ranges r = {0}, guards = {0};
 
 		if (!(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) ||
 		    (m->kind != GCK_MAP_ANON && m->kind != GCK_MAP_FILE))
@@ -192,11 +193,14 @@ int gck_hold_unforked(struct gck_hold *h)
 		if (s.mem < 0 && gck_source_open(&s, h->t->pid, h->err))
 			return -1;
 		result = gck_source_scan(&s, m->start, m->end, gck_map_is_files(m),
-					 &r, h->err);
-		if (!result)
+					 &r, &guards, h->err) ||
+			 gck_guards_add(h->img, &guards, h->err);
+		/* the kernel may drop the pages of MAP_DROPPABLE at any time, and does so now */
+		if (!result && !(m->flags & GCK_MAP_DROPPABLE))
 			result = gck_frozen_ranges(h->copies, GCK_FROZEN_PAGES, 0, &s, &r, 0,
 						   h->err);
 		free(r.v);
+		free(guards.v);
 	}
 	gck_source_close(&s);
 	return result;

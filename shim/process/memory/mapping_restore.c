@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: the mappings. First all are made, writable where pages must be filled in. After that
- * they get their final protection and locks. */
+ * they get their final protection. */
 #include "config.h"
 
 #include <errno.h>
@@ -12,6 +12,13 @@
 
 #include "shim/process/memory/memory.h"
 #include "shim/process/ptrace/fd_channel.h"
+
+#ifndef MAP_DROPPABLE
+#define MAP_DROPPABLE 8 /* of Linux 6.11 */
+#endif
+#ifndef SYS_mseal
+#define SYS_mseal 462 /* of Linux 6.10 */
+#endif
 
 /* Whether a stored page lies in [start, end). The list is sorted by address. */
 bool gck_restore_has_pages(const struct gck_page_groups *w, uint64_t start, uint64_t end)
@@ -56,12 +63,22 @@ static int first_prot(const struct gck_restore *r, const struct gck_map *m)
 static const struct {
 	uint32_t flag;
 	int advice;
+	bool hint;             /* a kernel without it does no harm */
 } advices[] = {
-	{GCK_MAP_HUGE, MADV_HUGEPAGE},     {GCK_MAP_NOHUGE, MADV_NOHUGEPAGE},
-	{GCK_MAP_DONTFORK, MADV_DONTFORK}, {GCK_MAP_WIPEONFORK, MADV_WIPEONFORK},
-	{GCK_MAP_DONTDUMP, MADV_DONTDUMP},
+	{GCK_MAP_HUGE, MADV_HUGEPAGE, true},     {GCK_MAP_NOHUGE, MADV_NOHUGEPAGE, true},
+	{GCK_MAP_DONTFORK, MADV_DONTFORK},       {GCK_MAP_WIPEONFORK, MADV_WIPEONFORK},
+	{GCK_MAP_DONTDUMP, MADV_DONTDUMP},       {GCK_MAP_SEQUENTIAL, MADV_SEQUENTIAL, true},
+	{GCK_MAP_RANDOM, MADV_RANDOM, true},     {GCK_MAP_MERGEABLE, MADV_MERGEABLE, true},
 };
 #define NADVICES (sizeof advices / sizeof advices[0])
+
+static bool is_hint(uint64_t advice)
+{
+	for (size_t i = 0; i < NADVICES; i++)
+		if ((uint64_t)advices[i].advice == advice)
+			return advices[i].hint;
+	return false;
+}
 
 static void add_advice(struct gck_batch *b, const struct gck_map *m)
 {
@@ -71,16 +88,33 @@ static void add_advice(struct gck_batch *b, const struct gck_map *m)
 				      (uint64_t)advices[i].advice);
 }
 
+/* An older kernel keeps what it may drop. */
+static int private_type(const struct gck_map *m)
+{
+	static int droppable;
+	void *page;
+
+	if (!(m->flags & GCK_MAP_DROPPABLE))
+		return MAP_PRIVATE;
+	if (!droppable) {
+		page = mmap(NULL, GCK_PAGE, PROT_NONE, MAP_DROPPABLE | MAP_ANONYMOUS, -1, 0);
+		droppable = page == MAP_FAILED ? MAP_PRIVATE : MAP_DROPPABLE;
+		if (page != MAP_FAILED)
+			munmap(page, GCK_PAGE);
+	}
+	return droppable;
+}
+
 static void add_map(struct gck_batch *b, const struct gck_map *m, int fd, int prot)
 {
-	int flags = MAP_FIXED_NOREPLACE | (is_private(m) ? MAP_PRIVATE : MAP_SHARED);
+	int flags = MAP_FIXED_NOREPLACE | (is_private(m) ? private_type(m) : MAP_SHARED);
 
 	if (fd < 0)
-		flags |= MAP_ANONYMOUS | MAP_NORESERVE;
+		flags |= MAP_ANONYMOUS;
+	if (!(m->flags & GCK_MAP_RESERVED))
+		flags |= MAP_NORESERVE;
 	if (m->flags & GCK_MAP_GROWSDOWN)
 		flags |= MAP_GROWSDOWN;
-	if (m->flags & GCK_MAP_LOCKED && !is_private(m))
-		flags |= MAP_LOCKED;
 	gck_batch_add(b, SYS_mmap, m->start, m->end - m->start, (uint64_t)prot, (uint64_t)flags,
 		      (uint64_t)(int64_t)fd, fd < 0 ? 0 : m->offset);
 	add_advice(b, m);
@@ -91,14 +125,12 @@ static const char *call_name(int64_t nr)
 	return nr == SYS_mmap       ? "mapping"
 	       : nr == SYS_madvise  ? "madvise"
 	       : nr == SYS_mprotect ? "mprotect"
-	       : nr == SYS_mlock    ? "mlock"
+	       : nr == SYS_mseal    ? "mseal"
 				    : "closing";
 }
 
-static const char *remedy(int64_t nr, int64_t error)
+static const char *remedy(int64_t error)
 {
-	if (nr == SYS_mlock)
-		return ": raise the limit of locked memory (ulimit -l)";
 	return error == -ENOMEM ? ": raise vm.max_map_count or the limit of memory on this node"
 				: "";
 }
@@ -115,11 +147,13 @@ static int flush(struct gck_restore *r, struct gck_batch *b, bool end, struct gc
 
 		if (c->result >= 0 ? c->nr != SYS_mmap || c->result == (int64_t)c->args[0] : false)
 			continue;
+		if (c->nr == SYS_madvise && c->result == -EINVAL && is_hint(c->args[2]))
+			continue;
 		return gck_fail(err, c->result < 0 ? (int)-c->result : EEXIST,
 				"%s %llu bytes at %#llx: %s%s", call_name(c->nr),
 				(unsigned long long)c->args[1], (unsigned long long)c->args[0],
 				strerror(c->result < 0 ? (int)-c->result : EEXIST),
-				remedy(c->nr, c->result));
+				remedy(c->result));
 	}
 	b->n = 0;
 	return 0;
@@ -208,8 +242,39 @@ int gck_restore_protect(struct gck_restore *r, struct gck_error *err)
 		if (is_private(m) && first_prot(r, m) != m->prot)
 			gck_batch_add(&b, SYS_mprotect, m->start, m->end - m->start,
 				      (uint64_t)m->prot);
-		if (m->flags & GCK_MAP_LOCKED && is_private(m))
-			gck_batch_add(&b, SYS_mlock, m->start, m->end - m->start);
+		if (flush(r, &b, false, err))
+			return -1;
+	}
+	return flush(r, &b, true, err);
+}
+
+static bool is_sealed(const struct gck_map *m)
+{
+	return m->flags & GCK_MAP_SEALED && m->kind < GCK_MAP_VDSO;
+}
+
+int gck_restore_check_seals(struct gck_restore *r, struct gck_error *err)
+{
+	bool sealed = false;
+
+	for (size_t i = 0; i < r->img->nmaps; i++)
+		sealed |= is_sealed(&r->img->maps[i]);
+	if (!sealed || !syscall(SYS_mseal, 0, 0, 0))
+		return 0;
+	return gck_fail(err, ENOTSUP, "its memory is sealed (mseal), which this node's kernel does "
+			"not have: Linux 6.10 or newer is needed");
+}
+
+int gck_restore_seal_maps(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_batch b;
+
+	b.n = 0;
+	for (size_t i = 0; i < r->img->nmaps; i++) {
+		const struct gck_map *m = &r->img->maps[i];
+
+		if (is_sealed(m))
+			gck_batch_add(&b, SYS_mseal, m->start, m->end - m->start);
 		if (flush(r, &b, false, err))
 			return -1;
 	}

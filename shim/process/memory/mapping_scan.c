@@ -78,6 +78,8 @@ static bool refused(struct gck_scan *s, const struct area *a)
 		refuse(s, a, "unregister it first", "memory under userfaultfd");
 	else if (a->flags & GCK_VM_SHADOW)
 		refuse(s, a, "run it without shadow stacks", "a shadow stack");
+	else if (a->flags & GCK_VM_GUARDS && a->vma->shared)
+		refuse(s, a, "use PROT_NONE", "shared memory with guard pages");
 	else if (known_key(s, a->vma))
 		refuse(s, a, "use key 0", "memory with a protection key");
 	else if (!a->deleted && a->vma->inode && *name == '/' && !S_ISREG(a->st.st_mode) &&
@@ -241,9 +243,12 @@ uint32_t gck_map_flags(uint32_t vm)
 		{GCK_VM_DONTFORK, GCK_MAP_DONTFORK}, {GCK_VM_WIPEONFORK, GCK_MAP_WIPEONFORK},
 		{GCK_VM_HUGE, GCK_MAP_HUGE}, {GCK_VM_NOHUGE, GCK_MAP_NOHUGE},
 		{GCK_VM_LOCKED, GCK_MAP_LOCKED}, {GCK_VM_GROWSDOWN, GCK_MAP_GROWSDOWN},
-		{GCK_VM_DONTDUMP, GCK_MAP_DONTDUMP},
+		{GCK_VM_DONTDUMP, GCK_MAP_DONTDUMP}, {GCK_VM_ONFAULT, GCK_MAP_ONFAULT},
+		{GCK_VM_SEQUENTIAL, GCK_MAP_SEQUENTIAL}, {GCK_VM_RANDOM, GCK_MAP_RANDOM},
+		{GCK_VM_MERGEABLE, GCK_MAP_MERGEABLE}, {GCK_VM_DROPPABLE, GCK_MAP_DROPPABLE},
+		{GCK_VM_SEALED, GCK_MAP_SEALED},
 	};
-	uint32_t flags = 0;
+	uint32_t flags = vm & GCK_VM_NORESERVE ? 0 : GCK_MAP_RESERVED;
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
 		if (vm & pairs[i][0])

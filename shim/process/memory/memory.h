@@ -4,6 +4,7 @@
 #ifndef GCK_PROCESS_MEMORY_H
 #define GCK_PROCESS_MEMORY_H
 
+#include "shim/process/proc/pages.h"
 #include "shim/process/ptrace/rebuild.h"
 #include "shim/process/rank/scan.h"
 
@@ -19,7 +20,15 @@ int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode,
 /* Convert GCK_VM_* to GCK_MAP_*. */
 uint32_t gck_map_flags(uint32_t vm);
 
+/* guard_pages.c: add guard pages to the image; its list is then not sorted. */
+int gck_guards_add(struct gck_image *img, const struct gck_ranges *guards,
+		   struct gck_error *err) GCK_MUST_CHECK;
+
 /* ---- restore ------------------------------------------------------------------------------- */
+
+/* Check that this node's kernel has what the image's mappings need: guard pages, mseal. */
+int gck_restore_check_guards(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_check_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Empty the process. Only the vdso, at its old place, and the plant are left. */
 int gck_restore_vacate(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
@@ -42,8 +51,12 @@ int gck_restore_maps(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHEC
 int gck_restore_map_object(struct gck_restore *r, size_t object, int fd,
 			   struct gck_error *err) GCK_MUST_CHECK;
 
-/* Set the final protection and locks. Call after fill. */
+/* Set the final protection, and guard pages. Call after fill. */
 int gck_restore_protect(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_guards(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Seal mappings (mseal). No mapping can be changed after that. */
+int gck_restore_seal_maps(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Whether a stored page lies in [start, end). The list is sorted by address. */
 bool gck_restore_has_pages(const struct gck_page_groups *w, uint64_t start, uint64_t end);

@@ -149,6 +149,7 @@ int gck_scan_process(struct gck_scan *s)
 		return -1;
 	s->img->umask = (uint32_t)gck_proc_number(status, "Umask:", 8, 022);
 	check_rights(s, status);
+	gck_note_locks(s, status);
 	free(status);
 	check_namespaces(s);
 	if (s->t->shim->overflow)

@@ -30,6 +30,11 @@ int64_t *gck_inside_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b
 			 uint64_t d);
 int gck_inside_run(struct gck_scan *s, struct gck_link_msg *m, int timeout_ms) GCK_MUST_CHECK;
 
+/* memory_locks.c: report locked memory; with the rank held and its brk known, find out whether
+ * memory to come is locked. status: of /proc/PID. */
+void gck_note_locks(struct gck_scan *s, const char *status);
+int gck_scan_lock_future(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
+
 /* timers.c: the POSIX timers that /proc lists, and their remaining times, by the helper. */
 int gck_scan_timer_list(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_timers(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
@@ -97,6 +102,9 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err) GCK_MU
 
 /* input.c: the new task's standard input must reach as far as the old one was consumed. */
 int gck_restore_check_input(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* memory_locks.c: whether the new task's limit is high enough. */
+int gck_restore_check_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* environ.c: note the new task's environment, before the process is emptied. */
 void gck_restore_note_environment(struct gck_restore *r);
@@ -174,6 +182,9 @@ int gck_restore_prepare_process(struct gck_restore *r, struct gck_error *err) GC
 int gck_restore_process(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* ---- restore: run -------------------------------------------------------------------------- */
+
+/* memory_locks.c: lock memory, before the limits are set. */
+int gck_restore_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* attributes.c: limits and flags that would hinder the steps before. */
 int gck_restore_process_last(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;

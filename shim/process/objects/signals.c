@@ -109,7 +109,8 @@ static int ask_state(struct gck_scan *s, int timeout_ms)
 
 int gck_scan_inside(struct gck_scan *s, int timeout_ms)
 {
-	return ask_state(s, timeout_ms) || gck_scan_timers(s, timeout_ms) ? -1 : 0;
+	return ask_state(s, timeout_ms) || gck_scan_lock_future(s, timeout_ms) ||
+	       gck_scan_timers(s, timeout_ms) ? -1 : 0;
 }
 
 /* ---- restore ------------------------------------------------------------------------------- */

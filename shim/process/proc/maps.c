@@ -16,7 +16,10 @@ static const struct {
 	{"io", GCK_VM_DEVICE}, {"pf", GCK_VM_DEVICE}, {"gd", GCK_VM_GROWSDOWN},
 	{"hg", GCK_VM_HUGE}, {"nh", GCK_VM_NOHUGE}, {"lo", GCK_VM_LOCKED},
 	{"dd", GCK_VM_DONTDUMP}, {"mw", GCK_VM_MAYWRITE}, {"um", GCK_VM_USERFAULT},
-	{"ss", GCK_VM_SHADOW},
+	{"ss", GCK_VM_SHADOW}, {"lf", GCK_VM_ONFAULT},
+	{"sr", GCK_VM_SEQUENTIAL}, {"rr", GCK_VM_RANDOM}, {"mg", GCK_VM_MERGEABLE},
+	{"dp", GCK_VM_DROPPABLE}, {"nr", GCK_VM_NORESERVE}, {"sl", GCK_VM_SEALED},
+	{"gu", GCK_VM_GUARDS},
 };
 
 static uint32_t parse_flags(const char *at)

@@ -22,6 +22,14 @@
 #define GCK_VM_MAYWRITE 512u /* mw */
 #define GCK_VM_USERFAULT 1024u /* um; uw is dirty_pages.h's, or of a descriptor that is refused */
 #define GCK_VM_SHADOW 2048u  /* ss */
+#define GCK_VM_ONFAULT 4096u /* lf */
+#define GCK_VM_SEQUENTIAL 8192u /* sr */
+#define GCK_VM_RANDOM 16384u /* rr */
+#define GCK_VM_MERGEABLE 32768u /* mg */
+#define GCK_VM_DROPPABLE 65536u /* dp */
+#define GCK_VM_NORESERVE 131072u /* nr */
+#define GCK_VM_SEALED 262144u /* sl */
+#define GCK_VM_GUARDS 524288u /* gu: it may have guard pages */
 
 struct gck_vma {
 	uint64_t start, end, offset, device, inode;

@@ -26,5 +26,6 @@ struct gck_pagemap_scan {
 #define GCK_PAGE_SWAPPED (1u << 4)
 #define GCK_PAGE_ZERO (1u << 5)
 #define GCK_PAGE_HUGE (1u << 6)
+#define GCK_PAGE_GUARD (1u << 8) /* of Linux 6.16: see gck_pagemap_guard; SWAPPED as well */
 
 #endif

@@ -19,6 +19,7 @@
 #define ENTRY_PRESENT (1ull << 63)
 #define ENTRY_SWAPPED (1ull << 62)
 #define ENTRY_FILE (1ull << 61)
+#define ENTRY_GUARD (1ull << 58)
 #define ENTRIES 4096
 
 static int open_file(pid_t pid, const char *name, struct gck_error *err)
@@ -73,9 +74,22 @@ int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 	return 0;
 }
 
+uint64_t gck_pagemap_guard(void)
+{
+	static int known = -1;
+	struct gck_pagemap_scan arg = {.size = sizeof(arg), .return_mask = GCK_PAGE_GUARD};
+	int fd = known < 0 ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd >= 0) {
+		known = ioctl(fd, GCK_PAGEMAP_SCAN, &arg) == 0;
+		close(fd);
+	}
+	return known > 0 ? GCK_PAGE_GUARD : 0;
+}
+
 /* 1: this kernel has no PAGEMAP_SCAN. */
 static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		     struct gck_ranges *out, struct gck_error *err)
+		     struct gck_ranges *out, struct gck_ranges *guards, struct gck_error *err)
 {
 	struct gck_pagemap_region regions[GCK_PAGEMAP_REGIONS];
 	struct gck_pagemap_scan arg = {
@@ -84,7 +98,7 @@ static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, b
 		.category_inverted = GCK_PAGE_ZERO | (file ? GCK_PAGE_FILE : 0),
 		.category_mask = GCK_PAGE_ZERO | (file ? GCK_PAGE_FILE : 0),
 		.category_anyof_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED,
-		.return_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED,
+		.return_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED | gck_pagemap_guard(),
 	};
 
 	while (arg.start < end) {
@@ -96,7 +110,8 @@ static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, b
 			return gck_fail(err, errno, "cannot read the page map of process %d: %s",
 					(int)s->pid, strerror(errno));
 		for (int i = 0; i < n; i++)
-			if (gck_ranges_add(out, regions[i].start, regions[i].end, err))
+			if (gck_ranges_add(regions[i].categories & GCK_PAGE_GUARD ? guards : out,
+					   regions[i].start, regions[i].end, err))
 				return -1;
 		if (arg.walk_end <= arg.start)
 			break;
@@ -106,7 +121,7 @@ static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, b
 }
 
 static int scan_slow(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		     struct gck_ranges *out, struct gck_error *err)
+		     struct gck_ranges *out, struct gck_ranges *guards, struct gck_error *err)
 {
 	uint64_t entries[ENTRIES];
 
@@ -123,18 +138,19 @@ static int scan_slow(const struct gck_source *s, uint64_t start, uint64_t end, b
 		for (size_t i = 0; i < n; i++, at += GCK_PAGE)
 			if ((entries[i] & (ENTRY_PRESENT | ENTRY_SWAPPED)) &&
 			    !(file && (entries[i] & ENTRY_FILE)) &&
-			    gck_ranges_add(out, at, at + GCK_PAGE, err))
+			    gck_ranges_add(entries[i] & ENTRY_GUARD ? guards : out, at,
+					   at + GCK_PAGE, err))
 				return -1;
 	}
 	return 0;
 }
 
 int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		    struct gck_ranges *out, struct gck_error *err)
+		    struct gck_ranges *out, struct gck_ranges *guards, struct gck_error *err)
 {
-	int result = scan_fast(s, start, end, file, out, err);
+	int result = scan_fast(s, start, end, file, out, guards, err);
 
-	return result > 0 ? scan_slow(s, start, end, file, out, err) : result;
+	return result > 0 ? scan_slow(s, start, end, file, out, guards, err) : result;
 }
 
 int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_t n, void *data,

@@ -32,9 +32,13 @@ int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 
 /* Append the ranges of the process's own pages between start and end: of anonymous memory, pages
  * that are present or swapped out and not the zero page; of a private file mapping (file), the
- * changed pages. */
+ * changed pages. Guard pages (MADV_GUARD_INSTALL) go to guards. */
 int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		    struct gck_ranges *out, struct gck_error *err) GCK_MUST_CHECK;
+		    struct gck_ranges *out, struct gck_ranges *guards,
+		    struct gck_error *err) GCK_MUST_CHECK;
+
+/* GCK_PAGE_GUARD (pagemap.h) if PAGEMAP_SCAN of this kernel knows it, else 0. */
+uint64_t gck_pagemap_guard(void);
 
 /* Read n ranges one after the other into data. */
 int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_t n, void *data,

@@ -94,8 +94,9 @@ static int take_image(struct gck_restore *r, const json_t *manifest, struct gck_
 	r->deferred = calloc(img->nfiles + 1, sizeof *r->deferred);
 	if (!r->contents || !r->objects || !r->deferred)
 		return gck_fail(err, ENOMEM, "no memory for the image's lists");
-	if (gck_restore_check_node(r, err) || gck_restore_check_contents(r, err) ||
-	    gck_restore_check_files(r, err))
+	if (gck_restore_check_node(r, err) || gck_restore_check_guards(r, err) ||
+	    gck_restore_check_seals(r, err) || gck_restore_check_locks(r, err) ||
+	    gck_restore_check_contents(r, err) || gck_restore_check_files(r, err))
 		return -1;
 	r->done = 0;
 	r->all = gck_restore_total(r);
@@ -163,6 +164,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		gck_restore_environment,
 		gck_restore_vdso_patch,
 		gck_restore_protect,
+		gck_restore_guards,
 		gck_restore_stage,
 		gck_restore_fds,
 		gck_restore_seals,
@@ -221,7 +223,8 @@ int gck_restore_run(struct gck_restore *r, struct gck_error *err)
 {
 	if (!r->filed || r->ran)
 		return gck_fail(err, EINVAL, "a rank runs once, after its files are restored");
-	if (gck_restore_process_last(r, err) || gck_restore_queue(r, err) ||
+	if (gck_restore_locks(r, err) || gck_restore_seal_maps(r, err) ||
+	    gck_restore_process_last(r, err) || gck_restore_queue(r, err) ||
 	    gck_restore_arm(r, err) || leave(r, err) || gck_restore_start(r, err))
 		return -1;
 	r->ran = true;

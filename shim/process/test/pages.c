@@ -55,11 +55,11 @@ static void test_scan(const struct gck_source *s, bool fast)
 {
 	const char *name = fast ? "PAGEMAP_SCAN" : "pagemap";
 	char *anonymous = make_anonymous(), *file = make_file();
-	struct gck_ranges a = {0}, f = {0};
+	struct gck_ranges a = {0}, f = {0}, now = {0}, guards = {0};
 	uint64_t start = (uintptr_t)anonymous, size = (uint64_t)PAGES * GCK_PAGE;
 	int (*scan)(const struct gck_source *, uint64_t, uint64_t, bool, struct gck_ranges *,
-		    struct gck_error *) = fast ? scan_fast : scan_slow;
-	int result = scan(s, start, start + size, false, &a, NULL);
+		    struct gck_ranges *, struct gck_error *) = fast ? scan_fast : scan_slow;
+	int result = scan(s, start, start + size, false, &a, &guards, NULL);
 
 	if (result > 0) {
 		skip(name, "this kernel has no PAGEMAP_SCAN");
@@ -71,10 +71,18 @@ static void test_scan(const struct gck_source *s, bool fast)
 	   "%s: not unwritten ones", name);
 	ok(!fast || !has(&a, anonymous, 5), "%s: nor the zero page", name);
 	start = (uintptr_t)file;
-	ok(!scan(s, start, start + size, true, &f, NULL) && f.n == 1 && has(&f, file, 7) &&
+	ok(!scan(s, start, start + size, true, &f, &guards, NULL) && f.n == 1 && has(&f, file, 7) &&
 	   !has(&f, file, 6) && !has(&f, file, 8), "%s: the changed page of a file", name);
+	if (madvise(anonymous + 20 * GCK_PAGE, GCK_PAGE, 102) || !gck_pagemap_guard())
+		skip(name, "this kernel has no guard pages, or does not show them");
+	else
+		ok(!scan(s, (uintptr_t)anonymous, (uintptr_t)anonymous + size, false, &now, &guards,
+			 NULL) && !has(&now, anonymous, 20) && guards.n == 1 &&
+		   has(&guards, anonymous, 20), "%s: a guard page", name);
 	free(a.v);
 	free(f.v);
+	free(now.v);
+	free(guards.v);
 	munmap(anonymous, size);
 	munmap(file, size);
 }
