@@ -110,21 +110,21 @@ struct gck_link_hello {
 	uint64_t state;      /* address of the rank's struct gck_shim_state */
 };
 
-/* The function of shim/user/gpuckpt.h that asks. */
-enum gck_link_asker {
-	GCK_ASKER_ONE,       /* gck_checkpoint() */
-	GCK_ASKER_ALL,       /* gck_checkpoint_all() */
-	GCK_ASKERS,
+/* By the function of shim/user/gpuckpt.h that was called. */
+enum gck_link_request_kind {
+	GCK_REQUEST_ONE,     /* gck_checkpoint() */
+	GCK_REQUEST_ALL,     /* gck_checkpoint_all() */
+	GCK_REQUEST_KINDS,
 };
 
 struct gck_link_ask {
-	uint32_t asked[GCK_ASKERS]; /* number of the last call, also one that no longer waits */
+	uint32_t asked[GCK_REQUEST_KINDS]; /* number of the last call, also if it waits no more */
 };
 
 #define GCK_ASK_WHY 240
 
 struct gck_link_outcome {
-	uint32_t asker;
+	uint32_t kind;
 	uint32_t committed;  /* calls up to this number have succeeded */
 	uint32_t failed;     /* calls above committed, up to this number, have failed */
 	uint32_t code;       /* their errno value; why: the reason */
@@ -261,7 +261,7 @@ struct gck_shim_altstack {
 };
 
 /* Calls of one of the functions of shim/user/gpuckpt.h, numbered from 1. */
-struct gck_shim_asker {
+struct gck_shim_requests {
 	uint32_t asked;          /* number of the last call; in an image, at the checkpoint */
 	uint32_t committed;      /* this and the next three: as in struct gck_link_outcome. R of
 				  * gck_checkpoint(): the restorer sets it to asked */
@@ -302,8 +302,8 @@ struct gck_shim_state {
 	uint64_t environment_size, environment_capacity; /* R bytes; the list of pointers begins
 				    * after the capacity */
 	uint64_t environment_list; /* R entries for which the list has space */
-	struct gck_shim_asker askers[GCK_ASKERS];
-	uint32_t ask_word;         /* futex: changes with any of askers, and after a restart */
+	struct gck_shim_requests requests[GCK_REQUEST_KINDS];
+	uint32_t ask_word;         /* futex: changes with any request, and after a restart */
 	uint32_t all_restored;     /* R number of the last gck_checkpoint_all() that any rank of the
 				    * step had called when the image was taken */
 	uint32_t linked;           /* 1: an agent has answered GO, to the constructor or a helper */

@@ -74,12 +74,12 @@ static size_t add_all(struct gck_mpi_range *to)
 }
 
 /* Without memory for the list the image is only larger. */
-void gck_mpi_ns_list_hollow(void)
+void gck_mpi_ns_list_changes_only(void)
 {
 	static struct gck_mpi_range *ranges;
 
 	free(ranges);
 	ranges = calloc(add_all(NULL) + 1, sizeof *ranges);
-	gck_mpi_ns.owned->hollow = (uintptr_t)ranges;
-	gck_mpi_ns.owned->nhollow = ranges ? add_all(ranges) : 0;
+	gck_mpi_ns.owned->changes_only = (uintptr_t)ranges;
+	gck_mpi_ns.owned->nchanges_only = ranges ? add_all(ranges) : 0;
 }

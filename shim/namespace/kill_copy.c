@@ -89,12 +89,12 @@ static void unmap(void)
 	}
 }
 
-static int empty_hollow(struct gck_error *err)
+static int empty_changes_only(struct gck_error *err)
 {
 	const struct gck_mpi_range *r =
-		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->hollow;
+		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->changes_only;
 
-	for (uint64_t i = 0; i < gck_mpi_ns.owned->nhollow; i++) {
+	for (uint64_t i = 0; i < gck_mpi_ns.owned->nchanges_only; i++) {
 		if (mmap((void *)(uintptr_t)r[i].start, r[i].length, PROT_READ,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 			return gck_fail(err, errno, "cannot empty the MPI library's text: %s",
@@ -109,5 +109,5 @@ int gck_mpi_ns_kill(struct gck_error *err)
 		return -1;
 	close_fds();
 	unmap();
-	return empty_hollow(err);
+	return empty_changes_only(err);
 }

@@ -185,7 +185,7 @@ static int load_library(struct gck_error *err)
 	return gck_mpi_scope_extend(root, library, err);
 }
 
-static int load_all(struct gck_mpi_left_out *owned, struct gck_error *err)
+static int load_all(struct gck_mpi_exclusions *owned, struct gck_error *err)
 {
 	if (make_threaded(err) < 0 || load_root(err) < 0)
 		return -1;
@@ -217,7 +217,7 @@ static void unload(void)
 	memset(&gck_mpi_ns, 0, sizeof gck_mpi_ns);
 }
 
-int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err)
+int gck_mpi_ns_load(struct gck_mpi_exclusions *owned, struct gck_error *err)
 {
 	if (gck_mpi_ns.root_handle)
 		return gck_fail(err, EALREADY, "the real MPI library is loaded already: %s",
@@ -271,7 +271,7 @@ int gck_mpi_ns_hold(int ms, struct gck_error *err)
 				"or made a mapping for more than %d ms: gpuckpt will try again",
 				gck_mpi_ns_library(), ms);
 	if (gck_mpi_ns.root)
-		gck_mpi_ns_list_hollow();
+		gck_mpi_ns_list_changes_only();
 	return 0;
 }
 
@@ -279,6 +279,6 @@ void gck_mpi_ns_release(void)
 {
 	if (!gck_mpi_ns.root)
 		return;
-	gck_mpi_ns.owned->nhollow = 0;
+	gck_mpi_ns.owned->nchanges_only = 0;
 	gck_mpi_ns.root->release();
 }

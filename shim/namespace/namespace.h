@@ -20,7 +20,7 @@
  * lists what the copy owns; it must live as long as the process. Its arrays may have empty entries
  * (a length of 0, a descriptor of -1, a TID of 0). The copy has its own environment, made from the
  * program's present one. */
-GCK_MUST_CHECK int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err);
+GCK_MUST_CHECK int gck_mpi_ns_load(struct gck_mpi_exclusions *owned, struct gck_error *err);
 
 /* Sets the functions to call before and after code of the copy that runs at the end of a program's
  * thread and frees what the thread has in the copy. Called before the load; without them that code
@@ -76,7 +76,7 @@ struct gck_mpi_ns {
 	void *root_handle, *mpi_handle;
 	long id; /* Lmid_t */
 	struct gck_mpi_root *root;
-	struct gck_mpi_left_out *owned;
+	struct gck_mpi_exclusions *owned;
 };
 
 extern struct gck_mpi_ns gck_mpi_ns;
@@ -117,7 +117,7 @@ void gck_mpi_signals_put_back(const struct link_map *objects);
 
 /* Lists in `owned` the parts of the copy's libraries that an image need not contain. Called while
  * the copy is held. */
-void gck_mpi_ns_list_hollow(void);
+void gck_mpi_ns_list_changes_only(void);
 
 /* The first object of the namespace: the root object. The others follow by ->l_next. */
 struct link_map *gck_mpi_ns_objects(void);

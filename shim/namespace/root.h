@@ -47,7 +47,7 @@ struct gck_mpi_root {
 	uint32_t version, size;
 	/* set by the outside before anything else is loaded */
 	const struct gck_mpi_root_host *host;
-	struct gck_mpi_left_out *owned;       /* always up to date */
+	struct gck_mpi_exclusions *owned;       /* always up to date */
 	struct gck_mpi_root_thread *threads;  /* threads[i] has the TID owned->threads[i] */
 	uint32_t nthreads;
 

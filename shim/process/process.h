@@ -69,7 +69,7 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHEC
 
 /* With the rank taken: get the numbers of the last calls of gck_checkpoint() and
  * gck_checkpoint_all() before the image. */
-void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS]);
+void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_REQUEST_KINDS]);
 
 /* With this rank frozen and taken, once all ranks of the step are frozen: update what the image
  * records of files. A log grows by what other ranks have appended meanwhile. EAGAIN, naming the

@@ -71,10 +71,10 @@ struct task *tasks_apply(struct tasks *t, const struct gck_control *m)
 
 void tasks_begin_requests(struct task_requests *asks)
 {
-	uint32_t all = asks->asked[GCK_ASKER_ALL];
+	uint32_t all = asks->asked[GCK_REQUEST_ALL];
 
 	memset(asks, 0, sizeof *asks);
-	asks->asked[GCK_ASKER_ALL] = asks->committed[GCK_ASKER_ALL] = all;
+	asks->asked[GCK_REQUEST_ALL] = asks->committed[GCK_REQUEST_ALL] = all;
 }
 
 void tasks_close_tracker(struct task *t)

@@ -19,7 +19,7 @@ struct thread_link;
 
 /* A rank's calls of gck_checkpoint() and gck_checkpoint_all(), by number (shim/link.h). */
 struct task_requests {
-	uint32_t asked[GCK_ASKERS], committed[GCK_ASKERS], failed[GCK_ASKERS];
+	uint32_t asked[GCK_REQUEST_KINDS], committed[GCK_REQUEST_KINDS], failed[GCK_REQUEST_KINDS];
 	int code;                /* error code of the failed ones */
 	char why[GCK_ASK_WHY];
 	uint64_t id;             /* under which the coordinator was last told of a call */

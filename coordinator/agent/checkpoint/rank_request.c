@@ -17,18 +17,18 @@
 
 #define AWAY_S 15. /* for a coordinator that restarts */
 
-static bool waits(const struct task_requests *s, int asker)
+static bool waits(const struct task_requests *s, int kind)
 {
-	return s->asked[asker] > s->committed[asker] && s->asked[asker] > s->failed[asker];
+	return s->asked[kind] > s->committed[kind] && s->asked[kind] > s->failed[kind];
 }
 
 /* A link that is lent to a worker can be used too: this message has no answer, and packets are
  * whole. If it is lost, the rank asks again. */
-static void tell(const struct task *t, int asker)
+static void tell(const struct task *t, int kind)
 {
 	const struct task_requests *s = &t->requests;
-	struct gck_link_msg m = { .type = GCK_LINK_OUTCOME, .outcome = { .asker = (uint32_t)asker,
-		.committed = s->committed[asker], .failed = s->failed[asker],
+	struct gck_link_msg m = { .type = GCK_LINK_OUTCOME, .outcome = { .kind = (uint32_t)kind,
+		.committed = s->committed[kind], .failed = s->failed[kind],
 		.code = (uint32_t)s->code } };
 
 	memcpy(m.outcome.why, s->why, sizeof m.outcome.why);
@@ -43,7 +43,7 @@ static void fail(struct task *t, int code, const char *why)
 
 	s->code = code;
 	snprintf(s->why, sizeof s->why, "%s", why);
-	for (int i = 0; i < GCK_ASKERS; i++) {
+	for (int i = 0; i < GCK_REQUEST_KINDS; i++) {
 		if (!waits(s, i))
 			continue;
 		s->failed[i] = s->asked[i];
@@ -51,12 +51,12 @@ static void fail(struct task *t, int code, const char *why)
 	}
 }
 
-static void commit(struct task *t, int asker, uint32_t call)
+static void commit(struct task *t, int kind, uint32_t call)
 {
-	if (call <= t->requests.committed[asker])
+	if (call <= t->requests.committed[kind])
 		return;
-	t->requests.committed[asker] = call;
-	tell(t, asker);
+	t->requests.committed[kind] = call;
+	tell(t, kind);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -65,7 +65,7 @@ static void note(struct agent *a, struct task_requests *s, const struct gck_link
 {
 	bool news = false;
 
-	for (int i = 0; i < GCK_ASKERS; i++) {
+	for (int i = 0; i < GCK_REQUEST_KINDS; i++) {
 		news = news || m->asked[i] > s->asked[i];
 		s->asked[i] = m->asked[i];
 	}
@@ -107,16 +107,16 @@ void rank_request_take(struct agent *a, struct task *t, const struct gck_link_as
 	bool one, all;
 
 	note(a, s, m);
-	one = waits(s, GCK_ASKER_ONE);
-	all = waits(s, GCK_ASKER_ALL);
-	for (int i = 0; i < GCK_ASKERS; i++)
+	one = waits(s, GCK_REQUEST_ONE);
+	all = waits(s, GCK_REQUEST_ALL);
+	for (int i = 0; i < GCK_REQUEST_KINDS; i++)
 		if (s->committed[i] || s->failed[i])
 			tell(t, i);
 	if ((!one && !all) || hopeless(a, t))
 		return;
 	upstream_send(a, json_pack("{s:s, s:I, s:I, s:b, s:I}", "op", "ask", "id",
 		      (json_int_t)s->id, "rank", (json_int_t)t->rank, "one", one, "all",
-		      (json_int_t)(all ? s->asked[GCK_ASKER_ALL] : 0)));
+		      (json_int_t)(all ? s->asked[GCK_REQUEST_ALL] : 0)));
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ void rank_request_answered(struct agent *a, const json_t *body)
 	for (size_t i = 0; i < a->tasks.n; i++) {
 		struct task *t = a->tasks.v[i];
 
-		commit(t, GCK_ASKER_ALL, (uint32_t)all);
+		commit(t, GCK_REQUEST_ALL, (uint32_t)all);
 		if (!all && t->requests.id <= (uint64_t)id && (rank < 0 || rank == t->rank))
 			fail(t, code > 0 ? code : ECANCELED,
 			     packet_text(body, "error", "no reason given"));
@@ -139,7 +139,7 @@ void rank_request_answered(struct agent *a, const json_t *body)
 
 static void commit_one(const struct rank_checkpoint *m)
 {
-	commit(m->task, GCK_ASKER_ONE,
+	commit(m->task, GCK_REQUEST_ONE,
 	       (uint32_t)packet_int(m->answer[PHASE_FREEZE], "asked_one", 0));
 }
 
@@ -148,5 +148,5 @@ void rank_request_committed(struct agent *a, const struct transaction *t, uint32
 	for (size_t i = 0; t && i < t->n; i++)
 		commit_one(&t->ranks[i]);
 	for (size_t i = 0; i < a->tasks.n; i++)
-		commit(a->tasks.v[i], GCK_ASKER_ALL, all);
+		commit(a->tasks.v[i], GCK_REQUEST_ALL, all);
 }

@@ -77,7 +77,7 @@ static void answer(struct link *l)
 		tell(l, GCK_LINK_EXIT, leave_status(a, l->task), 0);
 	else
 		tell(l, gate == GATE_HOLD ? GCK_LINK_HOLD : GCK_LINK_GO, tracer,
-		     l->task->requests.asked[GCK_ASKER_ALL]);
+		     l->task->requests.asked[GCK_REQUEST_ALL]);
 }
 
 /* Answers the peer if it is a rank. Otherwise the plugin may still name it. */

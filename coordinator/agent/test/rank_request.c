@@ -24,35 +24,35 @@ static void ask(unsigned rank, unsigned one, unsigned all)
 {
 	ev_now_update(fake_agent->loop);
 	rank_request_take(fake_agent, task(rank),
-		  &(struct gck_link_ask){ .asked = { [GCK_ASKER_ONE] = one,
-						     [GCK_ASKER_ALL] = all } });
+		  &(struct gck_link_ask){ .asked = { [GCK_REQUEST_ONE] = one,
+						     [GCK_REQUEST_ALL] = all } });
 }
 
 /* What a rank was told about a function since the last call; NULL: nothing. */
-static const struct gck_link_outcome *told(unsigned rank, int asker)
+static const struct gck_link_outcome *told(unsigned rank, int kind)
 {
 	static struct gck_link_outcome last;
 	struct gck_link_msg m;
 	bool any = false;
 
 	while (recv(fake_link_peer[rank], &m, sizeof m, MSG_DONTWAIT) > 0)
-		if (m.type == GCK_LINK_OUTCOME && m.outcome.asker == (uint32_t)asker) {
+		if (m.type == GCK_LINK_OUTCOME && m.outcome.kind == (uint32_t)kind) {
 			last = m.outcome;
 			any = true;
 		}
 	return any ? &last : NULL;
 }
 
-static bool committed(unsigned rank, int asker, unsigned call)
+static bool committed(unsigned rank, int kind, unsigned call)
 {
-	const struct gck_link_outcome *t = told(rank, asker);
+	const struct gck_link_outcome *t = told(rank, kind);
 
 	return t && t->committed == call && t->failed < call;
 }
 
-static bool failed(unsigned rank, int asker, unsigned call, int code, const char *why)
+static bool failed(unsigned rank, int kind, unsigned call, int code, const char *why)
 {
-	const struct gck_link_outcome *t = told(rank, asker);
+	const struct gck_link_outcome *t = told(rank, kind);
 
 	return t && t->failed == call && t->committed < call && t->code == (uint32_t)code &&
 	       strstr(t->why, why);
@@ -95,13 +95,13 @@ static void in_the_image(void)
 	m = json_object_get(fake_await("done", "freeze"), "data");
 	is_int(packet_int(m, "asked", 0), 4, "the freeze reports the highest call of all ranks");
 	checkpoint();
-	ok(!told(1, GCK_ASKER_ONE), "a call is not done before the commit");
+	ok(!told(1, GCK_REQUEST_ONE), "a call is not done before the commit");
 	fake_command("committed", json_pack("{s:i}", "asked", 4));
-	ok(committed(1, GCK_ASKER_ONE, 1), "a call that is in a commit's image is done");
-	ok(!told(0, GCK_ASKER_ONE), "a call that is not in the image waits on");
-	ok(committed(2, GCK_ASKER_ALL, 4), "a call that all ranks make is done for all");
+	ok(committed(1, GCK_REQUEST_ONE, 1), "a call that is in a commit's image is done");
+	ok(!told(0, GCK_REQUEST_ONE), "a call that is not in the image waits on");
+	ok(committed(2, GCK_REQUEST_ALL, 4), "a call that all ranks make is done for all");
 	ask(1, 1, 0);
-	ok(committed(1, GCK_ASKER_ONE, 1) && !fake_await_within("ask", NULL, 0.1),
+	ok(committed(1, GCK_REQUEST_ONE, 1) && !fake_await_within("ask", NULL, 0.1),
 	   "a rank that did not hear is told again, and the coordinator is not asked");
 	ask(0, 1, 3);
 	m = fake_await("ask", NULL);
@@ -117,17 +117,17 @@ static void none_comes(void)
 	ask(1, 2, 0);
 	ask(2, 0, 1);
 	answer(json_pack("{s:i, s:i, s:s}", "id", 2, "code", EPERM, "error", "disabled"));
-	ok(failed(0, GCK_ASKER_ONE, 1, EPERM, "disabled") &&
-	   failed(1, GCK_ASKER_ONE, 2, EPERM, "disabled"),
+	ok(failed(0, GCK_REQUEST_ONE, 1, EPERM, "disabled") &&
+	   failed(1, GCK_REQUEST_ONE, 2, EPERM, "disabled"),
 	   "an error ends the requests made before it");
-	ok(!told(2, GCK_ASKER_ALL), "and no later request");
+	ok(!told(2, GCK_REQUEST_ALL), "and no later request");
 	ask(0, 2, 0);
 	answer(json_pack("{s:i, s:i, s:s, s:i}", "id", 4, "code", EPERM, "error", "no", "rank", 2));
-	ok(failed(2, GCK_ASKER_ALL, 1, EPERM, "no"), "an error for one rank");
-	ok(!told(0, GCK_ASKER_ONE) || task(0)->requests.failed[GCK_ASKER_ONE] == 1,
+	ok(failed(2, GCK_REQUEST_ALL, 1, EPERM, "no"), "an error for one rank");
+	ok(!told(0, GCK_REQUEST_ONE) || task(0)->requests.failed[GCK_REQUEST_ONE] == 1,
 	   "does not concern another rank");
 	answer(json_pack("{s:i}", "all", 2));
-	ok(committed(1, GCK_ASKER_ALL, 2),
+	ok(committed(1, GCK_REQUEST_ALL, 2),
 	   "the coordinator reports a commit that this agent missed");
 	fake_end();
 }
@@ -137,22 +137,22 @@ static void no_coordinator(void)
 	fake_begin();
 	fake_world->away = true;
 	ask(0, 1, 0);
-	ok(!told(0, GCK_ASKER_ONE) && !fake_await_within("ask", NULL, 0.1),
+	ok(!told(0, GCK_REQUEST_ONE) && !fake_await_within("ask", NULL, 0.1),
 	   "a request waits for a coordinator that is away");
 	task(0)->requests.away -= 100;
 	ask(0, 1, 0);
-	ok(failed(0, GCK_ASKER_ONE, 1, ENOTCONN, "cannot be reached"), "but not for ever");
+	ok(failed(0, GCK_REQUEST_ONE, 1, ENOTCONN, "cannot be reached"), "but not for ever");
 	ask(0, 2, 0);
 	fake_world->away = false;
 	ask(0, 2, 0);
 	ok(fake_await("ask", NULL) != NULL, "a coordinator that is back is asked");
 	task(0)->requests.since -= 100;
 	ask(0, 2, 0);
-	ok(failed(0, GCK_ASKER_ONE, 2, ETIMEDOUT, "timeout="),
+	ok(failed(0, GCK_REQUEST_ONE, 2, ETIMEDOUT, "timeout="),
 	   "a coordinator that takes no checkpoint within timeout= is given up");
 	fake_agent->refused = true;
 	ask(0, 3, 0);
-	ok(failed(0, GCK_ASKER_ONE, 3, EPERM, "refuses this step"),
+	ok(failed(0, GCK_REQUEST_ONE, 3, EPERM, "refuses this step"),
 	   "a coordinator that refused the step is not asked");
 	fake_end();
 }
@@ -166,7 +166,7 @@ static void exec(void)
 	fake_begin();
 	ask(0, 5, 3);
 	tasks_begin_requests(&task(0)->requests);
-	is_int(task(0)->requests.asked[GCK_ASKER_ALL], 3,
+	is_int(task(0)->requests.asked[GCK_REQUEST_ALL], 3,
 	       "a new program inherits the number of calls of all ranks");
 	fake_run(0.01);
 	fake_await("ask", NULL);

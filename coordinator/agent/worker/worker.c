@@ -178,7 +178,7 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 
 static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *err)
 {
-	uint32_t asked[GCK_ASKERS];
+	uint32_t asked[GCK_REQUEST_KINDS];
 	int64_t first, last;
 
 	(void)body;
@@ -193,8 +193,8 @@ static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *
 	gck_capture_held(w->capture, &first, &last);
 	gck_capture_asked(w->capture, asked);
 	report_done(&w->report, "freeze", json_pack("{s:I, s:I, s:I}", "first_ns",
-		    (json_int_t)first, "asked_one", (json_int_t)asked[GCK_ASKER_ONE],
-		    "asked_all", (json_int_t)asked[GCK_ASKER_ALL]));
+		    (json_int_t)first, "asked_one", (json_int_t)asked[GCK_REQUEST_ONE],
+		    "asked_all", (json_int_t)asked[GCK_REQUEST_ALL]));
 	return 0;
 }
 

@@ -135,7 +135,7 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 		core->world->drop(former);
 	}
 	gck_operation_leave(core, node);
-	node->asker = (struct gck_asker){0};
+	node->request = (struct gck_rank_request){0};
 	node->agent = agent;
 	node->known = true;
 	node->over = false;

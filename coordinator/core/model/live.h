@@ -10,7 +10,7 @@
 enum gck_agent_state { GCK_AGENT_NEW, GCK_AGENT_RUNNING, GCK_AGENT_HELD, GCK_AGENT_RESTORING };
 
 /* A node whose ranks ask for a checkpoint themselves (rank_request.h). */
-struct gck_asker {
+struct gck_rank_request {
 	struct gck_core *core;
 	struct gck_step *step;
 	uint64_t id, failed;     /* ids of the last request and of the last that failed */
@@ -35,7 +35,7 @@ struct gck_node {
 	uint64_t sent, staged;   /* those of them that a write sent through the stage */
 	uint32_t mpi;            /* ranks with MPI, as answered to `prepare` */
 	bool pmix;               /* all of them can use PMIx */
-	struct gck_asker asker;
+	struct gck_rank_request request;
 	uint32_t round;          /* the round of the quiesce that its ranks wait for */
 	unsigned char *words;    /* what its ranks say in the round */
 	size_t nwords;           /* bytes */

@@ -10,7 +10,7 @@
 /* Refuse all requests of the node up to now. */
 static void refuse(struct gck_node *node, int code, const char *why)
 {
-	struct gck_asker *a = &node->asker;
+	struct gck_rank_request *a = &node->request;
 
 	a->failed = a->id;
 	gck_live_send(a->core, node, json_pack("{s:s, s:I, s:i, s:s}", "op", "asked", "id",
@@ -20,11 +20,11 @@ static void refuse(struct gck_node *node, int code, const char *why)
 /* A collective request has the same result for all ranks, also for late ones. */
 static void remember(struct gck_node *node, const char *why)
 {
-	struct gck_live *live = node->asker.step->live;
+	struct gck_live *live = node->request.step->live;
 
-	if (node->asker.all <= live->all_failed)
+	if (node->request.all <= live->all_failed)
 		return;
-	live->all_failed = node->asker.all;
+	live->all_failed = node->request.all;
 	snprintf(live->all_why, sizeof live->all_why, "%s", why);
 }
 
@@ -54,7 +54,7 @@ static void begin(struct gck_node *node, uint32_t rank)
 	char reason[40];
 
 	snprintf(reason, sizeof reason, "asked by rank %u", rank);
-	if (!gck_operation_ask(node->asker.core, node->asker.step, reason, &waiter, &err))
+	if (!gck_operation_ask(node->request.core, node->request.step, reason, &waiter, &err))
 		return;
 	remember(node, err.text);
 	refuse(node, err.code, err.text);
@@ -64,7 +64,7 @@ static void begin(struct gck_node *node, uint32_t rank)
 void gck_ask(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 	     const json_t *body)
 {
-	struct gck_asker *a = &node->asker;
+	struct gck_rank_request *a = &node->request;
 	json_int_t id = 0, rank = 0, all = 0;
 	int one = 0;
 

@@ -29,10 +29,10 @@ struct question {
 
 /* ---- who may what ------------------------------------------------------------------------- */
 
-struct asker {
+struct requester {
 	const struct gck_step *step; /* NULL: unknown here */
-	const struct gck_node *node; /* the asker is this node's agent, of that step; else NULL */
-	bool owner;                  /* the asker is the job's owner */
+	const struct gck_node *node; /* whose agent, of that step, it is; else NULL */
+	bool owner;                  /* it is the job's owner */
 };
 
 enum access { READ, WRITE, REMOVE };
@@ -91,7 +91,7 @@ static bool is_commit(const char *name)
 }
 
 /* Only the node that was ordered to write the commit has not answered. */
-static bool writes_commit(const struct asker *who, uint32_t seq)
+static bool writes_commit(const struct requester *who, uint32_t seq)
 {
 	enum gck_phase phase = who->step->live->phase;
 
@@ -113,7 +113,7 @@ static bool is_imported(const char *name, uint32_t seq, const struct gck_intent 
 	return false;
 }
 
-static int may_import(const struct asker *who, enum gck_sign_verb verb, const char *name,
+static int may_import(const struct requester *who, enum gck_sign_verb verb, const char *name,
 		      uint32_t seq, struct gck_error *err)
 {
 	if (!who->owner)
@@ -123,7 +123,7 @@ static int may_import(const struct asker *who, enum gck_sign_verb verb, const ch
 	return 0;
 }
 
-static int may_write(const struct asker *who, enum gck_sign_verb verb, const char *name,
+static int may_write(const struct requester *who, enum gck_sign_verb verb, const char *name,
 		     uint32_t seq, struct gck_error *err)
 {
 	if (who->step && who->step->intent.import)
@@ -138,7 +138,7 @@ static int may_write(const struct asker *who, enum gck_sign_verb verb, const cha
 		      "it is not in the directory of the checkpoint that is under way", err);
 }
 
-static int may_remove(const struct asker *who, enum gck_sign_verb verb, const char *name,
+static int may_remove(const struct requester *who, enum gck_sign_verb verb, const char *name,
 		      uint32_t seq, struct gck_error *err)
 {
 	const struct gck_step *step = who->step;
@@ -159,7 +159,7 @@ static int may_remove(const struct asker *who, enum gck_sign_verb verb, const ch
  * checkpoint under way; the agent that was ordered to may write its commit; the owner may write an
  * import's directories and commit while it is under way. Objects may be removed if the journal
  * knows that their checkpoint is not a commit and not under way. -1 with EACCES. */
-static int permit(const struct asker *who, enum gck_sign_verb verb, const char *name,
+static int permit(const struct requester *who, enum gck_sign_verb verb, const char *name,
 	       struct gck_error *err)
 {
 	uint32_t seq = 0;
@@ -205,7 +205,7 @@ static void refuse(const struct question *q, const struct gck_error *err)
 	answer(q, failure(err));
 }
 
-static json_t *sign_one(const struct question *q, const struct asker *who, const json_t *one,
+static json_t *sign_one(const struct question *q, const struct requester *who, const json_t *one,
 			struct gck_error *err)
 {
 	const struct gck_keys *k = &q->peer->daemon->keys;
@@ -227,7 +227,7 @@ static void sign_all(const struct question *q)
 	struct gck_daemon *d = q->peer->daemon;
 	const struct gck_step *step = gck_state_step(&d->core.state, q->of.job, q->of.step);
 	const struct gck_agent *agent = q->peer->agent;
-	struct asker who = { .step = step };
+	struct requester who = { .step = step };
 	struct gck_error first = {0};
 	json_t *urls = json_array(), *one;
 	size_t i;

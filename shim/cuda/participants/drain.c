@@ -59,7 +59,7 @@ static struct {
 	gck_cuda_fails_fn *fails;
 	void *arg;
 	atomic_flag told;
-} asker;
+} on_failure;
 
 /* Keep the first obstacle as the error. */
 static void refuse(void *arg, const char *object, const char *reason, const char *remedy)
@@ -123,10 +123,10 @@ static void drain_fails(const struct gck_error *why)
 {
 	struct gck_error err = *why;
 
-	if (atomic_flag_test_and_set(&asker.told))
+	if (atomic_flag_test_and_set(&on_failure.told))
 		return;
 	gck_fail_in(&err, "%s", parts[drained - 1]->name);
-	asker.fails(asker.arg, &err);
+	on_failure.fails(on_failure.arg, &err);
 }
 
 int gck_cuda_drain(const struct gck_link_cuda_drain *request, gck_cuda_fails_fn *fails, void *arg,
@@ -135,9 +135,9 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *request, gck_cuda_fails_fn 
 	struct gck_error why = {0}, back = {0};
 
 	*lost = false;
-	asker.fails = fails;
-	asker.arg = arg;
-	atomic_flag_clear(&asker.told);
+	on_failure.fails = fails;
+	on_failure.arg = arg;
+	atomic_flag_clear(&on_failure.told);
 	gck_cuda_stream_wait_tells(drain_fails);
 	take_order(request);
 	if (gck_cuda_quiesce(order.end_ns, &order.contexts, err))

@@ -59,7 +59,7 @@ static int participants_rebuild(bool uninitialized, struct gck_error *err)
 /* Loads a fresh copy of the real library. */
 static int load(struct gck_error *err)
 {
-	if (gck_mpi_ns_load(&gck_mpi_state.left_out, err) || gck_mpi_bind(err))
+	if (gck_mpi_ns_load(&gck_mpi_state.exclusions, err) || gck_mpi_bind(err))
 		return -1;
 	gck_mpi_threads_adopt();
 	return 0;

@@ -15,7 +15,7 @@
 #define BLOCKS 512
 #define STEPS 100000
 
-static struct gck_mpi_left_out owned;
+static struct gck_mpi_exclusions owned;
 static struct gck_error err;
 
 static void *(*get)(size_t), *(*get_zeroed)(size_t, size_t), *(*resize)(void *, size_t),
@@ -38,18 +38,18 @@ static bool is_owned(const void *p)
 
 static void test_sizes(void)
 {
-	bool room = true, aligned = true, own = true;
+	bool fits = true, aligned = true, own = true;
 
 	for (size_t n = 0; n < 70000; n += n < 9000 ? 1 : 977) {
 		char *p = get(n);
 
-		room &= p && usable(p) >= n && (n < 200 || usable(p) <= n * 5 / 4 + 4096);
+		fits &= p && usable(p) >= n && (n < 200 || usable(p) <= n * 5 / 4 + 4096);
 		aligned &= (uintptr_t)p % 16 == 0;
 		own &= is_owned(p);
 		memset(p, 1, usable(p));
 		give_back(p);
 	}
-	ok(room, "each block is large enough and not much larger");
+	ok(fits, "each block is large enough and not much larger");
 	ok(aligned, "each block is aligned to 16 bytes");
 	ok(own, "each block is in listed memory");
 	own = true;

@@ -95,14 +95,14 @@ static int compare(const char *what, const int *before, size_t nbefore, const in
 	return faults;
 }
 
-int lists_compare_fds(const struct possessions *before, const struct gck_mpi_left_out *owned)
+int lists_compare_fds(const struct possessions *before, const struct gck_mpi_exclusions *owned)
 {
 	lists_take(&now);
 	return compare("descriptor", before->fds, before->nfds, now.fds, now.nfds,
 		       (const int32_t *)(uintptr_t)owned->fds, owned->nfds, -1);
 }
 
-int lists_compare_threads(const struct possessions *before, const struct gck_mpi_left_out *owned)
+int lists_compare_threads(const struct possessions *before, const struct gck_mpi_exclusions *owned)
 {
 	lists_take(&now);
 	return compare("thread", before->tids, before->ntids, now.tids, now.ntids,
@@ -190,7 +190,7 @@ static int compare_listed(const struct possessions *before, const struct gck_mpi
 	return faults;
 }
 
-int lists_compare_ranges(const struct possessions *before, const struct gck_mpi_left_out *owned)
+int lists_compare_ranges(const struct possessions *before, const struct gck_mpi_exclusions *owned)
 {
 	const struct gck_mpi_range *listed = (const struct gck_mpi_range *)(uintptr_t)owned->ranges;
 	int faults = compare_listed(before, listed, owned->nranges);

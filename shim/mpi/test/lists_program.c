@@ -16,7 +16,7 @@
 #define FEW_ROUNDS 14   /* by default */
 #define SETTLED 8 /* rounds after which nothing may grow */
 
-static struct gck_mpi_left_out owned;
+static struct gck_mpi_exclusions owned;
 static struct possessions before, after;
 static struct gck_error err;
 

@@ -17,7 +17,7 @@
 #include "shim/namespace/namespace.h"
 #include "test/support/tap.h"
 
-static struct gck_mpi_left_out owned;
+static struct gck_mpi_exclusions owned;
 static struct gck_error err;
 static const struct module *m;
 

@@ -16,9 +16,9 @@
 
 #include "shim/inside/path.h"
 
-static struct gck_mpi_left_out unattached;
+static struct gck_mpi_exclusions unattached;
 
-struct gck_mpi_left_out *gck_ns_owned(void)
+struct gck_mpi_exclusions *gck_ns_owned(void)
 {
 	return gck_mpi_root.owned ? gck_mpi_root.owned : &unattached;
 }

@@ -32,7 +32,7 @@ void *gck_ns_next(void **cache, const char *name);
 	})
 
 extern struct gck_mpi_root gck_mpi_root;
-extern struct gck_mpi_left_out *gck_ns_owned(void);
+extern struct gck_mpi_exclusions *gck_ns_owned(void);
 
 /* gate.c. Between enter and leave a thread changes what the capture reads or what the whole process
  * shares. They may be nested. Not used around calls that may wait for others. */

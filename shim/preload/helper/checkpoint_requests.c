@@ -25,18 +25,18 @@ static uint32_t get(const uint32_t *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-static bool waits(int asker)
+static bool waits(int kind)
 {
-	const struct gck_shim_asker *a = &gck_state.askers[asker];
+	const struct gck_shim_requests *a = &gck_state.requests[kind];
 	uint32_t asked = get(&a->asked);
 
 	return asked > get(&a->committed) && asked > get(&a->failed) &&
-	       (asker != GCK_ASKER_ALL || asked > get(&gck_state.all_restored));
+	       (kind != GCK_REQUEST_ALL || asked > get(&gck_state.all_restored));
 }
 
 static bool any_waits(void)
 {
-	return waits(GCK_ASKER_ONE) || waits(GCK_ASKER_ALL);
+	return waits(GCK_REQUEST_ONE) || waits(GCK_REQUEST_ALL);
 }
 
 void gck_ask_send(void)
@@ -46,8 +46,8 @@ void gck_ask_send(void)
 
 	if (!get(&gck_state.linked) || !any_waits() || !gck_link_is_ours(fd))
 		return;
-	for (int i = 0; i < GCK_ASKERS; i++)
-		m.ask.asked[i] = get(&gck_state.askers[i].asked);
+	for (int i = 0; i < GCK_REQUEST_KINDS; i++)
+		m.ask.asked[i] = get(&gck_state.requests[i].asked);
 	gck_link_send(fd, &m, GCK_LINK_ASK, 0);
 }
 
@@ -68,11 +68,11 @@ void gck_ask_wake(void)
 
 void gck_ask_outcome(const struct gck_link_outcome *t)
 {
-	struct gck_shim_asker *a;
+	struct gck_shim_requests *a;
 
-	if (t->asker >= GCK_ASKERS)
+	if (t->kind >= GCK_REQUEST_KINDS)
 		return;
-	a = &gck_state.askers[t->asker];
+	a = &gck_state.requests[t->kind];
 	if (t->failed > get(&a->failed)) {
 		a->code = t->code ? t->code : EIO;
 		for (unsigned i = 0; i < sizeof a->why - 1; i++)
@@ -101,9 +101,9 @@ static void give_up(void)
 	t.committed = 0;
 	for (unsigned i = 0; i < sizeof t.why; i++)
 		t.why[i] = i < sizeof why ? why[i] : '\0';
-	for (t.asker = 0; t.asker < GCK_ASKERS; t.asker++) {
-		t.failed = get(&gck_state.askers[t.asker].asked);
-		if (waits((int)t.asker))
+	for (t.kind = 0; t.kind < GCK_REQUEST_KINDS; t.kind++) {
+		t.failed = get(&gck_state.requests[t.kind].asked);
+		if (waits((int)t.kind))
 			gck_ask_outcome(&t);
 	}
 }

@@ -26,20 +26,20 @@ static uint32_t get(const uint32_t *word)
 
 /* Whether the caller must see that it was restored. All ranks of a collective call must see the
  * same, also those that had not made the call when the image was taken. */
-static bool restored(int asker, uint32_t call, uint32_t restarts)
+static bool restored(int kind, uint32_t call, uint32_t restarts)
 {
-	return asker == GCK_ASKER_ALL ? call <= get(&gck_state.all_restored)
+	return kind == GCK_REQUEST_ALL ? call <= get(&gck_state.all_restored)
 				      : get(&gck_state.restarts) != restarts;
 }
 
 /* Whether the call is answered; *result then has its result. */
-static bool answered(int asker, uint32_t call, uint32_t restarts, int *result)
+static bool answered(int kind, uint32_t call, uint32_t restarts, int *result)
 {
-	const struct gck_shim_asker *a = &gck_state.askers[asker];
+	const struct gck_shim_requests *a = &gck_state.requests[kind];
 
-	if (asker == GCK_ASKER_ALL && call <= get(&a->committed))
+	if (kind == GCK_REQUEST_ALL && call <= get(&a->committed))
 		*result = 0;
-	else if (restored(asker, call, restarts))
+	else if (restored(kind, call, restarts))
 		*result = (int)get(&gck_state.restarts);
 	else if (call <= get(&a->committed))
 		*result = 0;
@@ -51,18 +51,18 @@ static bool answered(int asker, uint32_t call, uint32_t restarts, int *result)
 }
 
 /* word: the futex's value from before the first check of the call. */
-static void wait_for_answer(int asker, uint32_t call, uint32_t restarts, uint32_t word, int *result)
+static void wait_for_answer(int kind, uint32_t call, uint32_t restarts, uint32_t word, int *result)
 {
-	while (!answered(asker, call, restarts, result)) {
+	while (!answered(kind, call, restarts, result)) {
 		gck_raw(SYS_futex, &gck_state.ask_word, FUTEX_WAIT_PRIVATE, word, 0);
 		word = get(&gck_state.ask_word);
 	}
 }
 
 /* For a call that was not in the image: do not ask for it any more. */
-static void drop_request(int asker, uint32_t call)
+static void drop_request(int kind, uint32_t call)
 {
-	uint32_t *committed = &gck_state.askers[asker].committed;
+	uint32_t *committed = &gck_state.requests[kind].committed;
 	uint32_t was = get(committed);
 
 	while (was < call && !__atomic_compare_exchange_n(committed, &was, call, false,
@@ -74,7 +74,7 @@ static void drop_request(int asker, uint32_t call)
  * it does not have the call, and the restored process needs no other checkpoint. */
 __attribute__((visibility("default"))) int gck_preload_checkpoint(int all, char *why, size_t size)
 {
-	int asker = all ? GCK_ASKER_ALL : GCK_ASKER_ONE;
+	int kind = all ? GCK_REQUEST_ALL : GCK_REQUEST_ONE;
 	uint32_t restarts = get(&gck_state.restarts);
 	uint32_t call, word;
 	int result = 0;
@@ -84,15 +84,15 @@ __attribute__((visibility("default"))) int gck_preload_checkpoint(int all, char 
 			 "this process is not a rank of a step that runs with --gpu-ckpt");
 		return -ENOSYS;
 	}
-	call = __atomic_add_fetch(&gck_state.askers[asker].asked, 1, __ATOMIC_SEQ_CST);
+	call = __atomic_add_fetch(&gck_state.requests[kind].asked, 1, __ATOMIC_SEQ_CST);
 	word = get(&gck_state.ask_word);
-	if (!answered(asker, call, restarts, &result)) {
+	if (!answered(kind, call, restarts, &result)) {
 		gck_ask_send();
-		wait_for_answer(asker, call, restarts, word, &result);
+		wait_for_answer(kind, call, restarts, word, &result);
 	}
 	if (result > 0)
-		drop_request(asker, call);
+		drop_request(kind, call);
 	if (result < 0)
-		snprintf(why, size, "%s", gck_state.askers[asker].why);
+		snprintf(why, size, "%s", gck_state.requests[kind].why);
 	return result;
 }

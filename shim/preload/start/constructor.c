@@ -245,7 +245,7 @@ static void go(int fd, const struct gck_link_msg *m)
 
 	gck_helper_allow(m->pid);
 	gck_state.link_fd = fd;
-	gck_state.askers[GCK_ASKER_ALL].asked = gck_state.askers[GCK_ASKER_ALL].committed =
+	gck_state.requests[GCK_REQUEST_ALL].asked = gck_state.requests[GCK_REQUEST_ALL].committed =
 		m->number;
 	if (tid == 0)
 		tid = gck_helper_start();

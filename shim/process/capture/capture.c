@@ -273,10 +273,10 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 	return 0;
 }
 
-void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS])
+void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_REQUEST_KINDS])
 {
-	for (int i = 0; i < GCK_ASKERS; i++)
-		asked[i] = c->t.shim->askers[i].asked;
+	for (int i = 0; i < GCK_REQUEST_KINDS; i++)
+		asked[i] = c->t.shim->requests[i].asked;
 }
 
 int gck_capture_update_files(struct gck_capture *c, struct gck_error *err)

@@ -103,15 +103,15 @@ struct gck_map {
 	int32_t object;            /* index into objects, -1: none */
 	uint64_t offset;           /* in the content or object */
 	char *name;                /* "[heap]", "[vdso]", a path: for messages */
-	bool hollow;               /* capture: a file's mapping in the rank, ANON in the image,
-				    * which leaves out pages that are as in the file */
+	bool changes_only;         /* capture: a file's mapping in the rank, ANON in the image,
+				    * which has only its changed pages */
 };
 
 /* Whether the rank has a private mapping of a file here; only changed pages are the mapping's
  * own. */
 static inline bool gck_map_is_files(const struct gck_map *m)
 {
-	return m->kind == GCK_MAP_FILE || m->hollow;
+	return m->kind == GCK_MAP_FILE || m->changes_only;
 }
 
 /* A file whose text is mapped privately. carried: the image has its mapped page groups, and restore

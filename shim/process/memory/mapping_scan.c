@@ -133,10 +133,10 @@ static int file_area(struct gck_scan *s, const struct area *a, struct gck_map *m
 
 /* Nothing runs its text after a restart. It loses PROT_EXEC, since a strict kernel may refuse
  * anonymous executable memory. */
-static int hollow_area(struct gck_map *m)
+static int changes_only_area(struct gck_map *m)
 {
 	m->kind = GCK_MAP_ANON;
-	m->hollow = true;
+	m->changes_only = true;
 	m->prot &= ~PROT_EXEC;
 	m->offset = 0;
 	return 0;
@@ -228,8 +228,8 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 		return 1;
 	if (x->shared && (a->flags & GCK_VM_MAYWRITE))
 		return shared_area(s, a, m);
-	if (file && gck_exclusions_hollow(&s->t->excluded, x->start, x->end))
-		return hollow_area(m);
+	if (file && gck_exclusions_changes_only(&s->t->excluded, x->start, x->end))
+		return changes_only_area(m);
 	if (file)
 		return file_area(s, a, m);
 	m->kind = GCK_MAP_ANON;
@@ -273,7 +273,7 @@ static int scan_area(struct gck_scan *s, const struct gck_vma *x)
 	if (!slot)
 		return -1;
 	*slot = m;
-	slot->name = strdup(m.hollow ? "" : x->name);
+	slot->name = strdup(m.changes_only ? "" : x->name);
 	return slot->name ? 0 : gck_fail(s->err, ENOMEM, "out of memory for the image");
 }
 

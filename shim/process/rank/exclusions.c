@@ -83,11 +83,11 @@ static int read_ranges(struct gck_ranges *r, pid_t pid, uint64_t address, uint64
 	return rc;
 }
 
-static int read_all(struct gck_exclusions *l, pid_t pid, const struct gck_mpi_left_out *at,
+static int read_all(struct gck_exclusions *l, pid_t pid, const struct gck_mpi_exclusions *at,
 		    struct gck_error *err)
 {
 	if (read_ranges(&l->ranges, pid, at->ranges, at->nranges, err) ||
-	    read_ranges(&l->hollow, pid, at->hollow, at->nhollow, err) ||
+	    read_ranges(&l->changes_only, pid, at->changes_only, at->nchanges_only, err) ||
 	    read_array(pid, at->fds, at->nfds, FDS_MAX, sizeof(*l->fds), (void **)&l->fds,
 		       "descriptors", err))
 		return -1;
@@ -113,7 +113,7 @@ static int read_mpi(struct gck_exclusions *l, pid_t pid, uint64_t address, struc
 				(unsigned long long)address);
 	l->closed_for = state.closed_for;
 	l->link_fd = state.link_fd;
-	return read_all(l, pid, &state.left_out, err);
+	return read_all(l, pid, &state.exclusions, err);
 }
 
 /* Limited so that sums cannot overflow. */
@@ -167,7 +167,7 @@ int gck_exclusions_read(struct gck_exclusions *l, pid_t pid, uint64_t mpi, uint6
 void gck_exclusions_free(struct gck_exclusions *l)
 {
 	free(l->ranges.v);
-	free(l->hollow.v);
+	free(l->changes_only.v);
 	free(l->fds);
 	free(l->threads);
 	memset(l, 0, sizeof(*l));
@@ -211,9 +211,9 @@ bool gck_exclusions_range(const struct gck_exclusions *l, uint64_t start, uint64
 	return has(&l->ranges, start, end);
 }
 
-bool gck_exclusions_hollow(const struct gck_exclusions *l, uint64_t start, uint64_t end)
+bool gck_exclusions_changes_only(const struct gck_exclusions *l, uint64_t start, uint64_t end)
 {
-	return has(&l->hollow, start, end);
+	return has(&l->changes_only, start, end);
 }
 
 /* ---- mappings ------------------------------------------------------------------------------ */

@@ -27,7 +27,7 @@ struct gck_exclusions {
 	struct gck_device_memory devices[GCK_LINK_CUDA_DEVICES]; /* the same by device */
 	size_t ndevices;
 	struct gck_ranges ranges; /* by address, not adjacent */
-	struct gck_ranges hollow; /* the same: file mappings of which only changed pages are
+	struct gck_ranges changes_only; /* the same: file mappings of which only changed pages are
 				   * needed */
 	int32_t *fds;
 	size_t nfds;
@@ -52,7 +52,7 @@ bool gck_exclusions_thread(const struct gck_exclusions *l, pid_t tid);
 bool gck_exclusions_range(const struct gck_exclusions *l, uint64_t start, uint64_t end);
 
 /* Whether all these bytes belong to a file mapping of which only changed pages are needed. */
-bool gck_exclusions_hollow(const struct gck_exclusions *l, uint64_t start, uint64_t end);
+bool gck_exclusions_changes_only(const struct gck_exclusions *l, uint64_t start, uint64_t end);
 
 /* Cut the excluded ranges out of a list of mappings. */
 int gck_exclusions_cut(const struct gck_exclusions *l, struct gck_maps *m,

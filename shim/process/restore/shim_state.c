@@ -59,7 +59,7 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	s->link_fd = -1;
 	s->restarts = r->img->restarts + 1;
 	s->all_restored = r->all_asked;
-	s->askers[GCK_ASKER_ONE].committed = s->askers[GCK_ASKER_ONE].asked;
+	s->requests[GCK_REQUEST_ONE].committed = s->requests[GCK_REQUEST_ONE].asked;
 	s->linked = 0;
 	r->helper_entry = s->helper_entry;
 	r->helper_stack = s->helper_stack_top;

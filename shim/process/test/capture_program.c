@@ -119,8 +119,8 @@ static void do_mpi(void)
 	do_udp();
 	listed = fds[0];
 	fds[0] = -1;
-	mpi.left_out.fds = (uint64_t)(uintptr_t)&listed;
-	mpi.left_out.nfds = 1;
+	mpi.exclusions.fds = (uint64_t)(uintptr_t)&listed;
+	mpi.exclusions.nfds = 1;
 	gck_preload_state()->mpi_state = (uint64_t)(uintptr_t)&mpi;
 }
 

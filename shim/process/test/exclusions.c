@@ -19,7 +19,7 @@ static struct gck_mpi_range ranges[] = {{8 * P, 2 * P},
 					{20 * P, P},
 					{9 * P, 3 * P},
 					{21 * P, P}};
-static struct gck_mpi_range hollow[] = {{40 * P, 4 * P}};
+static struct gck_mpi_range changes_only[] = {{40 * P, 4 * P}};
 static int32_t fds[] = {-1, 5, -1, 7}, threads[] = {0, 4711};
 
 static struct gck_mpi_state whole(void)
@@ -27,9 +27,11 @@ static struct gck_mpi_state whole(void)
 	return (struct gck_mpi_state){
 		.magic = GCK_MPI_STATE_MAGIC, .version = GCK_MPI_STATE_VERSION,
 		.size = sizeof(struct gck_mpi_state), .closed_for = 9, .link_fd = 3,
-		.left_out = {.ranges = (uintptr_t)ranges, .nranges = sizeof ranges / sizeof *ranges,
-			     .fds = (uintptr_t)fds, .nfds = 4, .threads = (uintptr_t)threads,
-			     .nthreads = 2, .hollow = (uintptr_t)hollow, .nhollow = 1}};
+		.exclusions = {.ranges = (uintptr_t)ranges,
+			       .nranges = sizeof ranges / sizeof *ranges,
+			       .fds = (uintptr_t)fds, .nfds = 4, .threads = (uintptr_t)threads,
+			       .nthreads = 2, .changes_only = (uintptr_t)changes_only,
+			       .nchanges_only = 1}};
 }
 
 static int read_it(struct gck_exclusions *l, const struct gck_mpi_state *s)
@@ -59,8 +61,9 @@ static void what_is_said(struct gck_exclusions *l)
 	ok(!gck_exclusions_fd(l, 4), "no other descriptors");
 	ok(gck_exclusions_thread(l, 4711) && !gck_exclusions_thread(l, 4712),
 	   "threads are excluded");
-	ok(gck_exclusions_hollow(l, 41 * P, 44 * P) && !gck_exclusions_hollow(l, 41 * P, 45 * P),
-	   "hollow ranges are known");
+	ok(gck_exclusions_changes_only(l, 41 * P, 44 * P) &&
+	   !gck_exclusions_changes_only(l, 41 * P, 45 * P),
+	   "changes-only ranges are known");
 	ok(!gck_exclusions_range(l, 41 * P, 42 * P), "and not excluded");
 	is_int(gck_exclusions_read(l, getpid(), 0, 0, NULL), 0, "a rank without MPI");
 	ok(!l->ranges.n && !l->nfds && !gck_exclusions_fd(l, 5), "excludes nothing");
@@ -106,19 +109,23 @@ static void refused(struct gck_exclusions *l, void (*break_it)(struct gck_mpi_st
 static void no_magic(struct gck_mpi_state *s) { s->magic++; }
 static void other_version(struct gck_mpi_state *s) { s->version++; }
 static void other_size(struct gck_mpi_state *s) { s->size--; }
-static void too_many(struct gck_mpi_state *s) { s->left_out.nranges = 1ull << 40; }
-static void too_many_fds(struct gck_mpi_state *s) { s->left_out.nfds = 1ull << 40; }
-static void too_many_threads(struct gck_mpi_state *s) { s->left_out.nthreads = 1ull << 40; }
-static void too_many_hollow(struct gck_mpi_state *s) { s->left_out.nhollow = 1ull << 40; }
-static void nowhere(struct gck_mpi_state *s) { s->left_out.ranges = 4096; }
+static void too_many(struct gck_mpi_state *s) { s->exclusions.nranges = 1ull << 40; }
+static void too_many_fds(struct gck_mpi_state *s) { s->exclusions.nfds = 1ull << 40; }
+static void too_many_threads(struct gck_mpi_state *s) { s->exclusions.nthreads = 1ull << 40; }
+static void too_many_changes_only(struct gck_mpi_state *s)
+{
+	s->exclusions.nchanges_only = 1ull << 40;
+}
+
+static void nowhere(struct gck_mpi_state *s) { s->exclusions.ranges = 4096; }
 
 static struct gck_mpi_range odd[1];
 
 static void no_page(struct gck_mpi_state *s)
 {
 	odd[0] = (struct gck_mpi_range){P + 8, P};
-	s->left_out.ranges = (uintptr_t)odd;
-	s->left_out.nranges = 1;
+	s->exclusions.ranges = (uintptr_t)odd;
+	s->exclusions.nranges = 1;
 }
 
 static void around(struct gck_mpi_state *s)
@@ -163,7 +170,7 @@ int main(void)
 	refused(&l, too_many, "more ranges than can be");
 	refused(&l, too_many_fds, "more descriptors than can be");
 	refused(&l, too_many_threads, "more threads than can be");
-	refused(&l, too_many_hollow, "more hollow ranges than can be");
+	refused(&l, too_many_changes_only, "more changes-only ranges than can be");
 	refused(&l, nowhere, "an array that is nowhere");
 	refused(&l, no_page, "a range of no whole page");
 	refused(&l, around, "one that goes around the end of memory");
