@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The outside of the lab: start, end, enter. Sourced by contrib/cluster.
+# Outside the lab: start it, end it, enter it. Sourced by contrib/cluster.
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
@@ -10,7 +10,7 @@ die()
 	exit 1
 }
 
-# The lab's init as this machine's pid namespace knows it, if it lives.
+# The pid of the lab's init in this machine's pid namespace, if it lives.
 lab_pid()
 {
 	local pid
@@ -21,7 +21,7 @@ lab_pid()
 
 lab_need()
 {
-	[[ -n ${GPUCKPT_LAB-} ]] || die "GPUCKPT_LAB is not set: export what 'cluster up' printed"
+	[[ -n ${GPUCKPT_LAB-} ]] || die "GPUCKPT_LAB is not set: export the line of 'cluster up'"
 	lab_pid >/dev/null || die "no lab runs in $GPUCKPT_LAB"
 }
 
@@ -76,8 +76,8 @@ lab_status()
 		sinfo -N -o "%N %T %E"; squeue'
 }
 
-# What the host must offer; all of it is in Debian's munge, slurmctld, slurmd, slurm-client,
-# iproute2, procps and util-linux; for an object store see contrib/prepare.
+# The host must have Debian's munge, slurmctld, slurmd, slurm-client, iproute2, procps and
+# util-linux; for an object store see contrib/prepare.
 lab_check_host()
 {
 	local c
@@ -91,7 +91,7 @@ lab_check_host()
 	esac
 	for c in "${need[@]}"; do
 		command -v "$c" >/dev/null ||
-			die "$c is missing: contrib/demo installs what is needed"
+			die "$c is missing: contrib/demo installs the packages"
 	done
 }
 
@@ -129,7 +129,7 @@ lab_up()
 	if ! lab_wait_ready; then
 		tail -n 20 "$GPUCKPT_LAB"/log/*.out "$GPUCKPT_LAB"/log/*.log >&2 || :
 		lab_down
-		die "the cluster did not come up"
+		die "the cluster did not start"
 	fi
 	echo "GPUCKPT_LAB=$GPUCKPT_LAB"
 }
@@ -169,7 +169,7 @@ lab_down()
 		grep -qzxF "$GPUCKPT_LAB" "/proc/$pid/cmdline" 2>/dev/null && kill "$pid"
 	if pid=$(lab_pid); then
 		kill -KILL "$pid"
-		# unshare ends when the last process of the namespaces has.
+		# unshare ends when the last process of the namespaces has ended.
 		pid=$(cat "$GPUCKPT_LAB/outer.pid")
 		while [[ $(ps -o state= -p "$pid") = [!Z]* ]]; do sleep 0.05; done
 	fi

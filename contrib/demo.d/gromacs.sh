@@ -15,7 +15,7 @@ job_script()
 	END
 }
 
-# The step that each rank has reached, by mdrun's own word.
+# The step that each rank has reached, from mdrun's output.
 steps_of_ranks()
 {
 	local r
@@ -39,7 +39,7 @@ make_input()
 	chown -R --reference="$home" "$home"
 }
 
-# As many steps as take the four ranks a minute on this machine.
+# The number of steps that the four ranks do in a minute on this machine.
 choose_steps()
 {
 	local rate

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The demo's jobs: submitted as alice, followed by Slurm's word, the program's and gpuckpt's.
+# The demo's jobs: submitted as alice, and followed in the output of Slurm, the program and gpuckpt.
 
 : "${cluster:?}" "${home:?}" "${steps:=0}" "${bar_name:?}" "${progress_log:?}"
 
@@ -41,7 +41,7 @@ job_restarts() { root scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\)
 step_reached() { steps_of_ranks | awk 'NR == 1 || $1 < m { m = $1 } END { print m }'; }
 step_mean() { steps_of_ranks | awk '{ s += $1 } END { print s / NR }'; }
 
-# Say it when Slurm's view of the job changes.
+# Print a line when Slurm's state of the job changes.
 watch_job()
 {
 	local seen
@@ -75,13 +75,13 @@ follow_until_end()
 		fail "job $job: $(job_field %T)" "$dir/out" "$dir/$progress_log"
 }
 
-# ---- gpuckpt's view
+# ---- gpuckpt
 
 step_state() { alice gpuckpt status "$job" --json 2>/dev/null | jq -r '.steps[0].state // "none"'; }
 step_runs() { [[ $(step_state) = running ]]; }
 
-# Take a checkpoint with the ranks running, show its write, keep its figures in $figures. What it
-# costs: the time until a second after its commit, less what the steps done in it took before.
+# Take a checkpoint with the ranks running, show its write, keep its figures in $figures. Its cost
+# is the time until a second after its commit, less the usual time of the steps done meanwhile.
 checkpoint()
 {
 	local pid answer=$GPUCKPT_LAB/create.json progress begin first size

@@ -16,7 +16,7 @@ job_script()
 	END
 }
 
-# The step that all ranks have reached, by LAMMPS's own word.
+# The step that all ranks have reached, from LAMMPS's output.
 steps_of_ranks()
 {
 	local step
@@ -35,7 +35,7 @@ make_input()
 	chown -R --reference="$home" "$home"
 }
 
-# As many steps as take the four ranks a minute on this machine.
+# The number of steps that the four ranks do in a minute on this machine.
 choose_steps()
 {
 	local rate

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the demo shows: a line an event, a bar for what moves, the table at the end.
+# The demo's output: a line for each event, a progress bar, the table at the end.
 
 now() { echo "$EPOCHREALTIME"; }
 calc() { awk "BEGIN { print $1 }"; }
@@ -14,7 +14,7 @@ say()
 	printf '%s %6.1f s  %s\n' "$(date +%H:%M:%S)" "$(since "$begin_s")" "$*"
 }
 
-# fail TEXT [LOG...]: the end of a log that explains it, and no answer
+# fail TEXT [LOG...]: print the end of the logs and give up
 fail()
 {
 	say "FAILED: $1"

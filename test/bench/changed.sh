@@ -5,8 +5,8 @@
 # Also the largest memory (PSS) of the agent with all its processes while the two are written.
 : "${dir:?}" "${burn:?}"
 
-# changed NAME OPTIONS MIB RANKS OBJECTS: one job, by $burn in $dir; "OBJECTS JOB" lists what the
-# store has of it, a line each.
+# changed NAME OPTIONS MIB RANKS OBJECTS: runs one job of $burn in $dir. "OBJECTS JOB" lists its
+# objects in the store, one a line.
 changed()
 {
 	local name=$1 mib=$3 ranks=$4 objects=$5 job first second count before between after
@@ -41,7 +41,7 @@ changed()
 	at_most "memory of the agent, in MiB ($name)" "$(tail -n 1 "$dir/agent")" 256
 }
 
-# Ticks that the agents, the ranks' dead children and the agents' own have used.
+# CPU ticks of the agents, of their dead children and of the ranks' dead children.
 cpu_of_job()
 {
 	# shellcheck disable=SC2016 # expanded there

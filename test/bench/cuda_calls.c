@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuda_calls DRIVER: what a call takes through the stand-in and straight to the driver, in
- * nanoseconds: the fastest of many batches, in turns. The driver is cuda_nothing.c. */
+ * cuda_calls DRIVER: the nanoseconds of a call through the stand-in and of a direct call of the
+ * driver (cuda_nothing.c): the fastest of many batches, in turns. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -55,7 +55,7 @@ struct pair {
 	CUstream stream;
 };
 
-/* One of each, with memory of some sizes in use. */
+/* An allocation and its free, with memory of several sizes in use. */
 static double in_order(void *functions)
 {
 	const struct pair *volatile f = functions;
@@ -89,7 +89,7 @@ static void measure(const char *name, double (*run)(void *), void *through, void
 	       without, name, with, name, with - without);
 }
 
-/* Threads that call at once do not slow each other: no cache line of the gate's is written. */
+/* Threads that call at once do not slow each other: the gate writes no shared cache line. */
 struct many {
 	double (*run)(void *);
 	void *of;
@@ -105,7 +105,7 @@ static void *one_of_many(void *arg)
 	return m;
 }
 
-/* of: each thread's */
+/* of: each thread's argument */
 static void threads(const char *name, double (*run)(void *), void *const *of)
 {
 	struct many m[THREADS];

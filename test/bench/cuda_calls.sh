@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# test/bench/cuda_calls.sh LIBRARY [CUDA]: what the stand-in LIBRARY (libgpuckpt-cuda.so) adds to a
-# call of CUDA's, measured on a driver whose functions do nothing; prints `name value unit`. CUDA is
-# the folder of the toolkit's headers (/usr/local/cuda/include).
+# test/bench/cuda_calls.sh LIBRARY [CUDA]: the time that the stand-in LIBRARY (libgpuckpt-cuda.so)
+# adds to a CUDA call, measured on a driver whose functions do nothing; prints `name value unit`.
+# CUDA is the folder of the toolkit's headers (/usr/local/cuda/include).
 set -e
 library=$(readlink -f "${1:?usage: test/bench/cuda_calls.sh LIBRARY [CUDA]}")
 cuda=${2:-/usr/local/cuda/include}

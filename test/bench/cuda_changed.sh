@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # test/bench/cuda_changed.sh [MIB]: a first and a second checkpoint, into a store in memory, of a
-# program with MIB (CHANGED_MIB, 256) of noise on its devices, of which 5 percent changed between
-# them: the bytes stored, which have left the devices, and the time. Prints `name value unit`;
+# program with MIB (CHANGED_MIB, 256) of noise on its devices, of which 5 percent change between
+# them: the bytes stored, which were read from the devices, and the time. Prints `name value unit`;
 # stderr has the goals. On a GPU by test/gpu/slurm; without one on the fake driver. Needs
 # GPUCKPT_CUDA_PROGRAMS, and GPUCKPT_PREFIX or a lab in GPUCKPT_LAB.
 : "${GPUCKPT_CUDA_PROGRAMS:?is where cuda_bulk and libcuda-fake.so were built}"
@@ -19,7 +19,7 @@ if [[ ! -e /dev/nvidiactl ]]; then
 	install -D "$GPUCKPT_CUDA_PROGRAMS/libcuda-fake.so" "$libraries/libcuda.so.1"
 fi
 
-# one NAME: a checkpoint, and its figures
+# one NAME: take a checkpoint and print its figures
 one()
 {
 	alice gpuckpt create "$job" --json >"$dir/$1" ||

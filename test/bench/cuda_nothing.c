@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A driver that does nothing. It has the functions that the stand-in needs to allocate memory, but
- * no memory. */
+ * A driver whose functions do nothing: those that the stand-in needs to allocate memory. */
 #include <cuda.h>
 #include <fcntl.h>
 

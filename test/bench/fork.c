@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fork MIB TIMES: what a bare fork of a process with MIB of touched memory takes, in milliseconds,
- * a line each; the memory as test/programs/burn.c has it. The child ends at once. */
+ * fork MIB TIMES: the milliseconds of a bare fork of a process with MIB of touched memory, like
+ * that of test/programs/burn.c, one a line. The child ends at once. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@ median()
 		END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# at_least NAME VALUE WANT; at_most NAME VALUE WANT: counted like a test, failed without a figure
+# at_least NAME VALUE WANT; at_most NAME VALUE WANT: count like a test; without a figure it fails
 at_least() { compare "$1" "$2" '>=' "$3" "at least"; }
 at_most() { compare "$1" "$2" '<=' "$3" "at most"; }
 
@@ -36,5 +36,5 @@ give_up()
 
 bench_ready()
 {
-	wait_ready "$1" 60 >&2 || give_up "job $1 did not come up: $(tail -n 3 "$dir/out")"
+	wait_ready "$1" 60 >&2 || give_up "job $1 did not start: $(tail -n 3 "$dir/out")"
 }

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What memory the agent has by the size of the image.
+# The agent's memory by the size of the image.
 : "${dir:?}" "${memory:?}" "${top:?}"
 
-# agent_peaks FILE: the most that one process of the agents has had, with what others have too, and
-# the most that all of them have together, each page counted by its part; in MiB, looked at until
-# FILE is there
+# agent_peaks FILE: the largest memory of one process of the agents (RSS), and of all of them
+# together (PSS), in MiB; samples until FILE exists
 agent_peaks()
 {
 	root python3 - "$1" <<-'END'
@@ -36,7 +35,7 @@ agent_peaks()
 	END
 }
 
-# memory_of NAME CMD...: the figures of the time that CMD takes
+# memory_of NAME CMD...: prints the figures while CMD runs
 memory_of()
 {
 	local name=$1 peaks one all
@@ -62,9 +61,9 @@ memory_restart()
 
 all_there() { [[ $(grep -c there "$dir/there") -eq $1 ]]; }
 
-# MEMORY_RANKS programs on a node, each with as many chunks as one of so many GiB: a first
-# checkpoint, one that builds on it, a restart, and one after that. MEMORY_KEYS: more keys of
-# --gpu-ckpt.
+# MEMORY_RANKS programs on a node, each with as many chunks as a program of the given GiB: a first
+# checkpoint, a second that builds on it, a restart, and a checkpoint after it. MEMORY_KEYS: more
+# keys of --gpu-ckpt.
 bench_memory()
 {
 	local gib job ranks=${MEMORY_RANKS-1} \
@@ -73,7 +72,7 @@ bench_memory()
 		rm -f "$dir/enough"
 		job=$(submit "$dir" -N1 -n"$ranks" <<<"#!/bin/bash
 			srun --gpu-ckpt=$keys python3 $top/test/programs/sparse.py $gib $dir/enough >there")
-		wait_for 60 all_there "$ranks" || give_up "job $job did not come up"
+		wait_for 60 all_there "$ranks" || give_up "job $job did not start"
 		bench_ready "$job"
 		memory_of "${gib}_first" alice gpuckpt create "$job"
 		memory_of "${gib}_second" alice gpuckpt create "$job"

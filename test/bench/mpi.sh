@@ -6,7 +6,7 @@
 # shellcheck source=../cluster/lammps.sh
 . "$test_dir/lammps.sh"
 
-# What the stand-in adds to a call, in pairs with the plain library on this machine, without Slurm.
+# The time that the stand-in adds to a call, in pairs with the plain library, without Slurm.
 bench_mpi_calls()
 {
 	local calls
@@ -30,7 +30,7 @@ bench_mpi_quiesce()
 	rest_quiesce flooded 1000 150
 }
 
-# rest_quiesce NAME MESSAGES LIMIT: each checkpoint finds messages that none has found before
+# rest_quiesce NAME MESSAGES LIMIT: each checkpoint finds new messages in flight
 rest_quiesce()
 {
 	local i job count=${QUIESCE_COUNT-10} dir=$dir/$1
@@ -44,7 +44,7 @@ rest_quiesce()
 		alice gpuckpt create "$job" --json |
 			jq -er '.steps[0] | select(.quiesce_via == "pmix").quiesce_ms' \
 				>>"$dir/quiesces" ||
-			give_up "create failed, or did without PMIx"
+			give_up "create failed, or did not use PMIx"
 		touch "$dir/go.$i"
 	done
 	wait_for 30 grep -qx "flooded $i" "$dir/out" ||
@@ -97,7 +97,7 @@ bench_mpi_overhead()
 	at_most "LAMMPS's overhead in percent" "$(median <"$dir/lammps_overheads")" 1
 }
 
-# lammps_seconds OPTION: what its loop took, by its own word
+# lammps_seconds OPTION: the seconds that LAMMPS reports for its loop
 lammps_seconds()
 {
 	local job
@@ -109,11 +109,11 @@ lammps_seconds()
 	)
 	wait_job "$job" COMPLETED 300 >&2 || give_up "LAMMPS did not end: $(tail -n 3 "$dir/out")"
 	sed -n 's/^Loop time of \([0-9.]*\).*/\1/p' "$dir/log.lammps" | grep . ||
-		give_up "LAMMPS did not say how long its loop took"
+		give_up "LAMMPS did not report the time of its loop"
 }
 
-# From the moment that four restored ranks are let go until MPI is back in all of them, by the
-# coordinator's log, against what MPI_Init took in the same job before.
+# The time from the release of four restored ranks until MPI is back in all of them, by the
+# coordinator's log, compared with the time of MPI_Init in the same job before.
 bench_mpi_restart()
 {
 	local i job dir=$dir/restart init restart

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mpi_calls BATCHES: on 2 ranks, what a message and an allreduce take, in nanoseconds: the fastest
- * of so many batches, at real-time priority if root calls it, so that what else runs on the machine
- * is not in it. */
+ * mpi_calls BATCHES: on 2 ranks, the nanoseconds of a message and of an allreduce, the fastest of
+ * BATCHES batches. If root calls it, it runs at real-time priority, so that other load has no
+ * effect. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void allreduce(int bytes)
 	MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* Each is called calls times in a batch; a ping-pong is two messages. */
+/* calls: calls in a batch; parts: messages in a call. */
 static const struct {
 	const char *name;
 	void (*run)(int bytes);

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# test/bench/mpi_calls.sh LIBRARY [PAIRS]: what the stand-in LIBRARY (libgpuckpt-mpi.so) adds to
-# MPI's calls, from PAIRS pairs of runs without and with it, interleaved; prints `name value unit`.
-# Needs mpicc, mpirun and two CPUs, idle but for root's ranks; mpirun's environment is the caller's.
+# test/bench/mpi_calls.sh LIBRARY [PAIRS]: the time that the stand-in LIBRARY
+# (libgpuckpt-mpi.so) adds to MPI's calls, from PAIRS pairs of runs without and with it, in turns;
+# prints `name value unit`. Needs mpicc, mpirun and two CPUs; the ranks have real-time priority if
+# root calls it, otherwise the CPUs must be idle. mpirun has the caller's environment.
 set -e
 library=$(readlink -f "${1:?usage: test/bench/mpi_calls.sh LIBRARY [PAIRS]}")
 pairs=${2:-20}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mpi_rest MESSAGES: MPI ranks at rest, for the benchmarks. Each has MESSAGES messages under way to
- * each other rank, none of them received, and sleeps until a file go.N is there (N: the round);
- * then all are received and checked, and sent anew. Rank 0 says "init SECONDS", what MPI_Init took
- * in the slowest rank, and "flooded N" when the messages of round N are on their way. */
+ * mpi_rest MESSAGES: MPI ranks at rest, for the benchmarks. Each has MESSAGES messages in flight to
+ * each other rank, none of them received, and sleeps until a file go.N exists (N: the round). Then
+ * all are received, checked and sent again. Rank 0 prints "init SECONDS", the time of MPI_Init in
+ * the slowest rank, and "flooded N" when the messages of round N are in flight. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +46,8 @@ static void flood(MPI_Request *requests, long (*out)[WORDS], long round)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The newest tag first, so that nothing but the tag tells them apart. */
-static void take_in(long round)
+/* In the opposite order of sending, so that only the tag matches them. */
+static void receive_all(long round)
 {
 	long in[WORDS];
 
@@ -94,6 +94,6 @@ int main(int argc, char **argv)
 		if (rank == 0)
 			fprintf(stderr, "flooded %ld\n", round);
 		wait_for_go();
-		take_in(round);
+		receive_all(round);
 	}
 }

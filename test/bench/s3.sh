@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # test/bench/s3.sh [MIB]: a first checkpoint of one rank of MIB (512) into the lab's object store,
-# without TLS and the front, against as many parallel curl PUTs of objects of the same sizes from
-# the same node; in turns, medians of three. The server has one core, the nodes another: on a site
-# it is elsewhere. Then a second one of 5 percent changed (changed.sh). Prints `name value unit`; on
-# stderr what was asked for. Needs GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
+# without TLS and the front, compared with as many parallel curl PUTs of objects of the same sizes
+# from the same node; in turns, medians of three. The server has one core and the nodes another, as
+# on a site the server is another machine. Then a second checkpoint with 5 percent changed
+# (changed.sh). Prints `name value unit`; stderr has the goals. Needs GPUCKPT_PREFIX, or a lab with
+# --s3 in GPUCKPT_LAB.
 export GPUCKPT_LAB_OPTIONS=--s3
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -17,7 +18,7 @@ burn=$(program burn)
 # shellcheck source=changed.sh
 . "$bench_dir/changed.sh"
 
-# server_is URL: for gpuckptd
+# server_is URL: makes gpuckptd use this server
 server_is()
 {
 	sed -i "s|^S3Endpoint=.*|S3Endpoint=$1|" "$GPUCKPT_LAB/etc/gpuckpt.conf"
@@ -25,8 +26,8 @@ server_is()
 	"$cluster" start gpuckptd
 }
 
-# on_cores LIST COMMAND-LINE: what runs so in this lab, with its threads; all that it starts is
-# there, too
+# on_cores LIST COMMAND-LINE: binds the lab's processes with this command line, their threads and
+# the processes that they start later
 on_cores()
 {
 	local pid
@@ -35,14 +36,14 @@ on_cores()
 	done
 }
 
-# A lab that was there is left as it was.
-as_it_was()
+# Restores a lab that existed before.
+restore_lab()
 {
 	on_cores "0-$(($(nproc --all) - 1))" "$s3/server/"
 	on_cores "0-$(($(nproc --all) - 1))" "slurmd -D"
 	server_is "$(<"$s3/endpoint")"
 }
-[[ -n ${lab_made-} ]] || trap as_it_was EXIT
+[[ -n ${lab_made-} ]] || trap restore_lab EXIT
 
 server_is "$endpoint"
 on_cores 0 "$s3/server/"
@@ -50,7 +51,7 @@ on_cores 1 "slurmd -D"
 
 presign() { "$top/contrib/cluster.d/presign" "$s3/key" "$endpoint" "$@"; }
 
-# Manifests among them.
+# The objects and manifests of job $1.
 objects()
 {
 	root curl -s "$(presign GET "/gpuckpt?list-type=2&prefix=lab/lab/")" |
@@ -58,7 +59,7 @@ objects()
 		sed 's/<Contents>/\n/g' | grep -E "/$1/0/"
 }
 
-# sizes JOB: of its objects
+# sizes JOB: the sizes of its objects
 sizes() { objects "$1" | sed 's/.*<Size>\([0-9]*\).*/\1/'; }
 
 ours()
@@ -66,13 +67,13 @@ ours()
 	job=$(submit "$dir" -n1 <<<"#!/bin/bash
 		srun --gpu-ckpt $burn $mib 100000 1000 0")
 	bench_ready "$job"
-	on_cores 1 gpuckpt-agent # which has given itself all
+	on_cores 1 gpuckpt-agent # which uses all cores by default
 	sleep $((mib / 400 + 1))
 	alice gpuckpt create "$job" --json | jq -r '.steps[0] | .stored / 1048576 / .write_s'
 	root scancel "$job"
 }
 
-# As many bytes as the same objects have, of noise, by curl from node 1.
+# Puts objects of the same sizes, of noise, by curl from node 1.
 theirs()
 {
 	local size i=0 begin total=0

@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# test/bench/stage.sh [MIB [KIB]]: how long copies of a rank's memory stand during a first
-# checkpoint of MIB (128) of noise into an object store that takes KIB (1024) kilobytes a second of
-# each object, with stage= on the node's disk and without; in turns, medians of three. Prints `name
-# value unit`; on stderr what was asked for. Needs GPUCKPT_PREFIX, or a lab with --s3 in
-# GPUCKPT_LAB.
+# test/bench/stage.sh [MIB [KIB]]: how long copies of a rank's memory exist during a first
+# checkpoint of MIB (128) of noise into an object store that accepts KIB (1024) kilobytes a second
+# of each object, with stage= on the node's disk and without; in turns, medians of three. Prints
+# `name value unit`; stderr has the goals. Needs GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
 export GPUCKPT_LAB_OPTIONS=--s3
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -14,7 +13,7 @@ burn=$(program burn)
 install -d -m 1777 "$GPUCKPT_LAB/work/disk"
 echo "1- put /[0-9]+-[0-9a-f]+/ drip $((kib * 1024))" >"$GPUCKPT_LAB/s3/faults"
 
-# one NAME STAGE: appends how long the copy stood, and the whole checkpoint took
+# one NAME STAGE: appends how long the copy existed and how long the whole checkpoint took
 one()
 {
 	local info

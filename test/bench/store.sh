@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # test/bench/store.sh BENCH_STORE [DIRECTORY]: the store alone (storage/test/bench_store, from the
-# build) against dd, lz4 and zstd on the same bytes, in turns; medians of REPEATS (five). DIRECTORY
-# (/dev/shm) has room for 11 GiB. Prints `name value unit`; on stderr, what was asked for and
-# whether it is met. Compressible bytes are those of this machine's programs and libraries.
+# build) compared with dd, lz4 and zstd on the same bytes, in turns; medians of REPEATS (five).
+# DIRECTORY (/dev/shm) has 11 GiB free. Prints `name value unit`; stderr has the goals and whether
+# they are met. Compressible bytes are those of this machine's programs and libraries.
 set -eu
 bench_store=$(readlink -f "${1:?usage: test/bench/store.sh BENCH_STORE [DIRECTORY]}")
 work=$(mktemp -d -p "${2-/dev/shm}")
@@ -16,12 +16,12 @@ calc() { awk "BEGIN { printf \"%.4g\", $1 }"; }
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 of() { awk -v name="$1" '$1 == name { print $2 }'; }
 
-# asked NAME VALUE OPERATOR WANT
-asked()
+# goal NAME VALUE OPERATOR WANT
+goal()
 {
 	local word=met
 	awk "BEGIN { exit !($2 $3 $4) }" || { word="NOT MET"; failures=$((failures + 1)); }
-	echo "$1: $2, asked for $3 $4: $word" >&2
+	echo "$1: $2, goal $3 $4: $word" >&2
 }
 
 # rate MIB CMD...: MiB a second
@@ -34,15 +34,15 @@ rate()
 	echo
 }
 
-# A virtual machine's host may have its free memory back, which then comes page by page: what is
-# about to be used is taken once before.
+# The host of a virtual machine may take back free memory and then returns it page by page. So the
+# memory that is needed is allocated once before.
 warm()
 {
 	head -c 6G /dev/zero >"$work/warm"
 	rm "$work/warm"
 }
 
-# compare NAME MIB "BENCH_STORE'S ARGUMENTS" CMD...: the store's rate over the command's
+# compare NAME MIB "BENCH_STORE'S ARGUMENTS" CMD...: the store's rate and the command's
 compare()
 {
 	local name=$1 mib=$2 arguments=$3 i
@@ -63,8 +63,7 @@ compare()
 	figure "store_over_tool_$name" "$ratio" ratio
 }
 
-# encrypted NAME "BENCH_STORE'S ARGUMENTS": the store with encryption over the store without, in
-# turns
+# encrypted NAME "BENCH_STORE'S ARGUMENTS": the store with and without encryption, in turns
 encrypted()
 {
 	local name=$1 arguments=$2 i what sealed plain
@@ -87,13 +86,13 @@ encrypted()
 
 head -c 2G /dev/urandom >"$work/noise"
 compare none 2048 "$work/noise none" dd if="$work/noise" of="$work/to" bs=256K status=none
-asked "write over dd" "$ratio" ">=" 0.7
+goal "write over dd" "$ratio" ">=" 0.7
 objects=$(of store_objects <"$work/figures")
 figure store_objects_for_2_gib "$objects" objects
-asked "objects for 2 GiB" "$objects" "<=" 128
+goal "objects for 2 GiB" "$objects" "<=" 128
 first=$(of store_stored <"$work/figures") second=$(of store_second_stored <"$work/figures")
 figure second_stored "$(calc "100 * $second / $first")" percent
-asked "a second checkpoint with 5 % of 2 GiB changed stores, in percent" \
+goal "a second checkpoint with 5 % of 2 GiB changed stores, in percent" \
 	"$(calc "100 * $second / $first")" "<=" 8
 second=$(of store_second_cpu <"$work/figures")
 figure second_cpu "$(calc "100 * $second / $(of store_write_cpu <"$work/figures")")" percent
@@ -104,8 +103,8 @@ find /usr/lib /usr/bin -type f -size +64k -print0 | sort -z | xargs -0 cat 2>/de
 	head -c 1G >"$work/bytes"
 mib=$(($(stat -c %s "$work/bytes") >> 20))
 compare lz4 "$mib" "$work/bytes lz4" lz4 -q -1 "$work/bytes" "$work/to"
-asked "lz4, one thread, over lz4 -1" "$ratio" ">=" 0.8
+goal "lz4, one thread, over lz4 -1" "$ratio" ">=" 0.8
 compare zstd "$mib" "$work/bytes zstd 1 2" zstd -q -1 -T2 "$work/bytes" -o "$work/to"
-asked "zstd 1, two threads, over zstd -1 -T2" "$ratio" ">=" 0.8
+goal "zstd 1, two threads, over zstd -1 -T2" "$ratio" ">=" 0.8
 encrypted lz4 "$work/bytes lz4"
 [[ $failures -eq 0 ]]

@@ -74,11 +74,11 @@ of_device()
 		import glob, json, sys
 		store, seq, damage = sys.argv[1], sys.argv[2], len(sys.argv) > 3
 		m = json.load(open(glob.glob(f"{store}/{seq}-*/rank-0.json")[0]))
-		windows, chunks = m["image"]["device"], m["store"]["chunks"]
+		groups, chunks = m["image"]["device"], m["store"]["chunks"]
 		if not damage:
-		    print(len(windows) // 36)
-		for i in range(0, len(windows) if damage else 0, 36):
-		    n = 55 * int(windows[i + 28:i + 36], 16)
+		    print(len(groups) // 36)
+		for i in range(0, len(groups) if damage else 0, 36):
+		    n = 55 * int(groups[i + 28:i + 36], 16)
 		    name = m["store"]["objects"][int(chunks[n + 32:n + 38], 16)]
 		    at = int(chunks[n + 38:n + 44], 16) + int(chunks[n + 44:n + 49], 16) - 1
 		    if name.startswith(f"{seq}-"):

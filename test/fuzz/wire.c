@@ -106,11 +106,11 @@ static void take_all(struct gck_wire *w)
 static void feed(int form, const struct gck_buffer *b)
 {
 	struct gck_wire *w;
-	int sv[2], room = 1 << 20;
+	int sv[2], size = 1 << 20;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sv))
 		abort();
-	setsockopt(sv[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+	setsockopt(sv[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 	w = form == TO_CLIENT ? gck_wire_client(sv[1], "", 1000, NULL) :
 				gck_wire_server(sv[1], "", NULL);
 	if (!w || (b->end && send(sv[0], b->data, b->end, MSG_DONTWAIT) < 0))

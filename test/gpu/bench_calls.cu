@@ -41,8 +41,7 @@ static void allocations(void)
 	}
 }
 
-/* In a stream's order, as fast as the host goes: kept by the pool, and all sizes again and again.
- * */
+/* Stream-ordered, as fast as the host can: the pool keeps the memory of all sizes. */
 static void ordered(size_t least)
 {
 	static cudaStream_t stream;

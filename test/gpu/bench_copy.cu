@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The rate of copies from the device while a program works on it: through a ring of pinned shared
- * memory, at the lowest priority, beside a kernel that needs all the device's bandwidth; and the
- * rate of copies back. */
+ * memory, at the lowest priority, while a kernel needs all the device's bandwidth. Also the rate of
+ * copies back. */
 #include "driver.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static void start(void)
 	MUST(cudaStreamCreateWithPriority(&background, cudaStreamNonBlocking, lowest));
 }
 
-/* GB/s. A slot is used again when what was in it has arrived. */
+/* GB/s. A slot is used again when its last copy has ended. */
 static double move(size_t bytes, cudaMemcpyKind kind)
 {
 	cudaEvent_t there[SLOTS];

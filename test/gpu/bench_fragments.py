@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device memory that a program's allocations take, against what it asked for.
-`bench_fragments.py record FILE` writes what a PyTorch training asks cudaMalloc for ("segments": with
+"""The device memory that a program's allocations take, relative to the bytes that it requested.
+`bench_fragments.py record FILE` writes a PyTorch training's calls of cudaMalloc ("segments": with
 PyTorch's cache, "tensors": as if it cached nothing). `bench_fragments.py replay FILE
-segments|tensors` makes the same calls to the driver, and measures the device's used memory by
-nvidia-smi when most is allocated. With and without the stand-in."""
+segments|tensors` makes the same calls to the driver, and reads the device's used memory from
+nvidia-smi when most is allocated. It is run with and without the stand-in."""
 import ctypes
 import json
 import subprocess
@@ -24,7 +24,7 @@ def train():
                                 torch.nn.Linear(64, 1000)).cuda()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     for step in range(24):
-        # batches of other sizes fragment what is kept
+        # batches of different sizes fragment PyTorch's cache
         x = torch.randn(16 + 8 * (step * 5 % 7), 3, 192 + 32 * (step % 3), 224, device="cuda")
         y = torch.randint(1000, (x.shape[0],), device="cuda")
         optimizer.zero_grad()
@@ -59,17 +59,17 @@ def record(path):
 
 def must(rc):
     if rc:
-        sys.exit("a call of the driver's failed: %d" % rc)
+        sys.exit("a driver call failed: %d" % rc)
 
 
 def used():
-    """Of the first device, in MiB, by whomever."""
+    """The first device's used memory, of all processes, in MiB."""
     return int(subprocess.check_output(["nvidia-smi", "--query-gpu=memory.used", "-i", "0",
                                         "--format=csv,noheader,nounits"]))
 
 
 def peak_of(calls):
-    """The call after which most is asked for, and how much that is."""
+    """The call after which most memory is allocated, and how much that is."""
     bytes_now, most, at = 0, 0, 0
     for i, (size, of) in enumerate(calls):
         bytes_now += size if of is None else -calls[of][0]

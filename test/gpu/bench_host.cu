@@ -58,7 +58,7 @@ static void *touch(void *)
 	return NULL;
 }
 
-/* One piece comes while the one before is copied on. */
+/* A piece is copied from the device while the last one is copied from pinned memory. */
 static void *copy(void *)
 {
 	char *mine = pinned + __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED) * 2 * PIECE,
@@ -124,7 +124,7 @@ int main(void)
 	MUST(cuCtxSynchronize());
 	with_new_memory("touch_1_thread", 1, touch);
 	with_new_memory("touch_12_threads", THREADS, touch);
-	with_new_memory("touch_12_threads_again", THREADS, touch); /* what the machine has by now */
+	with_new_memory("touch_12_threads_again", THREADS, touch); /* the host has it now */
 	pin();
 	with_new_memory("host_copy_to_new", THREADS, copy);
 	host = new_memory(SIZE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * bench_stall GIB...: how long a program with GIB GiB on the device stands still in the driver's
- * own checkpoint, from the lock to the unlock. gpu_device measures the same for the stand-in. */
+ * bench_stall GIB...: how long the driver's own checkpoint stops a program with GIB GiB on the
+ * device, from the lock to the unlock. gpu_device measures the same for the stand-in. */
 #include "driver.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program for gpu_lineage: `counters ROUNDS MIB`. In every 64 KiB of its managed memory a CPU
- * thread counts in one page all the time, and kernels count in others, so that the driver, when a
- * kernel or a copy touches these, tends to migrate the CPU's page with them. The last line reports
+ * thread counts in one page all the time, and kernels count in others. When a kernel or a copy
+ * touches these, the driver tends to migrate the CPU's page with them. The last line reports
  * whether an increment was lost. */
 #include "driver.h"
 
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNIT 65536     /* what the driver migrates at a time, by default */
+#define UNIT 65536     /* the driver migrates this much at a time, by default */
 #define PAGE 4096
-#define PART (64 * MIB) /* which the stand-in makes an arena */
+#define PART (64 * MIB) /* an arena of the stand-in's */
 #define PARTS 64
 
 static char *parts[PARTS];
@@ -22,7 +22,7 @@ static struct {
 	volatile unsigned rounds;
 } cpu;
 
-/* The CPU's is in the first page, the GPU's in every second one from the third on. */
+/* The CPU counts in the first page, the GPU in every second one from the third on. */
 __global__ static void count_too(char *p, size_t n)
 {
 	size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Device data between a rank under the stand-in and its agent, as on a node: how long a program
- * stands still at a checkpoint, how fast its data leaves the device beside its kernels, and how
- * fast it comes back in another process.
+ * Device data between a rank under the stand-in and its agent, as on a node: how long a checkpoint
+ * stops a program, how fast its data are read from the device while its kernels run, and how fast
+ * they are written in another process.
  *
  *   gpu_device HOLD stall GIB | pool GIB | host GIB | parts GIB | busy GIB | hash GIB | fill GIB |
  *                   check GIB | left GIB | moved GIB | moved_busy GIB | moved_grow GIB | grow GIB |
@@ -11,10 +11,10 @@
  * HOLD is the program of hold.cu, VARIABLE that of variable.cu. pool: stall, with stream-ordered
  * memory. host: no copy may stay on the device; parts: half of it may. fill: as fast as possible,
  * with any bytes; check: with the right bytes, which the program checks. left: the agent is silent
- * or gone. moved: killed, and restored on the other of two GPUs, and back; there, moved_busy: with
- * kernels that need all its bandwidth, moved_grow: as grow. grow: the program needs the memory of
- * the copy. full: another program has the memory that a restored one needs. GPUCKPT_TEST_PRELOAD
- * names the libraries to preload. */
+ * or gone. moved: killed, and restored on the other of two GPUs, and back. moved_busy: the same
+ * with kernels that need all its bandwidth. grow: the program needs the memory of the copy;
+ * moved_grow: on the other GPU. full: another program has the memory that a restored one needs.
+ * GPUCKPT_TEST_PRELOAD names the libraries to preload. */
 #include "config.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@
 #include "test/support/tap.h"
 
 #define ROUNDS 3
-#define SCRUB_MS 500    /* memory given back is scrubbed before it is there again */
+#define SCRUB_MS 500    /* the driver scrubs freed memory before it is available again */
 #define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_GET_MAX)
 #define GIB 1073741824.0
 
@@ -41,7 +41,7 @@ static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
 static long gib;
 
-/* hold.cu says what pieces are. */
+/* GPUCKPT_PIECE_MIB: see hold.cu. */
 static void figure(const char *name, double v, const char *unit)
 {
 	const char *mib = getenv("GPUCKPT_PIECE_MIB");
@@ -51,10 +51,9 @@ static void figure(const char *name, double v, const char *unit)
 	fflush(stdout);
 }
 
-/* ---- what the program says ------------------------------------------------------------------- */
+/* ---- the program's output -------------------------------------------------------------------- */
 
-/* Lines of its output; of a turn that ended between the two times (ms, CLOCK_MONOTONIC) the mean.
- * */
+/* The mean duration of the turns that ended between the two times (ms, CLOCK_MONOTONIC). */
 static double turns(double from, double to)
 {
 	char path[300], line[100];
@@ -75,7 +74,7 @@ static double turns(double from, double to)
 	return n ? sum / n : -1;
 }
 
-/* Milliseconds between the ends of two turns, at most. */
+/* The longest time between the ends of two turns, in milliseconds. */
 static double longest_turn(double from, double to)
 {
 	char path[300], line[100];
@@ -96,7 +95,7 @@ static double longest_turn(double from, double to)
 	return longest;
 }
 
-/* Looks that found all right, and those that did not; turns are not looked at. */
+/* The number of good and of bad checks; each turn counts as a good one. */
 static void looks(int *good, int *bad)
 {
 	unsigned long long wrong;
@@ -154,7 +153,7 @@ static double cycle(uint64_t seq, struct cuda_data *d, void (*between)(void))
 	return cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) ? (seconds() - start) * 1e3 : -1;
 }
 
-/* Through the ring and no farther: GB/s. */
+/* Reads all data into the ring. GB/s. */
 static double stream(struct cuda_data *d)
 {
 	double start = seconds();
@@ -220,7 +219,7 @@ static void rounds(const char *name, bool keep, uint64_t seq)
 		figure("drain_rate", rate, "GB/s");
 }
 
-/* device_copy_max: of each device, 0: as far as there is room */
+/* device_copy_max: of each device, 0: as far as memory is free */
 static void stall(const char *name, bool keep, uint64_t device_copy_max)
 {
 	ok(all_of(starts(), looks_again()), "it runs as a rank");
@@ -251,7 +250,7 @@ static void busy(void)
 
 /* ---- hashes --------------------------------------------------------------------------------- */
 
-/* Of all that is listed; GB/s of what they are of. */
+/* Requests the hashes of all listed data. GB/s of the data. */
 static double hash_all(struct cuda_data *d)
 {
 	double start = seconds();
@@ -285,7 +284,7 @@ static const struct cuda_piece *largest(const struct cuda_data *d)
 	return &d->v[i];
 }
 
-/* Of the first 64 MiB of the largest piece, which begin with a window. */
+/* Checks those of the first 64 MiB of the largest piece, which begin with a page group. */
 static bool hashes_are_right(struct cuda_data *d)
 {
 	struct cuda_piece p = {.address = largest(d)->address, .size = GCK_LINK_DATA_HASH_MAX};
@@ -303,13 +302,13 @@ static bool hashes_are_right(struct cuda_data *d)
 
 		right = !memcmp(hash, &h, sizeof h);
 		if (!right)
-			printf("# another one at %#" PRIx64 "\n", p.address + at);
+			printf("# wrong hash at %#" PRIx64 "\n", p.address + at);
 	}
 	free(p.bytes);
 	return right;
 }
 
-/* The kernel comes at the second drain. */
+/* The kernel is loaded at the second drain. */
 static void hashes(void)
 {
 	struct cuda_data d;
@@ -336,7 +335,8 @@ static void capture(void)
 	ok(lineage_checkpoint(&l) == 0, "captured");
 }
 
-/* Whatever is in the ring. Seconds; the driver's own restore comes before the first GET. */
+/* Answers each GET with the bytes that are in the ring. Seconds from the first GET, which comes
+ * after the driver's own restore. */
 static double answer_at_once(struct cuda_data *over)
 {
 	struct gck_link_data m;
@@ -351,7 +351,7 @@ static double answer_at_once(struct cuda_data *over)
 	return m.type == GCK_LINK_DATA_DONE ? seconds() - start : -1;
 }
 
-/* A rank that runs, out of what its devices kept. */
+/* Kills a rank and restores it from the copies on its devices. */
 static void killed_and_filled(uint64_t seq, bool right)
 {
 	struct cuda_data d, over;
@@ -368,7 +368,7 @@ static void killed_and_filled(uint64_t seq, bool right)
 	cuda_data_open(&over);
 	cuda_data_give(&over, &cuda, GCK_LINK_CUDA_RESTORE, 0);
 	ok(right ? cuda_data_fill(&d, &over, -1u) : (there = answer_at_once(&over)) > 0,
-	   "its data are brought");
+	   "its data are written");
 	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the GPU is back");
 	printf("# CUDA and data back in %.0f ms\n", (seconds() - start) * 1e3);
 	if (right)
@@ -396,8 +396,8 @@ static void killed_and_moved(uint64_t seq, const char *gpu)
 	   "restored on GPU %s, with its data", gpu);
 }
 
-/* On another GPU, where all stays there, or goes by way of host memory
- * (GPUCKPT_CUDA_EXTERNAL_MAPPINGS=0); and back. */
+/* On another GPU, where the data stay on it or go through host memory
+ * (GPUCKPT_CUDA_EXTERNAL_MAPPINGS=0), and back. */
 static void moved(void)
 {
 	const bool stays = !getenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS");
@@ -414,7 +414,7 @@ static void moved(void)
 
 #define GIVEN_BACK_MS 5000
 
-/* What is seen through windows is given back in a stop of its own. */
+/* External mappings are closed in a stop of their own. */
 static void moved_busy(void)
 {
 	struct cuda_data d;
@@ -439,7 +439,7 @@ static void moved_busy(void)
 	figure("stall_given_back_busy", longest_turn(now, now + GIVEN_BACK_MS) - usual, "ms");
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static bool drained(uint64_t seq, uint32_t watchdog_ms)
 {
@@ -447,7 +447,7 @@ static bool drained(uint64_t seq, uint32_t watchdog_ms)
 	return cuda_link_hear(&cuda, GCK_LINK_CUDA_DRAINED);
 }
 
-/* The next message is of this type, and says that it failed, and why. */
+/* The next message has this type and reports a failure with this reason. */
 static bool fails(uint32_t type, const char *why)
 {
 	bool failed = cuda_link_receive(&cuda, WAIT_MS) == type && cuda.m.value;
@@ -464,7 +464,7 @@ static void left(void)
 	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	for (cuda.keep = 0; cuda.keep < 2; cuda.keep++) {
 		ok(all_of(drained(seq++, 1000), cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED),
-			  looks_again()), "not a word of its agent's: it goes on, with its data");
+			  looks_again()), "its agent is silent: it goes on, with its data");
 		ok(drained(seq++, WAIT_MS), "drained again");
 		close(cuda.fd);
 		cuda.fd = -1;
@@ -472,10 +472,10 @@ static void left(void)
 		ok(all_of(cuda_link_accept(&cuda, &l.agent, WAIT_MS), !cuda.hello.restored),
 		   "and finds another");
 	}
-	ok(all_of(cycle(seq, NULL, NULL) > 0, looks_again()), "which can do the same");
+	ok(all_of(cycle(seq, NULL, NULL) > 0, looks_again()), "which can checkpoint it");
 }
 
-/* Beside data and copy there is no room for so much once more. */
+/* Beside data and copy there is no memory left for a second allocation of that size. */
 static void grows(uint64_t seq)
 {
 	struct cuda_data d;
@@ -486,8 +486,9 @@ static void grows(uint64_t seq)
 		  cuda_data_bytes(&d) >= (uint64_t)gib << 30), "a copy of all is on the device");
 	snprintf(path, sizeof path, "%s/grow", l.directory);
 	ok(all_of(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0, looks_again(),
-		  looks_again()), "the program has what it needs, and its data");
-	ok(all_of(!cuda_data_list(&d), d.value == ENOMEM), "the copy's reader is told: %s", d.why);
+		  looks_again()), "the program gets the memory, and has its data");
+	ok(all_of(!cuda_data_list(&d), d.value == ENOMEM),
+	   "the copy's reader gets the reason: %s", d.why);
 	cuda_data_free(&d);
 	ok(all_of(cycle(seq + 1, &d, NULL) > 0, looks_again()), "the next checkpoint is good");
 	cuda_data_free(&d);
@@ -500,7 +501,7 @@ static void grow(void)
 	grows(1);
 }
 
-/* The program alone with so many GiB, when it has them. */
+/* Starts the program alone with this many GiB, and returns when it has them. */
 static pid_t take_memory(char *program, long wanted)
 {
 	char text[24], check[] = "check", *argv[] = {program, text, check, NULL};
@@ -545,7 +546,7 @@ static void full(void)
 	pause_ms(SCRUB_MS);
 	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
 		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), looks_again()),
-	   "when it has room it does, with its data");
+	   "when memory is free again it does, with its data");
 }
 
 static void moved_grow(void)
@@ -605,7 +606,7 @@ static void check(void)
 	refill(true);
 }
 
-/* program: what it is to do */
+/* program: the program's second argument */
 static const struct {
 	const char *name, *program;
 	void (*run)(void);

@@ -65,7 +65,7 @@ int gpu_pid(void)
 {
 	long pid;
 
-	/* a preloaded library may answer syscall(), too */
+	/* a preloaded library may interpose syscall(), too */
 	__asm__ volatile("syscall" : "=a"(pid) : "0"(SYS_getpid) : "rcx", "r11", "memory");
 	return (int)pid;
 }
@@ -179,24 +179,25 @@ void gpu_slabs_renew(struct gpu_slabs *s)
 	access_all(s);
 }
 
-void gpu_slabs_make(struct gpu_slabs *s, CUdeviceptr at, size_t room, size_t size, size_t count)
+void gpu_slabs_make(struct gpu_slabs *s, CUdeviceptr at, size_t reserved, size_t size,
+		    size_t count)
 {
 	s->size = size;
 	s->count = count;
 	s->handles = (CUmemGenericAllocationHandle *)calloc(count, sizeof *s->handles);
 	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->flight));
-	s->room = room > size * count ? room : size * count;
-	MUST(cuMemAddressReserve(&s->at, s->room, 0, at, 0));
+	s->reserved = reserved > size * count ? reserved : size * count;
+	MUST(cuMemAddressReserve(&s->at, s->reserved, 0, at, 0));
 	CHECK(!at || s->at == at);
 	gpu_slabs_renew(s);
 }
 
 union control {
 	struct cmsghdr head;
-	char room[CMSG_SPACE(sizeof(int))];
+	char space[CMSG_SPACE(sizeof(int))];
 };
 
-static void launch(const struct gpu_slabs *s, int fd)
+static void send_descriptor(const struct gpu_slabs *s, int fd)
 {
 	char byte = 0;
 	struct iovec v = {&byte, 1};
@@ -214,7 +215,7 @@ static void launch(const struct gpu_slabs *s, int fd)
 	CHECK(sendmsg(s->flight[0], &m, MSG_DONTWAIT) == 1);
 }
 
-static int land(const struct gpu_slabs *s)
+static int receive_descriptor(const struct gpu_slabs *s)
 {
 	char byte;
 	struct iovec v = {&byte, 1};
@@ -238,27 +239,27 @@ void gpu_slabs_export(struct gpu_slabs *s)
 
 		MUST(cuMemExportToShareableHandle(&fd, s->handles[i],
 						  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-		launch(s, fd);
+		send_descriptor(s, fd);
 		close(fd);
 	}
 }
 
-void gpu_slabs_away(struct gpu_slabs *s)
+void gpu_slabs_unmap(struct gpu_slabs *s)
 {
 	MUST(cuMemUnmap(s->at, s->count * s->size));
 	for (size_t i = 0; i < s->count; i++)
 		MUST(cuMemRelease(s->handles[i]));
 }
 
-void gpu_slabs_back(struct gpu_slabs *s)
+void gpu_slabs_import(struct gpu_slabs *s)
 {
 	for (size_t i = 0; i < s->count; i++) {
-		int fd = land(s);
+		int fd = receive_descriptor(s);
 
 		MUST(cuMemImportFromShareableHandle(&s->handles[i], (void *)(long)fd,
 						    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 		MUST(cuMemMap(s->at + i * s->size, s->size, 0, s->handles[i], 0));
-		launch(s, fd);
+		send_descriptor(s, fd);
 		close(fd);
 	}
 	access_all(s);
@@ -266,8 +267,8 @@ void gpu_slabs_back(struct gpu_slabs *s)
 
 void gpu_slabs_free(struct gpu_slabs *s)
 {
-	gpu_slabs_away(s);
-	MUST(cuMemAddressFree(s->at, s->room));
+	gpu_slabs_unmap(s);
+	MUST(cuMemAddressFree(s->at, s->reserved));
 	close(s->flight[0]);
 	close(s->flight[1]);
 	free(s->handles);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the GPU programs here have in common: calls of the driver that must succeed, a process that
- * has the driver checkpoint it, slabs of memory that survive that, and cases that run in a process
- * each. */
+ * Shared by the GPU programs here: calls of the driver that must succeed, a process that has the
+ * driver checkpoint it, slabs of memory that survive that, and cases, each in a process of its
+ * own. */
 #ifndef GCK_TEST_GPU_DRIVER_H
 #define GCK_TEST_GPU_DRIVER_H
 
@@ -18,7 +18,7 @@
 #define MUST(call) gpu_must((int)(call), #call, __FILE__, __LINE__)
 void gpu_must(int result, const char *call, const char *file, int line);
 
-/* What a case is about: the process ends with a failure if it does not hold. */
+/* The process fails and ends if the condition does not hold. */
 #define CHECK(what) \
 	do { \
 		if (!(what)) \
@@ -33,26 +33,26 @@ void gpu_figure(const char *name, double value, const char *unit);
 extern CUcontext gpu_context;
 void gpu_init(void);
 
-/* ---- the driver's checkpoint, by a thread of the process itself -------------------------------
- * */
+/* ---- the driver's checkpoint, by a thread of the process itself ------------------------------ */
 
 #define GPU_NOT_TRIED (-1)
 
 struct gpu_self {
-	bool shrink;             /* the stack limit first */
+	bool shrink;             /* shrink the stack limit first */
 	void (*during)(void);    /* called while checkpointed */
 	unsigned timeout_ms;     /* of the lock; 0: 5000 */
-	CUcheckpointRestoreArgs *onto; /* NULL: all stay where they are */
-	/* results: of the driver, or GPU_NOT_TRIED */
+	CUcheckpointRestoreArgs *onto; /* NULL: on the same devices */
+	/* the driver's results, or GPU_NOT_TRIED */
 	int locked, saved, restored, unlocked;
 	double lock_ms, save_ms, restore_ms, all_ms;
 	size_t grown;            /* bytes more of resident memory while checkpointed */
 };
 
-/* The whole way; false if a step failed. NULL: with the stack shrunk, no results wanted. */
+/* Checkpoint and restore; false if a step failed. NULL: with the stack shrunk, without results. */
 bool gpu_self_checkpoint(struct gpu_self *s);
 
-/* The kernel's PID. What cuCheckpointProcess* takes, also where getpid() gives a first start's. */
+/* The kernel's PID, which cuCheckpointProcess* takes. getpid() may return that of the first
+ * start. */
 int gpu_pid(void);
 
 /* ---- slabs ---------------------------------------------------------------------------------- */
@@ -61,40 +61,40 @@ int gpu_pid(void);
 
 struct gpu_slabs {
 	CUdeviceptr at;
-	size_t size, count, room; /* of one slab; how many; the addresses reserved */
-	int devices;             /* of the first ones, that have access; 0: the first only */
+	size_t size, count, reserved; /* of one slab; how many; the addresses reserved */
+	int devices;             /* number of devices with access, from the first on; 0: one */
 	CUmemGenericAllocationHandle *handles;
-	int flight[2];           /* a socketpair in which each one's descriptor is under way */
+	int flight[2];           /* a socketpair in which the slabs' descriptors are in flight */
 };
 
-/* Reserve room at an address (0: anywhere), make and map the slabs there. devices is the caller's.
- * */
-void gpu_slabs_make(struct gpu_slabs *s, CUdeviceptr at, size_t room, size_t size, size_t count);
-/* New memory where the old was: after gpu_slabs_away, when the descriptors are lost. */
+/* Reserve addresses at `at` (0: anywhere), make and map the slabs there. The caller sets
+ * devices. */
+void gpu_slabs_make(struct gpu_slabs *s, CUdeviceptr at, size_t reserved, size_t size,
+		    size_t count);
+/* Map new memory at the same addresses: after gpu_slabs_unmap, when the descriptors are lost. */
 void gpu_slabs_renew(struct gpu_slabs *s);
-/* Send each one's descriptor into the socketpair: it keeps the memory from here on. */
+/* Send each slab's descriptor into the socketpair: it keeps the memory from here on. */
 void gpu_slabs_export(struct gpu_slabs *s);
-/* Unmap and release; take the descriptors, import and map again; the descriptors stay under way. */
-void gpu_slabs_away(struct gpu_slabs *s);
-void gpu_slabs_back(struct gpu_slabs *s);
-/* Give the memory and the addresses back. */
+void gpu_slabs_unmap(struct gpu_slabs *s);
+/* Import and map the slabs again. Their descriptors stay in flight. */
+void gpu_slabs_import(struct gpu_slabs *s);
+/* Free the memory and the addresses. */
 void gpu_slabs_free(struct gpu_slabs *s);
 
-/* ---- managed memory (steer.cu) ----------------------------------------------------------------
- * */
+/* ---- managed memory (mmap_hook.cu) ----------------------------------------------------------- */
 
-/* A multiple of 32 MiB, at an address where it was before and where a placeholder (PROT_NONE) is
- * now. */
+/* Allocate managed memory, a multiple of 32 MiB, at an address where there was some before. Now
+ * there is a placeholder (PROT_NONE). */
 CUdeviceptr gpu_managed_at(void *at, size_t size);
 
 /* ---- cases ---------------------------------------------------------------------------------- */
 
 struct gpu_case {
 	const char *name;
-	void (*run)(void);       /* in a process without a context; returns if all held */
+	void (*run)(void);       /* in a process without a context; returns on success */
 };
 
-/* Run all of them, or those that argv names, as TAP. */
+/* Run all cases, or those that argv names, as TAP. */
 int gpu_run(const struct gpu_case *cases, size_t n, int argc, char **argv);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hold GIB check|pool|triad|grow: a program with GIB GiB of data on the device; pool: in
  * stream-ordered memory; grow: it allocates as much again as soon as GPUCKPT_SELF has a file
- * "grow". It checks all of it again and again ("checked BAD": the number of wrong words), or runs a
- * kernel that needs all the device's bandwidth without end ("turn END MS": the milliseconds of one
+ * "grow". It checks all data repeatedly ("checked BAD": the number of wrong words), or runs a
+ * kernel that needs all the device's bandwidth repeatedly ("turn END MS": the milliseconds of one
  * turn). It ends when it is killed. With GPUCKPT_PIECE_MIB the checked data is in allocations of
  * that size, by cuMemCreate and cuMemMap. */
 #include "driver.h"
@@ -125,7 +125,7 @@ static void take_all(uint64_t **parts, size_t first, size_t n)
 	MUST(cudaDeviceSynchronize());
 }
 
-static bool is_to_grow(void)
+static bool must_grow(void)
 {
 	const char *where = getenv("GPUCKPT_SELF");
 	char path[300];
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[2], "triad"))
 		run_triad();
 	for (;;) {
-		if (grows && is_to_grow()) {
+		if (grows && must_grow()) {
 			take_all(parts, n, 2 * n);
 			n *= 2;
 			grows = false;

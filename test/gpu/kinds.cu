@@ -139,7 +139,7 @@ void kinds_make_pool(void)
 	MUST(cudaMemsetAsync(kinds.pool, 5, KINDS_SIZE, NULL));
 }
 
-/* Each is mixed, and what is freed in order is taken again. */
+/* Mixes each kind. Freed stream-ordered memory is allocated again. */
 void kinds_use(unsigned i, cudaStream_t stream)
 {
 	unsigned *more;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kinds of memory that work.cu may have besides its data; and what it always has: a picture. */
+ * Kinds of memory that work.cu may have besides its data, and a picture that it always has. */
 #ifndef GCK_TEST_GPU_KINDS_H
 #define GCK_TEST_GPU_KINDS_H
 
@@ -8,13 +8,13 @@
 #define KINDS_WORDS 1000
 #define KINDS_SIZE (64 * MIB)
 
-/* NULL, 0: there is none. */
+/* NULL, 0: none. */
 extern struct kinds {
-	unsigned *pool, *mapped;      /* of KINDS_SIZE; twice that, by cuMemMap */
+	unsigned *pool, *mapped;      /* KINDS_SIZE bytes; twice that, by cuMemMap */
 	size_t pinned_bytes;
 	struct {
 		volatile unsigned *words; /* the CPU counts in the first KINDS_WORDS, kernels in
-					   * those behind */
+					   * the others */
 		unsigned *device;
 	} pinned[3];                  /* allocated; registered; registered and shared */
 } kinds;
@@ -23,19 +23,19 @@ void kinds_make_pool(void);
 void kinds_make_mapped(void);
 void kinds_make_pinned(void);     /* of kinds.pinned_bytes */
 
-/* A texture that is read into a surface, which is read into it, by kernels of another stream in the
- * order of events; its sum. */
+/* Two arrays, each with a texture and a surface. A round's kernel reads one and writes the other,
+ * on another stream in the order of events. */
 void kinds_make_picture(void);
 void kinds_draw(unsigned round, cudaStream_t stream);
 unsigned kinds_picture_sum(void);
 
-/* One round with all that there is; and did kernels count so many in pinned memory? */
+/* One round with all kinds. Whether kernels counted this many rounds in pinned memory. */
 void kinds_use(unsigned round, cudaStream_t stream);
 bool kinds_counted(unsigned rounds);
 
 unsigned kinds_sum(const unsigned *p, size_t size);
 
-/* work.cu's: one step of a random number generator in each word. */
+/* In work.cu: one step of a random number generator in each word. */
 void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream);
 
 #endif

@@ -43,7 +43,7 @@ def work(number):
         results[number] = total.cpu()
 
 
-# PyTorch's loading of cuSOLVER does not bear several threads.
+# PyTorch must not load cuSOLVER in several threads at once.
 one_step(torch.zeros(256, device="cuda"), torch.Generator(device="cuda"), 256)
 threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
 for thread in threads:

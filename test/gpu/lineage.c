@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Takes a CUDA program through checkpoints and restarts: first it runs alone; then as a rank that
- * has itself checkpointed by the driver, is captured, killed, and restored in a new process, where
- * it restores its CUDA state itself. Under the stand-in it is also captured once more before each
- * of these and goes on. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS PROGRAM
- * [ARGUMENT...]`: by the stand-in's CUDA thread, or by the thread of self.c. GPUCKPT_TEST_PRELOAD
- * names the libraries to preload. With GPUCKPT_TEST_MOVES the program sees one of two GPUs, and the
- * other one after each restart. GPUCKPT_SEED: of the random times in between. */
+ * Takes a CUDA program through checkpoints and restarts. First it runs alone. Then it runs as a
+ * rank that has itself checkpointed by the driver, is captured, killed, and restored in a new
+ * process, where it restores its CUDA state itself. Under the stand-in, before each of these, it is
+ * captured once and continues. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS
+ * PROGRAM [ARGUMENT...]`: by the stand-in's CUDA thread, or by the thread of self.c.
+ * GPUCKPT_TEST_PRELOAD names the libraries to preload. With GPUCKPT_TEST_MOVES the program sees one
+ * of two GPUs, and the other one after each restart. GPUCKPT_SEED: the seed of the random times in
+ * between. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -36,7 +37,7 @@ static void say(const char *name)
 	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 }
 
-/* Until the file is there, which is removed; false if the rank ends or too much time passes. */
+/* Waits for the file and removes it; false if the rank ends or too much time passes. */
 static bool heard(const char *name, pid_t rank)
 {
 	char path[64];
@@ -52,12 +53,11 @@ static bool heard(const char *name, pid_t rank)
 			break;
 		pause_ms(2);
 	}
-	printf("# the rank did not say \"%s\"\n", name);
+	printf("# the rank did not make \"%s\"\n", name);
 	return false;
 }
 
-/* ---- by self.c's thread -----------------------------------------------------------------------
- * */
+/* ---- by self.c's thread ---------------------------------------------------------------------- */
 
 static bool self_begins(struct lineage *l)
 {
@@ -77,8 +77,7 @@ static bool self_resumes(struct lineage *l)
 	return heard("done", l->pid);
 }
 
-/* ---- by the stand-in's ------------------------------------------------------------------------
- * */
+/* ---- by the stand-in's thread ---------------------------------------------------------------- */
 
 static struct cuda_link cuda = {.fd = -1};
 
@@ -107,7 +106,7 @@ static bool stand_in_goes_on(struct lineage *l)
 	return cuda_link_resume(&cuda, l->seq);
 }
 
-/* resumes: in a new process; goes_on: in the one that there is, NULL: not asked for. */
+/* resumes: in a new process; goes_on: in the same process, NULL: not tested. */
 static const struct way {
 	const char *name;
 	bool (*begins)(struct lineage *), (*drains)(struct lineage *), (*resumes)(struct lineage *);
@@ -117,8 +116,7 @@ static const struct way {
 	{"stand-in", stand_in_begins, stand_in_drains, stand_in_resumes, stand_in_goes_on},
 };
 
-/* ---- the lineage ------------------------------------------------------------------------------
- * */
+/* ---- the lineage ----------------------------------------------------------------------------- */
 
 static void show(const char *gpu)
 {
@@ -170,7 +168,7 @@ static void test_lineage(struct lineage *l, const struct way *way, int restarts)
 		done++;
 		pause_ms(rand() % 200);
 	}
-	is_int(done, restarts, "killed and restored in a new process so many times");
+	is_int(done, restarts, "all kills and restores in new processes succeed");
 	is_int(l->pid ? lineage_wait(l) : -1, 0, "it ends well");
 	is_str(lineage_output(l), alone, "with the same result");
 }

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A commit goes to another machine with a GPU, in a file, and the job goes on there:
+# A commit is carried to another machine with a GPU, in a file, and the job continues there:
 #	GPUCKPT_IMAGE=FILE test/gpu/slurm run PACK gpu/other_host
-# makes FILE where it is not there, and FILE.of; with both of them, on the other machine, the same
-# command restarts the job and compares its answer. What a rank has open and mapped is at the same
-# paths there.
+# makes FILE and FILE.of if they do not exist. With both of them, on the other machine, the same
+# command restarts the job and compares its answer. The files that a rank has open and mapped must
+# be at the same paths there.
 # shellcheck source=../cluster/lib.sh
 . "$(dirname "$(readlink -f "$0")")/../cluster/lib.sh"
 work=${GPUCKPT_CUDA_PROGRAMS-}/work
@@ -13,7 +13,7 @@ work=${GPUCKPT_CUDA_PROGRAMS-}/work
 	exit 0
 }
 dir=/tmp/gpuckpt-other-host
-mkdir "$dir" || { echo "Bail out! $dir is there"; exit 1; }
+mkdir "$dir" || { echo "Bail out! $dir exists"; exit 1; }
 trap 'rm -rf "$dir"' EXIT
 cp -p "$work" "$dir/work"
 chown --reference="$home" "$dir"
@@ -34,7 +34,7 @@ gpu() { nvidia-smi --query-gpu=uuid,pci.bus_id --format=csv,noheader | head -1; 
 if [[ ! -e $GPUCKPT_IMAGE ]]; then
 	want=$(alice "${program[@]}" | tail -n 1)
 	job=$(start compress=zstd)
-	check "a rank under gpuckpt's care" wait_for 60 ready "$job"
+	check "the rank runs with gpuckpt" wait_for 60 ready "$job"
 	check "its work has begun" wait_for 60 test -e "$dir/started"
 	check "create" alice gpuckpt create "$job"
 	check "export" alice gpuckpt export "$job:1" "$dir/image"
@@ -54,13 +54,13 @@ chown --reference="$dir" "$dir/image"
 check "import" alice gpuckpt import "$dir/image" --store="file:$dir/store"
 next=$(start "store=file:$dir/store,restart=$job:1")
 check "the job's successor comes back with its GPU" wait_for 60 ready "$next"
-check "as the coordinator says" grep -q "step $next.0 is restored from commit 1 of step $job.0" \
+check "the coordinator reports it" grep -q "step $next.0 is restored from commit 1 of step $job.0" \
 	"$GPUCKPT_LAB/log/gpuckptd.out"
-check "create, there" alice gpuckpt create "$next"
+check "create there" alice gpuckpt create "$next"
 check "create again" alice gpuckpt create "$next"
 diag "$(alice gpuckpt list "$next")"
 rm "$dir/hold"
 check "it ends" wait_job "$next" COMPLETED 60
-is "$(tail -n 1 "$dir/answers")" "$want" "with the answer that it gave alone on the first machine"
+is "$(tail -n 1 "$dir/answers")" "$want" "with the same answer as alone on the first machine"
 ((failures == 0)) || diag "$(tail -n 30 "$dir/out")"
 finish

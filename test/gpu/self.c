@@ -2,7 +2,8 @@
  * Loaded by a program: a thread that has the driver checkpoint the program's process when
  * gpu_lineage orders it, by files in the directory GPUCKPT_SELF ("go", "resume"; the answers are
  * "ready" and "done"). It does the work of the shim's CUDA thread. A program may define gpu_drain
- * and gpu_fill, which are called when its own memory must be unmapped and when it can come back. */
+ * and gpu_fill, which are called when its own memory must be unmapped and when it can be mapped
+ * again. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -60,7 +61,7 @@ static bool load(void)
 	return library != NULL;
 }
 
-/* The kernel's: the preload answers getpid() and syscall() with that of the first start. */
+/* The kernel's PID: in a restored process getpid() and syscall() return that of the first start. */
 static int kernel_pid(void)
 {
 	long pid;

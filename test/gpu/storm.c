@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * gpu_storm RESTARTS REFUSALS PROGRAM [ARGUMENT...]: a CUDA program under checkpoints by the
  * stand-in, about one a second or one every GPUCKPT_STORM_MS milliseconds. After one checkpoint the
- * program is killed and restored in a new process, after the next it runs on. Its last line must be
- * the one that it prints when it runs alone. At least REFUSALS checkpoints must be refused because
- * of what the program does (a kernel that waits for the CPU); each refusal must name the obstacle
- * and leave the program unharmed. GPUCKPT_TEST_PRELOAD names what is preloaded. */
+ * program is killed and restored in a new process, after the next it continues. Its last line must
+ * be the same as when it runs alone. At least REFUSALS checkpoints must be refused because a kernel
+ * of the program waits for the CPU. Each refusal must name the obstacle and leave the program
+ * unharmed. GPUCKPT_TEST_PRELOAD names the libraries to preload. */
 #include "config.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "test/support/lineage.h"
 #include "test/support/tap.h"
 
-#define LEASE_MS 60000
+#define WATCHDOG_MS 60000
 
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
@@ -28,7 +28,7 @@ static int drain(bool keep)
 	const char *why = (const char *)cuda.m.data;
 
 	cuda.keep = keep;
-	cuda_link_ask_drain(&cuda, l.seq + 1, (uint32_t)every_ms * 3 / 2, LEASE_MS);
+	cuda_link_ask_drain(&cuda, l.seq + 1, (uint32_t)every_ms * 3 / 2, WATCHDOG_MS);
 	if (cuda_link_receive(&cuda, WAIT_MS) != GCK_LINK_CUDA_DRAINED)
 		return -1;
 	if (!cuda.m.value)
@@ -48,8 +48,8 @@ static bool restart(void)
 	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
 }
 
-/* A checkpoint before a restart keeps nothing on the device: nobody here gives it to the restored
- * rank. */
+/* A checkpoint before a restart leaves no copy on the device: this test does not give it to the
+ * restored rank. */
 static bool once(int *restarts)
 {
 	bool dies = *restarts <= resumes;
@@ -75,8 +75,8 @@ static void storm(int wanted, int least)
 		;
 	ok(restarts >= wanted, "killed and restored %d times", restarts);
 	ok(all_of(refusals >= least, !unnamed),
-	   "%d checkpoints refused, with the name of what was in the way", refusals);
-	printf("# %d times it ran on\n", resumes);
+	   "%d checkpoints refused, each with the name of the obstacle", refusals);
+	printf("# continued %d times\n", resumes);
 	is_int(l.pid ? lineage_wait(&l) : -1, 0, "it ends well");
 	is_str(lineage_output(&l), alone, "with the same result");
 }

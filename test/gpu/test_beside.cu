@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of the shim's data thread while the program's kernels run: none of them may wait for a
- * kernel, which may itself wait for the host, or delay another thread's launches. Other calls
- * would, so the data thread does not make them then. Takes the path of shim/cuda/snapshot/hash.ptx
- * from GPUCKPT_TEST_PTX. */
+ * Calls of the shim's data thread while the program's kernels run. None of them may wait for a
+ * kernel, which may itself wait for the host, or delay another thread's launches. Calls that do are
+ * marked may_wait, and the data thread does not make them then. Takes the path of
+ * shim/cuda/snapshot/hash.ptx from GPUCKPT_TEST_PTX. */
 #include "driver.h"
 
 #include <pthread.h>
@@ -163,7 +163,7 @@ static void unload(void) { MUST(cuModuleUnload(module)); }
 static const struct {
 	const char *name;
 	void (*call)(void);
-	bool may_wait; /* it does, now and then: only when the GPU is idle */
+	bool may_wait; /* it sometimes waits, so it is made only when the GPU is idle */
 } calls[] = {
 	{"stream_create", make_stream},
 	{"register_part", register_part},
@@ -203,13 +203,13 @@ static void *call_one(void *arg)
 	return NULL;
 }
 
-/* Milliseconds until the call is back, and the longest launch meanwhile; the kernel is let go of
+/* Milliseconds until the call returns, and the longest launch meanwhile. The kernel is released
  * after LONGEST_MS. */
 static double beside(void (*call)(void), cudaStream_t program, cudaStream_t other, double *launch)
 {
 	double begin, one;
 	pthread_t thread;
-	bool let_go = false;
+	bool released = false;
 
 	*flag = 0;
 	*launch = 0;
@@ -219,10 +219,10 @@ static double beside(void (*call)(void), cudaStream_t program, cudaStream_t othe
 	begin = gpu_ms();
 	pthread_create(&thread, NULL, call_one, (void *)call);
 	while (!done) {
-		/* a launch that waits for the kernel would wait for ever */
-		if (!let_go && gpu_ms() - begin > LONGEST_MS) {
+		/* otherwise a launch that waits for the kernel would never return */
+		if (!released && gpu_ms() - begin > LONGEST_MS) {
 			*flag = 1;
-			let_go = true;
+			released = true;
 		}
 		one = gpu_ms();
 		if (gpu_ms() - begin < LONGEST_MS) {
@@ -239,7 +239,7 @@ static double beside(void (*call)(void), cudaStream_t program, cudaStream_t othe
 	return begin;
 }
 
-/* A launch that waits behind the call that waits for the kernel. */
+/* Releases the kernel if a launch waits for a call that waits for the kernel. */
 static void *watch(void *)
 {
 	for (double since = 0;; usleep(10000)) {
@@ -261,7 +261,7 @@ static void nothing_waits(void)
 	MUST(cudaStreamCreateWithFlags(&program, cudaStreamNonBlocking));
 	MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
 	*flag = 1;
-	spin<<<1, 1, 0, program>>>(flag); /* loaded, both */
+	spin<<<1, 1, 0, program>>>(flag); /* so that both kernels are loaded */
 	nothing<<<1, 1, 0, other>>>();
 	MUST(cudaDeviceSynchronize());
 	pthread_create(&watcher, NULL, watch, NULL);

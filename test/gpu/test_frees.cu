@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that is freed while kernels may still use it and other streams are in capture, and one
- * device's memory in another's context: with the driver alone and under the stand-in, which must
+ * Memory that is freed while kernels may still use it and other streams are in capture, and memory
+ * of one device in the context of another: with the driver alone and under the stand-in, which must
  * give the same answers. */
 #include "driver.h"
 
@@ -9,7 +9,7 @@
 #define SIZE (32 * MIB)
 #define WORDS (SIZE / sizeof(unsigned))
 
-static volatile unsigned *flag; /* what the kernel waits for */
+static volatile unsigned *flag; /* the kernel waits for it */
 static volatile bool enough;
 
 __global__ static void write_later(volatile unsigned *when, unsigned *p, size_t n)
@@ -56,8 +56,7 @@ static void start(void)
 	MUST(cuCtxSynchronize());
 }
 
-/* Memory is freed that a kernel writes to later: who has it next finds there what he wrote himself.
- * */
+/* A kernel writes later to memory that is freed now. The next allocation must not see its words. */
 static void is_not_reused(CUdeviceptr freed)
 {
 	static unsigned words[WORDS];
@@ -98,8 +97,8 @@ static void alone(void)
 	is_not_reused(written_later(NULL));
 }
 
-/* flags: of the stream in capture. The kernel runs on a stream that is, is no more, or is the
- * default one. */
+/* flags: of the stream in capture. The kernel runs on another stream, which may be destroyed, or on
+ * the legacy stream. */
 static void beside(unsigned flags, CUstreamCaptureMode mode, bool legacy, bool destroyed)
 {
 	CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -131,7 +130,7 @@ static void beside_capture(void)
 	beside(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED, true, false);
 }
 
-/* What was freed while a capture was on is free again, but for what a pool of slabs may keep. */
+/* Memory that was freed during a capture is free again, except what the slabs may keep. */
 static void comes_back(void)
 {
 	size_t before = 0, after, total;
@@ -180,7 +179,7 @@ static void beside_captures(void)
 
 /* ---- two devices ---------------------------------------------------------------------------- */
 
-/* By a kernel of the other device. */
+/* A kernel of the other device writes to it. */
 static void reach(CUcontext other, CUdeviceptr at)
 {
 	unsigned words[4] = {};

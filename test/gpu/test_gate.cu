@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the shim's gate assumes of the driver: locks with a limit, calls during a checkpoint,
- * captures, idleness, and the driver's socket. */
+ * The driver's behaviour on which the shim's gate relies: locks with a limit, calls during a
+ * checkpoint, captures, idleness, and the driver's socket. */
 #include "driver.h"
 
 #include <pthread.h>
@@ -66,7 +66,7 @@ static void call_meanwhile(void)
 	CHECK(!called_back);
 }
 
-/* A call that comes while the process is checkpointed waits, and is carried out after it. */
+/* A call that is made while the process is checkpointed waits until it is restored. */
 static void call_waits(void)
 {
 	struct gpu_self self = {true, call_meanwhile};
@@ -116,7 +116,7 @@ static void record_context(void)
 	cuCtxRecordEvent(gpu_context, event);
 }
 
-/* What may be done while a stream captures, and what ends its capture. */
+/* Calls that a capture survives, and calls that end it. */
 static void capture(void)
 {
 	start();
@@ -126,7 +126,7 @@ static void capture(void)
 	CHECK(!capture_survives(record_context));
 }
 
-/* A capture ends with its stream, and one that has not begun is not ended. */
+/* A capture ends with its stream. EndCapture without a capture fails. */
 static void capture_ends(void)
 {
 	CUstream other;
@@ -147,7 +147,7 @@ static void *spin_per_thread(void *flag)
 	return NULL;
 }
 
-/* An event of the context sees what streams that the shim does not know are doing. */
+/* An event of the context covers the work of streams that the shim does not know. */
 static void context_event(void)
 {
 	pthread_t thread;
@@ -167,12 +167,11 @@ static void context_event(void)
 	CHECK(cuEventQuery(event) == CUDA_SUCCESS);
 }
 
-/* ---- the driver's socket ----------------------------------------------------------------------
- * */
+/* ---- the driver's socket --------------------------------------------------------------------- */
 
 static char bound[108];
 
-/* libcuda's socket under another name: two restored ranks of a node may have had the same PID. */
+/* Gives libcuda's socket another name: two restored ranks of a node may have had the same PID. */
 extern "C" int bind(int fd, const struct sockaddr *address, socklen_t size) noexcept
 {
 	const struct sockaddr_un *named = (const struct sockaddr_un *)address;

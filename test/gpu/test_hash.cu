@@ -8,10 +8,10 @@
 #include <string.h>
 #include <vector>
 
-#define WINDOW ((size_t)256 << 10)
+#define PAGE_GROUP ((size_t)256 << 10)
 #define PAGE 4096
 
-/* xxhsum -H128 of so many bytes of what word() gives. */
+/* xxhsum -H128 of this many bytes of word()'s numbers. */
 static const struct {
 	size_t size;
 	uint64_t hi, lo;
@@ -52,8 +52,8 @@ static void load(void)
 
 static void hash(CUdeviceptr address, size_t size, CUdeviceptr out)
 {
-	uint64_t n = (address + size - 1) / WINDOW - address / WINDOW + 1, a = address, s = size,
-		 o = out;
+	uint64_t n = (address + size - 1) / PAGE_GROUP - address / PAGE_GROUP + 1;
+	uint64_t a = address, s = size, o = out;
 	void *arguments[] = {&a, &s, &o};
 
 	MUST(cuLaunchKernel(kernel, (unsigned)((n * 8 + 255) / 256), 1, 1, 256, 1, 1, 0, 0,
@@ -63,16 +63,16 @@ static void hash(CUdeviceptr address, size_t size, CUdeviceptr out)
 static void known_answers(void)
 {
 	CUdeviceptr data, out;
-	std::vector<uint64_t> words(WINDOW / 8);
+	std::vector<uint64_t> words(PAGE_GROUP / 8);
 	uint64_t got[2];
 
 	load();
-	MUST(cuMemAlloc(&data, WINDOW));
+	MUST(cuMemAlloc(&data, PAGE_GROUP));
 	MUST(cuMemAlloc(&out, PAGE));
-	CHECK(data % WINDOW == 0);
+	CHECK(data % PAGE_GROUP == 0);
 	for (size_t i = 0; i < words.size(); i++)
 		words[i] = word(i);
-	MUST(cuMemcpyHtoD(data, words.data(), WINDOW));
+	MUST(cuMemcpyHtoD(data, words.data(), PAGE_GROUP));
 	for (const auto &k : known) {
 		hash(data, k.size, out);
 		MUST(cuMemcpyDtoH(got, out, sizeof got));
@@ -83,12 +83,12 @@ static void known_answers(void)
 	}
 }
 
-/* A range that begins and ends within windows: as each part by itself; nothing beyond is written.
- * */
+/* A range that begins and ends within page groups has its parts' hashes. Nothing else is
+ * written. */
 static void parts(void)
 {
-	const size_t begin = 5 * PAGE, size = 40 * WINDOW + 3 * PAGE;
-	const uint64_t n = (begin + size - 1) / WINDOW + 1;
+	const size_t begin = 5 * PAGE, size = 40 * PAGE_GROUP + 3 * PAGE;
+	const uint64_t n = (begin + size - 1) / PAGE_GROUP + 1;
 	CUdeviceptr data, all, one;
 	std::vector<uint64_t> words((begin + size) / 8), got(2 * n + 2);
 
@@ -96,7 +96,7 @@ static void parts(void)
 	MUST(cuMemAlloc(&data, begin + size));
 	MUST(cuMemAlloc(&all, 8 * got.size()));
 	MUST(cuMemAlloc(&one, PAGE));
-	CHECK(data % WINDOW == 0);
+	CHECK(data % PAGE_GROUP == 0);
 	for (size_t i = 0; i < words.size(); i++)
 		words[i] = word(i);
 	MUST(cuMemcpyHtoD(data, words.data(), 8 * words.size()));
@@ -105,7 +105,7 @@ static void parts(void)
 	MUST(cuMemcpyDtoH(got.data(), all, 8 * got.size()));
 	CHECK(got[2 * n] == 0x5a5a5a5a5a5a5a5aull);
 	for (uint64_t i = 0; i < n; i++) {
-		size_t from = i ? i * WINDOW : begin, to = (i + 1) * WINDOW;
+		size_t from = i ? i * PAGE_GROUP : begin, to = (i + 1) * PAGE_GROUP;
 		uint64_t alone[2];
 
 		to = to < begin + size ? to : begin + size;
@@ -116,7 +116,7 @@ static void parts(void)
 	}
 }
 
-/* Into pinned host memory, as it is used. */
+/* The hashes go to pinned host memory, as in the shim. */
 static void rate(void)
 {
 	const size_t size = 16 * GIB;
@@ -127,7 +127,7 @@ static void rate(void)
 	load();
 	MUST(cuMemAlloc(&data, size));
 	MUST(cuMemsetD8(data, 7, size));
-	MUST(cuMemHostAlloc(&out, size / WINDOW * 16, 0));
+	MUST(cuMemHostAlloc(&out, size / PAGE_GROUP * 16, 0));
 	hash(data, size, (CUdeviceptr)out);
 	MUST(cuCtxSynchronize());
 	start = gpu_ms();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory and the driver's checkpoint: what the shim assumes for slabs, host memory and managed
- * memory. gpuckpt does not support a driver for which one of these fails. */
+ * The driver's behaviour on which the shim relies for slabs, host memory and managed memory.
+ * gpuckpt does not support a driver for which one of these cases fails. */
 #include "driver.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define WORDS 512
 #define SLAB (64 * MIB)
-#define ARENA (32 * MIB)  /* managed memory's addresses are multiples of it */
+#define ARENA (32 * MIB)  /* addresses of managed memory are its multiples */
 
 __global__ static void add(unsigned *p, size_t n, unsigned k)
 {
@@ -54,7 +54,7 @@ static void fill(const struct gpu_slabs *s, unsigned value)
 	MUST(cuCtxSynchronize());
 }
 
-/* Data and a snapshot of it, both out of the driver's reach by descriptors under way. */
+/* The driver forgets data and their snapshot; descriptors in flight keep both. */
 static void slabs_in_flight(void)
 {
 	struct gpu_slabs data = {}, snapshot = {};
@@ -68,18 +68,18 @@ static void slabs_in_flight(void)
 			MUST(cuMemcpyDtoD(snapshot.at, data.at, 8 * SLAB));
 			MUST(cuCtxSynchronize());
 			gpu_slabs_export(&snapshot);
-			gpu_slabs_away(&snapshot);
+			gpu_slabs_unmap(&snapshot);
 		}
-		gpu_slabs_away(&data);
+		gpu_slabs_unmap(&data);
 		CHECK(gpu_self_checkpoint(NULL));
-		gpu_slabs_back(&data);
+		gpu_slabs_import(&data);
 		CHECK(filled(&data, round * 100));
 	}
-	gpu_slabs_back(&snapshot);
+	gpu_slabs_import(&snapshot);
 	CHECK(word(snapshot.at) == 100 && word(snapshot.at + 7 * SLAB) == 107);
 }
 
-/* Memory lives as long as a descriptor of it, be it in flight: no more than that. */
+/* Memory exists as long as a descriptor of it, also one in flight, and no longer. */
 static void memory_by_descriptor(void)
 {
 	struct gpu_slabs s = {};
@@ -88,7 +88,7 @@ static void memory_by_descriptor(void)
 	MUST(cuMemGetInfo(&before, &all));
 	gpu_slabs_make(&s, 0, 0, 512 * MIB, 2);
 	gpu_slabs_export(&s);
-	gpu_slabs_away(&s);
+	gpu_slabs_unmap(&s);
 	MUST(cuMemGetInfo(&held, &all));
 	CHECK(before - held >= GIB);
 	close(s.flight[0]);
@@ -139,7 +139,7 @@ static void note_rounds(void)
 	counter.while_checkpointed = counter.rounds - before;
 }
 
-/* A CPU thread increments throughout; no increment is lost, and GPU and CPU see each other's. */
+/* A CPU thread increments all the time. No increment is lost, and GPU and CPU see each other's. */
 static void count_through(void *memory, size_t size)
 {
 	struct gpu_self self = {true, note_rounds};
@@ -191,7 +191,7 @@ static void host_registered_shared(void)
 	count_through(p, 8 * MIB);
 }
 
-/* What the shim must not let a program have: it is unmapped while checkpointed. */
+/* Write-combined memory, which the driver unmaps while checkpointed. The shim gives none. */
 static unsigned char *combined;
 static unsigned char present;
 
@@ -209,7 +209,7 @@ static void host_write_combined(void)
 	CHECK(gpu_self_checkpoint(&self) && combined[MIB] == 7);
 }
 
-/* The driver restores no process that has memory of cuMemCreate on the host. */
+/* The driver cannot restore a process that has memory of cuMemCreate on the host. */
 static void host_created(void)
 {
 	struct gpu_self self = {true};
@@ -225,8 +225,9 @@ static void host_created(void)
 
 /* ---- managed memory -------------------------------------------------------------------------- */
 
-/* Freed before a checkpoint and made again at the same address; a placeholder keeps that free. */
-static void managed_steered(void)
+/* Freed before a checkpoint and allocated again at the same address, which a placeholder
+ * reserves. */
+static void managed_same_address(void)
 {
 	static char copy[2 * ARENA];
 	CUdeviceptr p, q;
@@ -247,7 +248,7 @@ static void managed_steered(void)
 		CHECK(((unsigned *)q)[i] == i + 12);
 }
 
-/* Refused while there is any; and a refused checkpoint is the last that was tried. */
+/* A checkpoint is refused while managed memory exists. After that every later one fails. */
 static void managed_refused(void)
 {
 	struct gpu_self first = {true}, second = {true};
@@ -271,7 +272,7 @@ static const struct gpu_case cases[] = {
 	{"host_registered_shared", host_registered_shared},
 	{"host_write_combined", host_write_combined},
 	{"host_created", host_created},
-	{"managed_steered", managed_steered},
+	{"managed_same_address", managed_same_address},
 	{"managed_refused", managed_refused},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process that the driver's checkpoint has moved to another device: what shim/cuda assumes of its
- * later checkpoints. */
+ * A process that the driver's checkpoint has moved to another device: the behaviour on which
+ * shim/cuda relies at its later checkpoints. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static CUcheckpointRestoreArgs args;
 static CUdeviceptr at;
 static CUmemGenericAllocationHandle handle;
 
-/* The first of the two becomes that one, and so on. */
+/* Pairs that replace the first two GPUs by those with these numbers. */
 static CUcheckpointRestoreArgs *onto(int first, int second)
 {
 	memset(pairs, 0, sizeof pairs);
@@ -41,7 +41,7 @@ static void checkpoint(CUcheckpointRestoreArgs *where)
 	CHECK(gpu_self_checkpoint(&s));
 }
 
-/* Which of the two the process has. */
+/* The number of the GPU that the process has. */
 static int here(void)
 {
 	CUuuid now;
@@ -86,8 +86,8 @@ static CUresult import(int fd)
 	return cuMemImportFromShareableHandle(&handle, (void *)(long)fd, DESCRIPTOR);
 }
 
-/* Memory that was made before: is it had back after a checkpoint with these pairs? */
-static bool has_back(int fd, CUcheckpointRestoreArgs *where)
+/* Whether memory that was made before can be imported after a checkpoint with these pairs. */
+static bool survives(int fd, CUcheckpointRestoreArgs *where)
 {
 	unsigned last = 0;
 
@@ -101,7 +101,7 @@ static bool has_back(int fd, CUcheckpointRestoreArgs *where)
 	return true;
 }
 
-/* Memory that the driver forgets; its descriptor. */
+/* Makes memory that the driver forgets. Returns its descriptor. */
 static int memory(void)
 {
 	int fd = make();
@@ -124,14 +124,14 @@ static void never_moved(void)
 
 	reserve();
 	fd = memory();
-	CHECK(has_back(fd, NULL));
-	CHECK(has_back(fd, onto(0, 1)));
-	CHECK(has_back(fd, NULL));
+	CHECK(survives(fd, NULL));
+	CHECK(survives(fd, onto(0, 1)));
+	CHECK(survives(fd, NULL));
 }
 
-/* As external memory, which the driver takes all the same (of less than 512 MiB:
+/* Whether it can be mapped as external memory, which works nevertheless (below 512 MiB:
  * doc/cuda-driver.md). */
-static bool is_seen(int fd)
+static bool maps_as_external(int fd)
 {
 	CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {};
 	CUDA_EXTERNAL_MEMORY_BUFFER_DESC all = {};
@@ -151,7 +151,7 @@ static bool is_seen(int fd)
 	return last == 7;
 }
 
-/* It stays there, and has nothing back, whatever pairs there are. */
+/* The process stays there and can import nothing, with and without pairs. */
 static void moved(void)
 {
 	int fd;
@@ -161,9 +161,9 @@ static void moved(void)
 	CHECK(here() == 1);
 	fd = memory();
 	CHECK(import(fd) == CUDA_ERROR_NOT_INITIALIZED);
-	CHECK(!has_back(fd, NULL) && here() == 1);
-	CHECK(is_seen(fd));
-	CHECK(!has_back(fd, onto(0, 1)) && here() == 1);
+	CHECK(!survives(fd, NULL) && here() == 1);
+	CHECK(maps_as_external(fd));
+	CHECK(!survives(fd, onto(0, 1)) && here() == 1);
 }
 
 static void moved_back(void)
@@ -175,10 +175,10 @@ static void moved_back(void)
 	checkpoint(onto(1, 0));
 	CHECK(here() == 0);
 	fd = memory();
-	CHECK(has_back(fd, NULL));
+	CHECK(survives(fd, NULL));
 }
 
-/* A process of its own: this one is to see the first alone. */
+/* In a process of its own, since this one must see only the first. */
 static void find_gpus(void)
 {
 	int ends[2];

@@ -36,11 +36,11 @@ static void shared_slabs(void)
 	MUST(cuCtxSynchronize());
 	add_on(1, &s, 10);
 	start = gpu_ms();
-	gpu_slabs_away(&s);
+	gpu_slabs_unmap(&s);
 	away = gpu_ms() - start;
 	CHECK(gpu_self_checkpoint(NULL));
 	start = gpu_ms();
-	gpu_slabs_back(&s);
+	gpu_slabs_import(&s);
 	back = gpu_ms() - start;
 	add_on(1, &s, 100);
 	add_on(0, &s, 1000);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stream-ordered memory, with the driver alone and under the stand-in, which must give the same
- * answers: what shim/cuda assumes of the driver, and which stream gets memory when. */
+ * answers: attributes, refusals, figures, and when another stream gets freed memory. */
 #include "driver.h"
 
 #include <stdint.h>
@@ -86,7 +86,7 @@ static void figures(void)
 	CHECK(reserved < 64 * MIB);
 }
 
-/* It is in no context. */
+/* Stream-ordered memory belongs to no context. */
 static void context_ends(void)
 {
 	CUcontext second;
@@ -124,7 +124,7 @@ __global__ static void check(const uint32_t *p, size_t n, uint32_t tag, unsigned
 			atomicAdd(bad, 1);
 }
 
-/* The host is far ahead of all streams; a piece that one gives back others take. */
+/* The host is far ahead of all streams. Memory that one stream frees is allocated by others. */
 static void streams(void)
 {
 	cudaStream_t s[STREAMS];

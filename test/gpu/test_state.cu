@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The state that the driver carries through its own checkpoint by itself, with the stack shrunk. */
+ * State that the driver's own checkpoint preserves, with the stack shrunk. */
 #include "driver.h"
 
 #include <cooperative_groups.h>

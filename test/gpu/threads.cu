@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * threads ROUNDS THREADS MS: each thread allocates, fills, launches, copies and frees memory of odd
- * sizes without a pause, on a stream of its own, and checks each word before it frees it. Now and
- * then its kernel waits for some milliseconds for a flag that the thread sets; the first thread's
+ * sizes without a pause, on a stream of its own, and checks each word before it frees it. Every 64
+ * rounds its kernel waits for some milliseconds for a flag that the thread sets; the first thread's
  * kernel waits once for MS milliseconds. The last line depends on all data; a wrong word ends the
  * program. For gpu_storm; shim/cuda/test/storm_program.c is the same for the fake driver. */
 #include "driver.h"
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define HELD 24           /* pieces that a thread has at a time */
+#define HELD 24           /* allocations that a thread has at a time */
 #define FLAG_EVERY 64     /* rounds */
 #define FLAG_US 5000
 
@@ -44,7 +44,7 @@ __global__ static void fill(uint64_t *p, uint64_t first, size_t n)
 		p[i] = word(first + i);
 }
 
-/* Sums up what is right as well, so that the digest depends on it. */
+/* Sums up the right words, so that the digest depends on them. */
 __global__ static void look(const uint64_t *p, uint64_t first, size_t n, unsigned long long *wrong)
 {
 	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
@@ -70,7 +70,7 @@ static uint64_t next(struct worker *w)
 	return w->seed;
 }
 
-static void give(struct worker *w, struct piece *p)
+static void check_and_free(struct worker *w, struct piece *p)
 {
 	MUST(cudaMemsetAsync(w->wrong, 0, 2 * sizeof *w->wrong, w->stream));
 	look<<<64, 256, 0, w->stream>>>(p->at, p->first, p->n, w->wrong);
@@ -83,7 +83,7 @@ static void give(struct worker *w, struct piece *p)
 	p->at = NULL;
 }
 
-static void take(struct worker *w, struct piece *p)
+static void allocate(struct worker *w, struct piece *p)
 {
 	p->n = 1 + next(w) % (next(w) % 4 ? 4096 : 1 << 18);
 	p->first = next(w);
@@ -91,7 +91,7 @@ static void take(struct worker *w, struct piece *p)
 	fill<<<64, 256, 0, w->stream>>>(p->at, p->first, p->n);
 }
 
-/* A checkpoint that comes now cannot be before this ends. */
+/* A checkpoint that is ordered now must wait until this ends. */
 static void wait_for_host(struct worker *w, unsigned round)
 {
 	bool longer = w->number == 0 && round == rounds / 4 / FLAG_EVERY * FLAG_EVERY;
@@ -109,15 +109,15 @@ static void *work(void *arg)
 		struct piece *p = &w->held[next(w) % HELD];
 
 		if (p->at)
-			give(w, p);
+			check_and_free(w, p);
 		else
-			take(w, p);
+			allocate(w, p);
 		if (round % FLAG_EVERY == 0)
 			wait_for_host(w, round);
 	}
 	for (int i = 0; i < HELD; i++) {
 		if (w->held[i].at)
-			give(w, &w->held[i]);
+			check_and_free(w, &w->held[i]);
 	}
 	return NULL;
 }

@@ -77,10 +77,9 @@ void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
 	mix<<<(n + 255) / 256, 256, 0, stream>>>(p, n, k);
 }
 
-/* ---- managed memory comes back at its address --------------------------------------------------
- * */
+/* ---- managed memory is allocated again at its address ---------------------------------------- */
 
-static void managed_away(void)
+static void free_managed(void)
 {
 	kept_managed = (char *)malloc(managed_bytes);
 	MUST(cuMemcpyDtoH(kept_managed, (CUdeviceptr)managed, managed_bytes));
@@ -89,32 +88,31 @@ static void managed_away(void)
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == managed);
 }
 
-static void managed_back(void)
+static void allocate_managed(void)
 {
 	MUST(cuMemcpyHtoD(gpu_managed_at(managed, managed_bytes), kept_managed, managed_bytes));
 	free(kept_managed);
 }
 
-/* ---- what self.c calls ------------------------------------------------------------------------
- * */
+/* ---- called by self.c ------------------------------------------------------------------------ */
 
 extern "C" void gpu_drain(void)
 {
 	pthread_mutex_lock(&gate);
 	MUST(cuCtxSynchronize());
 	if (with_managed)
-		managed_away();
+		free_managed();
 	if (!with_slabs)
 		return;
 	kept_data = (char *)malloc(bytes);
 	MUST(cuMemcpyDtoH(kept_data, slabs.at, bytes));
-	gpu_slabs_away(&slabs);
+	gpu_slabs_unmap(&slabs);
 }
 
 extern "C" void gpu_fill(void)
 {
 	if (with_managed)
-		managed_back();
+		allocate_managed();
 	if (with_slabs) {
 		gpu_slabs_renew(&slabs);
 		MUST(cuMemcpyHtoD(slabs.at, kept_data, bytes));
@@ -123,11 +121,10 @@ extern "C" void gpu_fill(void)
 	pthread_mutex_unlock(&gate);
 }
 
-/* ---- the program ------------------------------------------------------------------------------
- * */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static struct {
-	volatile unsigned *words, *managed, rounds; /* managed: or NULL */
+	volatile unsigned *words, *managed, rounds; /* managed may be NULL */
 	volatile bool stop;
 } counter;
 
@@ -146,7 +143,7 @@ static void *count(void *)
 	return NULL;
 }
 
-/* Of the thread, as the CPU and as the GPU see it: no increment is lost. */
+/* Whether no increment of the thread is lost, as the CPU and as the GPU see it. */
 static bool counted(void)
 {
 	unsigned copy[PINNED_WORDS];
@@ -222,7 +219,7 @@ static unsigned one_round(unsigned i, cudaGraphExec_t graph, cudaStream_t stream
 		managed[i % 1000] ^= i;
 		sum = managed[(i * 7919) % (managed_bytes / sizeof *managed)];
 	}
-	/* what kernels print goes this way before the first checkpoint and after the last */
+	/* kernels print before the first checkpoint and after the last */
 	if (i == 10)
 		say_round<<<1, 1, 0, stream>>>(i);
 	if (i % 10 == 0)
@@ -230,7 +227,7 @@ static unsigned one_round(unsigned i, cudaGraphExec_t graph, cudaStream_t stream
 	return sum + seen[i % 1024];
 }
 
-/* A file in the folder of whoever watches. */
+/* A file in the watcher's folder. */
 static const char *beside(const char *name, char path[300])
 {
 	const char *where = getenv("GPUCKPT_SELF");

@@ -92,7 +92,7 @@ struct tr_comm *tr_comm_slot(struct tr_run *r)
 	abort(); /* never: tr_comm_step has freed a slot */
 }
 
-static void make_room(struct tr_run *r, int slots)
+static void free_slots(struct tr_run *r, int slots)
 {
 	for (int i = 1; i < TR_COMMS; i++)
 		slots -= !r->comms[i].used;
@@ -325,7 +325,7 @@ void tr_comm_step(struct tr_run *r)
 	int kind = tr_below(&r->plan, 14);
 	struct tr_comm *from;
 
-	make_room(r, 2);
+	free_slots(r, 2);
 	from = kind < 3 ? tr_comm_draw(r) : kind < 6 ? draw(r, inter) : tr_comm_draw_intra(r);
 	if (!from)
 		return;

@@ -37,13 +37,13 @@ static int visible(const struct tr_file *f)
  * program that may be restarted only behind everything written so far. */
 static int draw_base(struct tr_run *r, const struct tr_file *f, int n)
 {
-	int all = n * (f->stripe ? 1 : f->n), low = 0, room;
+	int all = n * (f->stripe ? 1 : f->n), low = 0, left;
 
 	if (r->opt->restarts)
 		low = f->stripe ? (f->end + f->stripe * f->n - 1) / (f->stripe * f->n) * f->stripe
 				: f->end;
-	room = visible(f) - all - low;
-	return low + tr_below(&r->plan, (r->opt->restarts && room > MOST ? MOST : room) + 1);
+	left = visible(f) - all - low;
+	return low + tr_below(&r->plan, (r->opt->restarts && left > MOST ? MOST : left) + 1);
 }
 
 static int32_t word(uint64_t key, int k)

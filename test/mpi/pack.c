@@ -10,24 +10,24 @@ static void packed(struct tr_run *r, struct tr_comm *c, const struct tr_type *t,
 	const struct tr_type *head = &r->types[0];
 	struct tr_buffer *data = tr_buffer_new(t, count), *got = tr_buffer_new(t, count),
 		*want = tr_buffer_new(t, count);
-	int n = c->g[0].n, to = (c->rank + 1) % n, from = (c->rank + n - 1) % n, at = 0, room, more,
+	int n = c->g[0].n, to = (c->rank + 1) % n, from = (c->rank + n - 1) % n, at = 0, most, more,
 	    word, bytes, tag = r->step % 500 * 64;
 	char *out, *in;
 	MPI_Status st;
 
-	MPI_Pack_size(1, head->type, c->comm, &room);
+	MPI_Pack_size(1, head->type, c->comm, &most);
 	MPI_Pack_size(count, t->type, c->comm, &more);
-	room += more;
-	out = malloc((size_t)room);
-	in = malloc((size_t)room);
+	most += more;
+	out = malloc((size_t)most);
+	in = malloc((size_t)most);
 	if (!out || !in)
 		abort();
 	tr_buffer_fill(data, t, 0, count, tr_key(r, c->rank, 0));
 	tr_buffer_fill(want, t, 0, count, tr_key(r, from, 0));
 	word = r->step + c->rank;
-	MPI_Pack(&word, 1, head->type, out, room, &at, c->comm);
-	MPI_Pack(data->at, count, t->type, out, room, &at, c->comm);
-	MPI_Sendrecv(out, at, MPI_PACKED, to, tag, in, room, MPI_PACKED, from, tag, c->comm, &st);
+	MPI_Pack(&word, 1, head->type, out, most, &at, c->comm);
+	MPI_Pack(data->at, count, t->type, out, most, &at, c->comm);
+	MPI_Sendrecv(out, at, MPI_PACKED, to, tag, in, most, MPI_PACKED, from, tag, c->comm, &st);
 	MPI_Get_count(&st, MPI_PACKED, &bytes);
 	at = 0;
 	MPI_Unpack(in, bytes, &at, &word, 1, head->type, c->comm);

@@ -210,16 +210,16 @@ static void set_gather(struct tr_run *r, const struct tr_comm *comm, bool all, s
 void tr_settle(struct tr_run *r, const struct tr_comm *comm, bool all)
 {
 	struct set s;
-	size_t room = 0;
+	size_t capacity = 0;
 
 	for (struct tr_transfer *x = r->transfers; x; x = x->next)
-		room++;
-	if (!room)
+		capacity++;
+	if (!capacity)
 		return;
-	s.req = malloc(room * sizeof(*s.req));
-	s.st = malloc(room * sizeof(*s.st));
-	s.x = malloc(room * sizeof(struct tr_transfer *));
-	s.index = malloc(room * sizeof(*s.index));
+	s.req = malloc(capacity * sizeof(*s.req));
+	s.st = malloc(capacity * sizeof(*s.st));
+	s.x = malloc(capacity * sizeof(struct tr_transfer *));
+	s.index = malloc(capacity * sizeof(*s.index));
 	if (!s.req || !s.st || !s.x || !s.index)
 		abort();
 	set_gather(r, comm, all, &s);

@@ -38,7 +38,7 @@ static void map_block(struct map *m, const struct tr_type *t, int where, int n)
 }
 
 /* The number of elements of t. */
-static int room(const struct tr_type *t, int most)
+static int element_count(const struct tr_type *t, int most)
 {
 	int by_size = BYTES / (t->size ? t->size : 1), by_span = SPAN / (t->extent ? t->extent : 1);
 	int n = by_size < by_span ? by_size : by_span;
@@ -48,7 +48,7 @@ static int room(const struct tr_type *t, int most)
 
 static MPI_Datatype contiguous(struct tr_run *r, const struct tr_type *t, struct map *m)
 {
-	int n = tr_between(&r->plan, 1, room(t, 6));
+	int n = tr_between(&r->plan, 1, element_count(t, 6));
 	MPI_Datatype made;
 
 	MPI_Type_contiguous(n, t->type, &made);
@@ -58,7 +58,7 @@ static MPI_Datatype contiguous(struct tr_run *r, const struct tr_type *t, struct
 
 static MPI_Datatype vector(struct tr_run *r, const struct tr_type *t, struct map *m)
 {
-	int most = room(t, 12), length = tr_between(&r->plan, 1, most < 3 ? most : 3);
+	int most = element_count(t, 12), length = tr_between(&r->plan, 1, most < 3 ? most : 3);
 	int n = tr_between(&r->plan, 1, most / length), stride = length + tr_below(&r->plan, 3);
 	bool bytes = tr_chance(&r->plan, 50), backwards = tr_chance(&r->plan, 25);
 	int step = stride * t->extent + (bytes ? 8 * tr_below(&r->plan, 3) : 0);
@@ -86,7 +86,7 @@ struct blocks {
 
 static void blocks_draw(struct tr_run *r, const struct tr_type *t, bool equal, struct blocks *b)
 {
-	int most = room(t, 16), end = 0, length;
+	int most = element_count(t, 16), end = 0, length;
 
 	b->n = tr_between(&r->plan, 1, most < 8 ? most : 8);
 	length = tr_between(&r->plan, 1, most / b->n);
@@ -141,7 +141,7 @@ static MPI_Datatype structure(struct tr_run *r, const struct tr_type *first, str
 
 		if (t->size > BYTES / 4 || t->extent > SPAN / 4)
 			t = tr_type_draw_basic(r);
-		length[i] = tr_between(&r->plan, 1, room(t, 3) < 3 ? 1 : 3);
+		length[i] = tr_between(&r->plan, 1, element_count(t, 3) < 3 ? 1 : 3);
 		if (length[i] * t->size > BYTES / 4)
 			length[i] = 1;
 		end = (end + 7) / 8 * 8 + 8 * tr_below(&r->plan, 2);

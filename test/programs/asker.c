@@ -36,7 +36,7 @@ static void rest_ms(int ms)
 		;
 }
 
-/* The file is closed at a checkpoint, so that a restart does not take back what was written. */
+/* The file is closed during a checkpoint, so that a restart does not cut it. */
 static void note(int result, const char *why)
 {
 	char path[4096];

@@ -2,10 +2,10 @@
  * burn MIB STEPS MS [DIRTY [PART [BITS [HOLD]]]]: a process with MIB of memory, which it changes
  * depending on all its earlier state. Each step rewrites DIRTY percent of the pages (1), chosen at
  * random from the first PART percent (100), and waits MS milliseconds. BITS of each 64 bits are
- * noise at first (1 to 64; 64). After STEPS it goes on while the file HOLD exists. It prints a line
- * every tenth step and a checksum of all memory at the end; both are the same in every run of as
- * many steps, interrupted or not. With BURN_UNTIL=FILE in the environment it does not end before
- * FILE exists, however slow the test's machine is, and does not wait any more after that. */
+ * noise at first (1 to 64; 64). After STEPS it continues while the file HOLD exists. It prints a
+ * line every tenth step and a checksum of all memory at the end; both are the same in every run of
+ * as many steps, also in an interrupted one. With BURN_UNTIL=FILE in the environment it does not
+ * end before FILE exists, and does not wait after that. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuda_bulk MIB ROUNDS DIR: MIB of device memory in blocks, on all devices by turns, a little of
- * which changes in each round; prints the sum of all of it after the last round. Half-way it goes
- * on while DIR/hold exists, and obeys files, which it removes: DIR/dirty: change every page group
+ * cuda_bulk MIB ROUNDS DIR: MIB of device memory in blocks, on all devices in turn. A part of it
+ * changes in each round. Prints the sum of all memory after the last round. Half-way it continues
+ * while DIR/hold exists, and obeys files, which it removes: DIR/dirty: change every page group
  * of 256 KiB, in words that the sum leaves out; DIR/some: change a twentieth of them, next to each
- * other; DIR/grow: allocate all memory that one device has free, free it, and write to DIR/grown
- * how much it was. */
+ * other; DIR/grow: allocate all memory that one device has free, free it, and write its size to
+ * DIR/grown. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define BLOCKS 4
-#define WINDOW (256u << 10)
+#define PAGE_GROUP (256u << 10)
 #define STEP ((size_t)32 << 20)
 #define STEPS_MAX 4096
 
@@ -59,7 +59,7 @@ static void make_dirty(size_t bytes)
 
 	times++;
 	for (unsigned b = 0; b < BLOCKS; b++)
-		for (size_t at = 0; at < bytes; at += WINDOW)
+		for (size_t at = 0; at < bytes; at += PAGE_GROUP)
 			CHECK(cuMemcpyHtoD(blocks[b] + at, &times, sizeof times));
 	say("dirtied", times);
 }
@@ -117,7 +117,7 @@ static unsigned long long sum_of(unsigned b)
 
 		CHECK(cuMemcpyDtoH(part, blocks[b] + at, part_of(at)));
 		for (size_t i = 0; i < part_of(at) / sizeof *part; i++)
-			all += i * sizeof *part % WINDOW ? part[i] * (first + i + b) : 0;
+			all += i * sizeof *part % PAGE_GROUP ? part[i] * (first + i + b) : 0;
 	}
 	return all;
 }

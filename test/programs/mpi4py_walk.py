@@ -28,7 +28,7 @@ def digest(*things):
 
 
 def thing(rng):
-    """Some object that is pickled: small, or too large for an eager message."""
+    """An object that is pickled: small, or too large for an eager message."""
     kind = rng.randrange(4)
     if kind == 0:
         return {"n": rng.random(), "list": [rng.randrange(1000) for _ in range(rng.randrange(50))]}
@@ -40,12 +40,12 @@ def thing(rng):
 
 
 def as_told(obj):
-    """An object's text, whatever it is."""
+    """The text of any object."""
     return digest(obj.tobytes() if isinstance(obj, numpy.ndarray) else obj)
 
 
 def pickled(comm, rng):
-    """Round the ring, received in three ways."""
+    """Messages around the ring, received in three ways."""
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     out = [thing(random.Random(rng.random() + comm.rank)) for _ in range(3)]
     sent = [comm.isend(obj, dest=right, tag=i) for i, obj in enumerate(out)]
@@ -58,7 +58,7 @@ def pickled(comm, rng):
 
 
 def large(comm, rng):
-    """Pickled out of band: several messages each."""
+    """Objects pickled out of band: several messages each."""
     comm = pkl5.Intracomm(comm)
     obj = thing(rng) if comm.rank == 0 else None
     return as_told(comm.bcast(obj, root=0))
@@ -95,7 +95,7 @@ def persistent(comm, rng):
 
 
 def communicators(comm, rng):
-    """Made, used and freed: split, a grid, an intercommunicator, an attribute that is deleted."""
+    """Communicators made, used and freed: split, grid, intercommunicator, a deleted attribute."""
     half = comm.Split(comm.rank % 2, comm.rank)
     other = half.Create_intercomm(0, comm, 1 - comm.rank % 2, tag=5)
     grid = comm.Create_cart(MPI.Compute_dims(comm.size, 2), periods=[True, False], reorder=False)
@@ -110,7 +110,7 @@ def communicators(comm, rng):
 
 
 def window(comm, rng):
-    """Each adds to its neighbour's, under a lock."""
+    """Each adds to its neighbour's window, under a lock."""
     win = MPI.Win.Allocate(8 * comm.size, 8, comm=comm)
     memory = numpy.frombuffer(win.tomemory(), "f8")
     memory[:] = 0
@@ -126,7 +126,7 @@ def window(comm, rng):
 
 
 def file_of_all(comm, rng, folder):
-    """Records by a view, read back by another rank."""
+    """Records written by a view and read by another rank."""
     name = os.path.join(folder, "file")
     out = numpy.arange(64, dtype="i4") * (comm.rank + 1) + rng.randrange(100)
     got = numpy.zeros(64, dtype="i4")
@@ -144,7 +144,7 @@ def file_of_all(comm, rng, folder):
 
 
 def is_held():
-    """As rank 0 sees it."""
+    """Rank 0's view."""
     return WORLD.bcast(len(sys.argv) > 3 and os.path.exists(os.path.join(sys.argv[3], "hold")))
 
 

@@ -2,8 +2,9 @@
  * MPI ranks that compute on GPUs: mpi_cuda ROUNDS MIB [PAUSE-US]. Each has a field of MIB MiB on
  * the device of its number on its node, mixes it, and sends a part of it to the next rank; every
  * tenth round all agree on a sum. Each prints a line with its results; rank 0 reports its progress
- * on stderr. Half-way they go on sending without an effect while the folder GPUCKPT_SELF has a file
- * "hold". The kernel is here twice: for a GPU, and for the fake driver (test/support/driver). */
+ * on stderr. Half-way they continue to send, without an effect on the results, while the folder
+ * GPUCKPT_SELF has a file "hold". There are two versions of the kernel: for a GPU, and for the fake
+ * driver (test/support/driver). */
 #include <cuda.h>
 #include <mpi.h>
 #include <stdint.h>

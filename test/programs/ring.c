@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define RANKS_MAX 64
-#define LOOK_STEPS 10 /* between looks for RING_UNTIL */
+#define LOOK_STEPS 10 /* between checks for RING_UNTIL */
 
 static int rank, size;
 
@@ -92,7 +92,7 @@ static int want(int n, long steps)
 	return 0;
 }
 
-/* All ranks hear the same. */
+/* All ranks get the same answer. */
 static int is_enough(const char *file)
 {
 	int enough = file && rank == 0 && access(file, F_OK) == 0;
@@ -102,7 +102,7 @@ static int is_enough(const char *file)
 	return enough;
 }
 
-/* Before MPI_Init ranks are told apart by the launcher alone. */
+/* Before MPI_Init only the launcher knows the ranks. */
 static int first_rank(void)
 {
 	const char *text = getenv("PMIX_RANK");

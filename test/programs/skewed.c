@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * To be preloaded: time() is wrong by the seconds that the file $SKEWED has at each call. gpuckptd
- * signs with time(). */
+ * A preloaded library: it adds the seconds in the file $SKEWED to each result of time(), with which
+ * gpuckptd signs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spawn: prints what rank 0 gets when it asks for processes of other worlds. Then it has a port
- * open until the file `close` exists, and all ranks go on until the file `end` exists. At the end
- * each must know the name of its node, which may have changed. */
+ * spawn: prints the results of rank 0's calls to spawn and to join other worlds. Then it has a port
+ * open until the file `close` exists, and all ranks continue until the file `end` exists. At the
+ * end each must know the name of its node, which may have changed. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -69,7 +69,7 @@ void cuda_data_give(struct cuda_data *d, const struct cuda_link *c, uint32_t typ
 	int fds[] = {d->rank_fd, d->ring_fd};
 	union {
 		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof fds)];
+		char space[CMSG_SPACE(sizeof fds)];
 	} control = {.h = {CMSG_LEN(sizeof fds), SOL_SOCKET, SCM_RIGHTS}};
 	struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
 			   .msg_controllen = sizeof control};

@@ -7,7 +7,7 @@
 
 #include "storage/image/image.h"
 
-/* data has room for c->size bytes. 0, or -1 as gck_reader_view fails. */
+/* data has c->size bytes. 0, or -1 as gck_reader_view fails. */
 static inline int read_chunk(struct gck_reader *r, const struct gck_chunk *c, void *data,
 			     struct gck_error *err)
 {

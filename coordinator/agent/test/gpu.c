@@ -183,7 +183,7 @@ static void brought(void)
 	start_freeze(4000);
 	m = next(0, fds);
 	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.device_copy_max[0] == UINT64_MAX,
-	   "copies may stay on devices that have room");
+	   "copies may stay on devices with free memory");
 	is_int((long long)m.cuda_drain.host_copy_max, 11 << 20,
 	       "each rank gets the host memory that it needs, and a share of the rest");
 	next(1, fds);
@@ -209,7 +209,7 @@ static void brought(void)
 	threads_end();
 }
 
-/* Of 6 MiB on one device 4 have room. */
+/* One device has 4 MiB free of the 6 that are needed. */
 static void shared(void)
 {
 	struct gck_thread_msg m;

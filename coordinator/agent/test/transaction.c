@@ -245,7 +245,7 @@ static void large_tables(void)
 	fake_begin();
 	((struct step *)fake_agent->step)->options.cpus = FAKE_RANKS;
 	fake_world->chunks = 1 << 20;
-	written_one_by_one("written with tables that leave no room for others");
+	written_one_by_one("written with tables that leave no memory for others");
 }
 
 /* All ranks are staged before any is uploaded: a rank's memory does not wait for the store. */
@@ -319,7 +319,7 @@ static void surroundings(void)
 	fake_world->space = 2000;
 	fake_world->first = 1;
 	ok(says(ask("prepare", NULL), "are free"),
-	   "so does a store without room for the first checkpoint");
+	   "so does a store without space for the first checkpoint");
 	fake_end();
 
 	fake_begin();

@@ -75,7 +75,7 @@ static bool is_managed(const void *at, int flags, int fd, off_t offset)
 	       (uintptr_t)offset == (uintptr_t)at;
 }
 
-static void *mmap_unsteered(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+static void *mmap_anywhere(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
 	void *got = mmap(at, size, prot, flags, fd, offset);
 
@@ -93,7 +93,7 @@ static void *hooked_mmap(void *at, size_t size, int prot, int flags, int fd, off
 	struct gck_cuda_mmap_target *s = target;
 
 	if (!s)
-		return mmap_unsteered(at, size, prot, flags, fd, offset);
+		return mmap_anywhere(at, size, prot, flags, fd, offset);
 	if (s->coming)
 		return mmap_coming(s, at, size, prot, flags, fd, offset);
 	if ((uintptr_t)at != s->base || size != s->size || prot != PROT_NONE ||

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * XXH3-128 (seed 0, the default secret) of chunk-sized windows of device memory, as the store
- * hashes chunks: what has not changed is recognized without leaving the device. After the
- * algorithm's description in xxHash/doc/xxhash_spec.md. `make hash-ptx` makes hash.ptx. Each
- * window has eight lanes, one for each of the algorithm's eight accumulators; the blocks of a
- * window are hashed one after the other, many windows at once. Windows consist of whole pages,
- * so only the long form is needed, and the last stripe is the end of the last block. */
+ * XXH3-128 (seed 0, the default secret) of page groups of device memory, as the store hashes
+ * chunks: unchanged data are recognized without leaving the device. It follows the algorithm's
+ * description in xxHash/doc/xxhash_spec.md. `make hash-ptx` makes hash.ptx. Each page group has
+ * eight lanes, one for each of the algorithm's eight accumulators. The blocks of a page group are
+ * hashed one after the other, many page groups at once. Page groups consist of whole pages, so only
+ * the long form is needed, and the last stripe is the end of the last block. */
 #include <stdint.h>
 
-#define WINDOW (256u * 1024)
+#define PAGE_GROUP (256u * 1024)
 #define BLOCK 1024u /* bytes between two scrambles */
 #define STRIPE 64u
 #define LANES 8u
@@ -76,7 +76,7 @@ static __device__ uint64_t product(uint64_t word, uint64_t key)
 	return (mixed & 0xffffffff) * (mixed >> 32);
 }
 
-/* The hash of a window, low word first as XXH3 names them. `data` is this lane's word of the
+/* The hash of a page group, low word first as XXH3 names them. `data` is this lane's word of the
  * first stripe. */
 static __device__ void hash(const uint64_t *data, uint64_t size, unsigned lane, unsigned mask,
 			    uint64_t out[2])
@@ -109,13 +109,13 @@ static __device__ void hash(const uint64_t *data, uint64_t size, unsigned lane, 
 	out[1] = merge(acc, lane, 192 - STRIPE - 11, ~(size * P64_2), mask);
 }
 
-/* A hash for each multiple of WINDOW that [address, address + size) touches, of the part inside
+/* A hash for each multiple of PAGE_GROUP that [address, address + size) touches, of the part inside
  * the range: high word, low word. address and size are multiples of 4096. */
 extern "C" __global__ void gck_hash_kernel(uint64_t address, uint64_t size, uint64_t *out)
 {
 	uint64_t n = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
 	unsigned lane = threadIdx.x % LANES, mask = 0xffu << (threadIdx.x % 32 / LANES * LANES);
-	uint64_t start = (address / WINDOW + n) * WINDOW, end = start + WINDOW, h[2];
+	uint64_t start = (address / PAGE_GROUP + n) * PAGE_GROUP, end = start + PAGE_GROUP, h[2];
 
 	start = start < address ? address : start;
 	end = end > address + size ? address + size : end;

@@ -99,7 +99,7 @@ static void give_way_to_the_program(int ms)
 	lineage_kill(&lineage);
 }
 
-/* Its gate is closed for good while its mappings are open. */
+/* Its gate stays closed while its mappings are open. */
 static void stay_with_a_lost_rank(void)
 {
 	const struct fault no_memory = {"cuMemCreate", 1, 999};

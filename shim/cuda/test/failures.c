@@ -151,7 +151,7 @@ static void no_descriptor(void)
 	is_int(cuda_hear(&r, 200), 0, "its memory does not come back");
 	is_int(cuda_tell(&r, "limit 256"), 0, "its limit is raised again");
 	ok(all_of(cuda_hear(&r, WAIT_MS) == GCK_LINK_CUDA_RESUMED, !value),
-	   "then its memory comes back: %s", text);
+	   "then its memory is restored: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
 	is_int(cuda_rank_end(&r), 0, "the program ends well");
 }

@@ -20,9 +20,9 @@
 static struct place {
 	CUdeviceptr base;
 	size_t size;
-	uint64_t first, last;                      /* what is in its first and last words */
-	int read_mostly, preferred, used_by; /* of all its pages, as they are asked for */
-	int sent, rest;                            /* of the first page, of those behind it */
+	uint64_t first, last;                /* the contents of its first and last words */
+	int read_mostly, preferred, used_by; /* advice for all its pages */
+	int sent, rest;                      /* prefetched to: the first page, the others */
 } places[PLACES];
 
 static CUmodule module;
@@ -71,7 +71,7 @@ static void take(struct place *p)
 	expect(cuMemAllocManaged(&p->base, p->size, CU_MEM_ATTACH_GLOBAL) == 0, "it is there");
 	for (int i = 0; i < PLACES; i++)
 		expect(!places[i].base || &places[i] == p || p->base + p->size <= places[i].base ||
-		       places[i].base + places[i].size <= p->base, "nothing lies over another");
+		       places[i].base + places[i].size <= p->base, "allocations do not overlap");
 	*word(p, false) = p->first = (uint64_t)rand();
 	*word(p, true) = p->last = p->size > 8 ? (uint64_t)rand() : p->first;
 	p->first = *word(p, false);
@@ -99,7 +99,7 @@ static void cpu_writes(struct place *p)
 		p->first = p->last;
 }
 
-/* Its first page to one place, what follows to another, if it has more. */
+/* Prefetches its first page to one place and the others, if any, to another. */
 static CUresult send_in_two(const struct place *p, CUmemLocation first, CUmemLocation rest)
 {
 	CUdeviceptr at[] = {p->base, p->base + PAGE};
@@ -110,7 +110,7 @@ static CUresult send_in_two(const struct place *p, CUmemLocation first, CUmemLoc
 	return cuMemPrefetchBatchAsync(at, sizes, n, to, firsts, n, 0, CU_STREAM_PER_THREAD);
 }
 
-/* As the headers of CUDA 13 have it, or, by the same name, those of CUDA 12. */
+/* The function has another signature in the headers of CUDA 13 than in those of CUDA 12. */
 static CUresult say(const struct place *p, CUmem_advise what)
 {
 	CUresult (*older)(CUdeviceptr, size_t, CUmem_advise, CUdevice);
@@ -161,10 +161,10 @@ static void advise(struct place *p)
 		rc = send(p, set ? device : host);
 		p->sent = p->rest = set ? 0 : CU_DEVICE_CPU;
 	}
-	expect(rc == CUDA_SUCCESS, "advice is taken");
+	expect(rc == CUDA_SUCCESS, "advice is accepted");
 }
 
-/* A range's attribute. */
+/* Checks a range's attribute. */
 static void expect_of_range(CUdeviceptr base, size_t size, CUmem_range_attribute which, int wanted,
 			    const char *what)
 {
@@ -174,7 +174,7 @@ static void expect_of_range(CUdeviceptr base, size_t size, CUmem_range_attribute
 
 	if (wrong || (!rc && value == wanted))
 		return;
-	snprintf(text, sizeof text, "%s: %d, wanted %d (%d; %zu bytes at %#llx)", what, value,
+	snprintf(text, sizeof text, "%s: %d, expected %d (%d; %zu bytes at %#llx)", what, value,
 		 wanted, rc, size, base);
 	wrong = text;
 }
@@ -197,25 +197,25 @@ static void look(const struct place *p)
 	expect(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == 0 && managed,
 	       "it is managed memory");
 	expect(cuMemFree(p->base + 8) == CUDA_ERROR_INVALID_VALUE || p->size == 8,
-	       "its begin alone is freed");
+	       "an address inside it is not freed");
 	expect(cuMemFreeAsync(p->base, NULL) == CUDA_ERROR_NOT_SUPPORTED,
-	       "and in no stream's order");
+	       "it is not freed in a stream's order");
 	expect(cuStreamAttachMemAsync(NULL, p->base, 0, CU_MEM_ATTACH_GLOBAL) == 0,
 	       "it can be attached");
 	expect(cuStreamAttachMemAsync(NULL, p->base, p->size + 1, CU_MEM_ATTACH_GLOBAL) ==
-	       CUDA_ERROR_INVALID_VALUE, "but not more than it");
+	       CUDA_ERROR_INVALID_VALUE, "more than it cannot be attached");
 	if (p->size < PAGE || forgets)
 		return; /* it may share a page */
 	expect_attribute(p, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p->read_mostly,
-			 "whether it is read mostly");
+			 "its read-mostly advice");
 	expect_attribute(p, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p->preferred,
-			 "its preferred place");
+			 "its preferred location");
 	expect_of_range(p->base, PAGE, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p->sent,
-			"where it was sent");
+			"where its first page was prefetched");
 	if (p->size > PAGE)
 		expect_of_range(p->base + PAGE, p->size - PAGE,
 				CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p->rest,
-				"where the rest was sent");
+				"where its other pages were prefetched");
 	expect_attribute(p, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p->used_by, "who uses it");
 }
 
@@ -267,7 +267,8 @@ const char *managed_begin(CUmodule with, unsigned int seed)
 
 	module = with;
 	srand(seed);
-	expect(cuMemAllocManaged(&at, COUNTERS * 512, CU_MEM_ATTACH_GLOBAL) == 0, "there is some");
+	expect(cuMemAllocManaged(&at, COUNTERS * 512, CU_MEM_ATTACH_GLOBAL) == 0,
+	       "the counters are allocated");
 	counter.words = (volatile uint64_t *)(uintptr_t)at;
 	if (!wrong)
 		memset((void *)(uintptr_t)at, 0, COUNTERS * 512);

@@ -17,7 +17,7 @@ static struct place {
 	unsigned char fill;
 } places[PLACES];
 
-static const char *wrong; /* what is, NULL: nothing */
+static const char *wrong; /* the first difference; NULL: none */
 
 static void expect(bool good, const char *what)
 {
@@ -80,7 +80,7 @@ static void take(struct place *p)
 		p->size = pitch * 3;
 	}
 	if (rc) {
-		expect(rc == CUDA_ERROR_OUT_OF_MEMORY, "memory is there, or there is none left");
+		expect(rc == CUDA_ERROR_OUT_OF_MEMORY, "an allocation succeeds or finds no memory");
 		p->base = 0;
 		return;
 	}
@@ -89,7 +89,7 @@ static void take(struct place *p)
 		if (&places[i] != p && places[i].base)
 			expect(p->base + p->size <= places[i].base ||
 				       places[i].base + places[i].size <= p->base,
-			       "nothing lies over another");
+			       "allocations do not overlap");
 	}
 	expect(cuMemsetD8(p->base, p->fill, p->size) == 0, "it can be written");
 }
@@ -99,7 +99,7 @@ static void give(struct place *p)
 	look(p);
 	if (p->size > 1)
 		expect(cuMemFree(p->base + 1) == CUDA_ERROR_INVALID_VALUE,
-		       "only its begin is freed");
+		       "an address inside it is not freed");
 	expect(cuMemFree(p->base) == 0, "it is freed");
 	p->base = 0;
 }
@@ -130,6 +130,6 @@ int main(int argc, char *argv[])
 	}
 	ok(!wrong, "random sequences: %s", none(wrong));
 	cuMemGetInfo(&after, &total);
-	ok(before == after, "all of it is free again");
+	ok(before == after, "all memory is free again");
 	return tap_done();
 }

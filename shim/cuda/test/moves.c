@@ -150,7 +150,7 @@ static bool runs_on_alone(void)
 }
 
 /* A drain that fails before any memory has left the device. */
-static bool finds_no_room(void)
+static bool drain_lacks_host_memory(void)
 {
 	bool drained;
 
@@ -160,13 +160,13 @@ static bool finds_no_room(void)
 	return !drained;
 }
 
-/* A checkpoint that may leave a copy on the devices, which nobody reads. */
-static bool runs_on_keeping(bool kept)
+/* A checkpoint that may leave a copy on the devices; the copy is not read. */
+static bool continues_with_copies(bool copies)
 {
 	bool as_said;
 
 	cuda.keep = 1;
-	as_said = cuda_link_drain(&cuda, l.seq + 1) && !cuda.m.round == !kept;
+	as_said = cuda_link_drain(&cuda, l.seq + 1) && !cuda.m.round == !copies;
 	cuda.keep = 0;
 	return as_said && cuda_link_resume(&cuda, l.seq + 1);
 }
@@ -218,8 +218,8 @@ static void test_rank(void)
 	ok(runs_on(), "it goes on after a checkpoint");
 	ok(comes_back("c H100\nd H100\n"), "it is restored on two other devices");
 	is_str(letters(), "cd", "its state has the new devices");
-	ok(finds_no_room(), "a drain fails");
-	ok(all_of(runs_on_keeping(true), runs_on_keeping(true)),
+	ok(drain_lacks_host_memory(), "a drain fails");
+	ok(all_of(continues_with_copies(true), continues_with_copies(true)),
 	   "checkpoints leave copies on both, by external mappings");
 	ok(all_of(runs_on(), runs_on_alone(), runs_on()),
 	   "it goes on after checkpoints there");
@@ -262,9 +262,9 @@ static void test_without_mappings(const char *visible, const char *variable, con
 		exit(99);
 	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)),
 	   "a rank starts on %s with %s=%s", visible, variable, value);
-	ok(all_of(cuda_link_has_memory(&cuda, l.pid), runs_on_keeping(true)),
+	ok(all_of(cuda_link_has_memory(&cuda, l.pid), continues_with_copies(true)),
 	   "a checkpoint leaves copies on its devices");
-	ok(all_of(comes_back("c H100\nd H100\n"), runs_on_keeping(false), runs_on()),
+	ok(all_of(comes_back("c H100\nd H100\n"), continues_with_copies(false), runs_on()),
 	   "on other devices a checkpoint leaves no copies");
 	is_int(lineage_wait(&l), 0, "the program ends well");
 	lineage_end(&l);

@@ -10,13 +10,13 @@
 #include "shim/cuda/test/ordered_model.h"
 
 #define PLACES 48
-#define STEP 512 /* bytes: no piece is smaller */
+#define STEP 512 /* bytes: the smallest allocation */
 
 enum { APART, OTHER, BLOCKING, LEGACY, OWN, STREAMS };
 
 static CUstream streams[STREAMS];
 static CUfunction fill, check, nap;
-static CUmemoryPool pools[2]; /* the device's, and one that keeps what it has */
+static CUmemoryPool pools[2]; /* the device's, and one that keeps freed memory */
 static CUevent event;
 static const char *wrong;
 static _Atomic int overwritten;
@@ -25,7 +25,7 @@ static struct place {
 	CUdeviceptr base;
 	size_t size;
 	uint64_t tag;
-	int stream; /* in whose order it is used */
+	int stream; /* the stream that uses it */
 	bool plain; /* of cuMemAlloc */
 } places[PLACES];
 
@@ -77,7 +77,7 @@ static void launch(CUfunction f, const struct place *p, int stream)
 	       "a kernel");
 }
 
-/* The stream falls behind the host, and behind others. */
+/* Makes the stream fall behind the host and the other streams. */
 static void delay(int stream)
 {
 	uint64_t us = (uint64_t)rand() % 400;
@@ -103,10 +103,10 @@ static void look(const struct place *p)
 	expect(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p->base) == 0 &&
 	       (p->plain ? !pool : pool == pools[0] || pool == pools[1]), "its pool");
 	expect(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, p->base) == 0 &&
-	       !context == !p->plain, "it is in a context, or in none");
+	       !context == !p->plain, "its context, or none");
 	for (int i = 0; i < PLACES; i++)
 		expect(&places[i] == p || !places[i].base || p->base + p->size <= places[i].base ||
-		       places[i].base + places[i].size <= p->base, "nothing lies over another");
+		       places[i].base + places[i].size <= p->base, "allocations do not overlap");
 }
 
 static size_t some_size(void)
@@ -117,7 +117,7 @@ static size_t some_size(void)
 	case 1:
 		return (size_t)(1 + rand() % 8) << 20;
 	case 2:
-		return (size_t)4096 << rand() % 8; /* the same again and again */
+		return (size_t)4096 << rand() % 8; /* the same sizes repeatedly */
 	default:
 		return 8 + (size_t)rand() % 200000;
 	}
@@ -143,7 +143,7 @@ static void take(struct place *p)
 			    .tag = (uint64_t)rand()};
 	rc = allocate(p);
 	if (rc) {
-		expect(rc == CUDA_ERROR_OUT_OF_MEMORY, "memory is there, or there is none left");
+		expect(rc == CUDA_ERROR_OUT_OF_MEMORY, "an allocation succeeds or finds no memory");
 		p->base = 0;
 		return;
 	}
@@ -152,8 +152,7 @@ static void take(struct place *p)
 	launch(fill, p, p->stream);
 }
 
-/* It is used in another stream, after this one: by an event, or by what default streams wait for.
- * */
+/* Another stream uses it after this one, by an event or by a default stream's order. */
 static void pass_on(struct place *p, int to)
 {
 	bool waits = (p->stream == LEGACY && (to == BLOCKING || to == OWN)) ||
@@ -161,7 +160,8 @@ static void pass_on(struct place *p, int to)
 
 	if (p->stream != to && (!waits || rand() % 2))
 		expect(cuEventRecord(event, streams[p->stream]) == 0 &&
-		       cuStreamWaitEvent(streams[to], event, 0) == 0, "an event between streams");
+		       cuStreamWaitEvent(streams[to], event, 0) == 0,
+		       "a stream waits for an event of another");
 	p->stream = to;
 }
 
@@ -184,14 +184,14 @@ static void give(struct place *p)
 			pass_on(p, rand() % STREAMS);
 		rc = cuMemFreeAsync(p->base, streams[p->stream]);
 	} else {
-		expect(cuStreamSynchronize(streams[p->stream]) == 0, "a stream comes to its end");
+		expect(cuStreamSynchronize(streams[p->stream]) == 0, "a stream finishes its work");
 		rc = cuMemFree_v2(p->base);
 	}
 	expect(rc == 0, "it is freed");
 	p->base = 0;
 }
 
-/* What is on it is still to be done. */
+/* Work on the destroyed stream is not done yet. */
 static void replace_stream(void)
 {
 	for (int i = 0; i < PLACES; i++) {
@@ -199,10 +199,11 @@ static void replace_stream(void)
 			pass_on(&places[i], APART);
 	}
 	expect(cuStreamDestroy_v2(streams[OTHER]) == 0 &&
-	       cuStreamCreate(&streams[OTHER], CU_STREAM_NON_BLOCKING) == 0, "another stream");
+	       cuStreamCreate(&streams[OTHER], CU_STREAM_NON_BLOCKING) == 0,
+	       "a stream is replaced");
 }
 
-/* In a capture memory is the graph's; others go on. */
+/* In a capture memory belongs to the graph; other streams continue. */
 static void capture(void)
 {
 	struct place *p = &places[rand() % PLACES];
@@ -220,7 +221,7 @@ static void capture(void)
 	       "memory in a capture");
 	if (p->base && !p->plain)
 		expect(cuMemFreeAsync(p->base, streams[APART]) == CUDA_ERROR_INVALID_VALUE,
-		       "what is not the graph's is not freed in it");
+		       "memory of another stream is not freed in a capture");
 	expect(cuStreamEndCapture(streams[APART], &graph) == 0 && cuGraphDestroy(graph) == 0,
 	       "its end");
 	expect(rc || cuMemFree_v2(at) == 0, "the graph's memory");
@@ -239,7 +240,7 @@ static void step(void)
 		expect(cuMemPoolTrimTo(pools[rand() % 2], 1 << 20) == 0, "a pool is trimmed");
 	else if (what < 10)
 		expect(cuStreamSynchronize(streams[rand() % STREAMS]) == 0,
-		       "a stream comes to its end");
+		       "a stream finishes its work");
 	else if (!p->base)
 		take(p);
 	else if (what % 3)
@@ -248,7 +249,7 @@ static void step(void)
 		use(p);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the model ------------------------------------------------------------------------------ */
 
 const char *ordered_begin(CUmodule module, unsigned int seed)
 {
@@ -276,7 +277,7 @@ const char *ordered_steps(int n)
 {
 	for (int i = 0; !wrong && i < n; i++) {
 		step();
-		expect(!overwritten, "nobody has what a stream still uses");
+		expect(!overwritten, "no memory is reused while a stream uses it");
 	}
 	return wrong;
 }
@@ -290,11 +291,11 @@ const char *ordered_end(void)
 			give(&places[i]);
 	}
 	expect(cuCtxSynchronize() == 0, "all is done");
-	expect(!overwritten, "nobody had what a stream still used");
+	expect(!overwritten, "no memory was reused while a stream used it");
 	for (int i = 0; i < 2; i++)
 		expect(cuMemPoolGetAttribute(pools[i], CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
 					     &used[i]) == 0 &&
 			       !used[i],
-		       "a pool of which nothing is used");
+		       "a pool has no memory in use");
 	return wrong;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Threads allocate and free stream-ordered memory at the same time, each in its own stream and in
- * its default stream; memory that one has freed is used by others. */
+ * its default stream. Memory that one has freed is allocated by others. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -69,5 +69,6 @@ const char *ordered_threads(CUmodule module)
 		pthread_join(workers[i].thread, NULL);
 		good = good && !workers[i].rc;
 	}
-	return good && !cuCtxSynchronize() ? NULL : "threads have memory, in their streams' orders";
+	return good && !cuCtxSynchronize() ? NULL
+					   : "threads allocate and free in their streams' orders";
 }

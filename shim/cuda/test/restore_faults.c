@@ -2,7 +2,7 @@
  * Calls of the driver fail, each in a new process of the same image: while the process restores its
  * GPU, and during a checkpoint after a restore on another GPU, where the copy of its device memory
  * needs external mappings (external_mapping.h). The error is reported, or the program has its data
- * all the same and the next checkpoint succeeds. A run without a fault records which functions are
+ * nevertheless and the next checkpoint succeeds. A run without a fault records which functions are
  * called. By default the first call of each function fails in the restore, and in the checkpoint
  * the first call of each function that external mappings need: cuda_sweep has the others. With
  * GPUCKPT_LONG=1 the first two calls and the last one fail in each phase. */

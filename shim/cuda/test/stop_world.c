@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stopping the world: no other thread runs meanwhile, and none notices, whatever it was doing. */
+ * Stopping the world: no other thread runs meanwhile, and none notices, in any state. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

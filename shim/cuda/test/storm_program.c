@@ -2,7 +2,7 @@
  * cuda_threads ROUNDS THREADS MS, on the fake driver: each thread allocates, fills, launches,
  * copies and frees on its own stream, and checks the contents of each allocation before it frees
  * it. From time to time its kernel waits a few milliseconds for a flag that the thread sets; the
- * first thread's kernel waits MS milliseconds once. The last line depends on everything. The
+ * first thread's kernel waits MS milliseconds once. The last line depends on all data. The
  * program does not pause while $GPUCKPT_TEST_HURRY exists. test/gpu/threads.cu is the same for a
  * GPU. */
 #define _GNU_SOURCE
@@ -16,11 +16,11 @@
 
 #include "shim/cuda/test/kernels.h"
 
-#define HELD 12         /* pieces that a thread has at a time */
-#define WORDS 65536     /* of a piece at most */
+#define HELD 12         /* allocations that a thread has at a time */
+#define WORDS 65536     /* the most in an allocation */
 #define FLAG_EVERY 64   /* rounds */
 #define FLAG_US 5000
-#define PAUSE_EVERY 16  /* so that it takes a while without taking all of the machine */
+#define PAUSE_EVERY 16  /* so that the program runs longer and leaves CPU time to others */
 #define PAUSE_US 20000
 
 struct worker {
@@ -97,7 +97,7 @@ static void give(struct worker *w, struct piece *p)
 	p->at = 0;
 }
 
-/* A checkpoint that comes now cannot be before this ends. */
+/* A checkpoint that is ordered now must wait until this ends. */
 static void wait_for_host(struct worker *w, unsigned round)
 {
 	bool longer = w->number == 0 && round == rounds / 4 / FLAG_EVERY * FLAG_EVERY;

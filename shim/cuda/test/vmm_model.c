@@ -12,23 +12,23 @@
 
 #define UNIT ((size_t)2 << 20)
 #define MEMORIES 8
-#define MAPPINGS 7 /* fewer than memories: some are mapped nowhere */
+#define MAPPINGS 7 /* fewer than memories: some are not mapped */
 #define PLACES 96 /* of UNIT each, in one reservation */
 
-/* What one cuMemCreate made. Gone when nobody names it and nothing is mapped. */
+/* Memory of one cuMemCreate. It ends when it has no handle and no mapping. */
 static struct memory {
 	CUmemGenericAllocationHandle handle;
 	size_t units;                   /* 0: none */
 	unsigned named, mapped;
 	unsigned long long types;
-	bool written;                   /* when it was mapped first */
-	unsigned char fill[4];          /* of each unit; they can be told apart */
+	bool written;                   /* at its first mapping */
+	unsigned char fill[4];          /* the byte in each unit, different ones */
 } memories[MEMORIES];
 
 static struct mapping {
 	struct memory *of;              /* NULL: none */
 	size_t place;
-	unsigned long long access, number; /* the driver's, another one at each place and time */
+	unsigned long long access, number; /* number: the driver's id of this mapping */
 } mappings[MAPPINGS];
 
 static CUdeviceptr base;
@@ -65,10 +65,10 @@ static void make(struct memory *m)
 	*m = (struct memory){.units = 1 + (size_t)rand() % 3, .named = 1};
 	m->types = rand() % 2 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
 	prop.requestedHandleTypes = (CUmemAllocationHandleType)m->types;
-	expect(cuMemCreate(&m->handle, m->units * UNIT, &prop, 0) == 0, "memory is there");
+	expect(cuMemCreate(&m->handle, m->units * UNIT, &prop, 0) == 0, "memory is created");
 	for (int i = 0; i < MEMORIES; i++)
 		expect(&memories[i] == m || !memories[i].units || memories[i].handle != m->handle,
-		       "a handle means one memory");
+		       "each memory has a handle of its own");
 }
 
 static void gone(struct memory *m)
@@ -113,7 +113,7 @@ static void write_all(const struct mapping *m)
 	expect(cuCtxSynchronize() == 0, "and done");
 }
 
-/* What was mapped nowhere yet is written. */
+/* Memory is written at its first mapping. */
 static void map_at(struct mapping *m)
 {
 	struct memory *of = m->of;
@@ -140,7 +140,7 @@ static void map(struct mapping *m, struct memory *of)
 		expect(place + of->units > PLACES ||
 			       cuMemMap(base + place * UNIT, of->units * UNIT, 0, of->handle, 0) ==
 				       CUDA_ERROR_INVALID_VALUE,
-		       "nothing is mapped over something");
+		       "mappings do not overlap");
 		return;
 	}
 	*m = (struct mapping){.of = of, .place = place};
@@ -157,7 +157,7 @@ static void unmap(struct mapping *m)
 	gone(of);
 }
 
-/* All of the reservation at once, with what is released in it. */
+/* Unmaps the whole reservation at once, also released memory. */
 static void unmap_all(void)
 {
 	size_t first = PLACES, end = 0, n = 0;
@@ -191,11 +191,11 @@ static void retain(const struct mapping *m)
 
 	expect(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)at(m)) == 0 &&
 		       again == m->of->handle,
-	       "it is given its handle again");
+	       "cuMemRetainAllocationHandle returns its handle");
 	m->of->named++;
 }
 
-/* ---- looks ---------------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
 static void look_at_memory(struct memory *m)
 {
@@ -206,7 +206,7 @@ static void look_at_memory(struct memory *m)
 	expect(cuMemGetAllocationPropertiesFromHandle(&prop, m->handle) == 0 &&
 		       prop.requestedHandleTypes == m->types &&
 		       prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE,
-	       "it is as it was asked for");
+	       "its properties");
 }
 
 static bool is_filled(const struct mapping *m)
@@ -235,7 +235,7 @@ static void look_at(const struct mapping *m)
 	expect(cuMemGetAccess(&access, &device, at(m)) == 0 && access == m->access, "its access");
 	expect(cuDeviceGetCount(&devices) == 0, "there are devices");
 	expect(devices < 2 || (cuMemGetAccess(&others, &other, at(m)) == 0 && others == 0),
-	       "nobody else's");
+	       "no other device has access");
 	expect(cuMemGetAddressRange(&start, &size, at(m) + 5) ==
 		       (m->access ? 0 : CUDA_ERROR_NOT_FOUND),
 	       "is it found");
@@ -243,7 +243,7 @@ static void look_at(const struct mapping *m)
 	expect(cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at(m)) ==
 			       0 &&
 		       types == m->of->types,
-	       "how it may be exported");
+	       "its handle types");
 	expect(cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_BUFFER_ID, at(m)) == 0 &&
 		       number == m->number,
 	       "its number");
@@ -251,8 +251,7 @@ static void look_at(const struct mapping *m)
 		expect(is_filled(m), "its contents");
 }
 
-/* What is mapped nowhere has contents all the same; they are seen when it is mapped for a moment.
- * */
+/* Memory that is not mapped keeps its contents. It is mapped for a moment to check them. */
 static void look_at_unmapped(struct memory *m)
 {
 	struct mapping now = {.of = m};
@@ -265,7 +264,7 @@ static void look_at_unmapped(struct memory *m)
 		return;
 	expect(cuMemMap(at(&now), m->units * UNIT, 0, m->handle, 0) == 0, "it can be mapped");
 	allow(&now, 1);
-	expect(is_filled(&now), "the contents of what was mapped nowhere");
+	expect(is_filled(&now), "the contents of memory that was not mapped");
 	expect(cuMemUnmap(at(&now), m->units * UNIT) == 0, "and unmapped");
 }
 
@@ -284,7 +283,7 @@ const char *vmm_look(void)
 	return wrong;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the model ------------------------------------------------------------------------------ */
 
 static void step_mapping(struct mapping *m)
 {
@@ -353,7 +352,7 @@ const char *vmm_few(void)
 	return wrong;
 }
 
-/* A copy that nobody reads goes beside the program. */
+/* An unread copy is freed while the program runs. */
 static void expect_all_free(void)
 {
 	static char what[80];
@@ -361,7 +360,7 @@ static void expect_all_free(void)
 
 	for (int i = 0; i < 3000 && (more = (long long)available() - (long long)free_before); i++)
 		usleep(5000);
-	snprintf(what, sizeof what, "and the memory, too: %+lld bytes are free", more);
+	snprintf(what, sizeof what, "all memory is free again: %+lld bytes", more);
 	expect(!more || getenv("GPUCKPT_TEST_DRIVER"), what);
 }
 
@@ -375,7 +374,7 @@ const char *vmm_end(void)
 	for (int i = 0; i < MEMORIES; i++) {
 		while (memories[i].named)
 			release(&memories[i]);
-		expect(!memories[i].units, "all is gone");
+		expect(!memories[i].units, "all memory has ended");
 	}
 	expect(cuMemAddressFree(base, PLACES * UNIT) == 0, "the addresses are free");
 	expect_all_free();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the model leaves out: memory that threads create and release, exported memory, and memory
- * that is mapped in parts. */
+ * Cases that the model leaves out: memory that threads create and release, exported memory, and
+ * memory that is mapped in parts. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>
@@ -64,7 +64,7 @@ const char *vmm_threads(int rounds)
 	}
 	for (int i = 0; i < 4; i++) {
 		pthread_join(w[i].thread, NULL);
-		wrong = w[i].good ? wrong : "each thread has what it wrote";
+		wrong = w[i].good ? wrong : "each thread's memory has its contents";
 	}
 	return wrong;
 }
@@ -78,7 +78,7 @@ const char *vmm_make(void)
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
 
-	return cuMemCreate(&extra, UNIT, &prop, 0) ? "there is one more" : NULL;
+	return cuMemCreate(&extra, UNIT, &prop, 0) ? "one more memory is created" : NULL;
 }
 
 const char *vmm_export(void)
@@ -101,7 +101,7 @@ const char *vmm_drop(void)
 							       : "a released handle is refused";
 }
 
-/* ---- in parts, which driver 580 does not do ------------------------------------------------- */
+/* ---- in parts, which driver 580 does not support -------------------------------------------- */
 
 #define FIRST 0x11
 #define SECOND 0x22
@@ -118,7 +118,7 @@ const char *vmm_parts(void)
 
 	if (cuMemAddressReserve(&parts, 2 * UNIT, 0, 0, 0) ||
 	    cuMemCreate(&handle, 2 * UNIT, &prop, 0))
-		return "there is memory";
+		return "memory is created";
 	if (cuMemMap(parts, UNIT, UNIT, handle, 0) || cuMemMap(parts + UNIT, UNIT, 0, handle, 0) ||
 	    cuMemRelease(handle) || cuMemSetAccess(parts, 2 * UNIT, &access, 1))
 		return "its halves are mapped";
@@ -142,7 +142,7 @@ const char *vmm_parts_end(void)
 	size_t size = 0;
 
 	if (!has(parts, SECOND) || !has(parts + UNIT, FIRST))
-		return "each half is where it was";
+		return "each half is at its address";
 	if (cuMemGetAddressRange(&start, &size, parts + UNIT + 1) || start != parts + UNIT ||
 	    size != UNIT)
 		return "with its range";

@@ -221,7 +221,7 @@ void test_intercomm(void)
 	MPI_Comm_free(&merged);
 }
 
-static void read_hints(MPI_Comm comm, char *text, size_t room)
+static void read_hints(MPI_Comm comm, char *text, size_t capacity)
 {
 	char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
 	MPI_Info info;
@@ -233,7 +233,7 @@ static void read_hints(MPI_Comm comm, char *text, size_t room)
 	for (int i = 0; i < n; i++) {
 		MPI_Info_get_nthkey(info, i, key);
 		MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &there);
-		snprintf(text + strlen(text), room - strlen(text), "%s=%s;", key, value);
+		snprintf(text + strlen(text), capacity - strlen(text), "%s=%s;", key, value);
 	}
 	MPI_Info_free(&info);
 }

@@ -41,7 +41,7 @@ static int make_fds(int *fds, int most)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 	} rights = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
 			       .cmsg_type = SCM_RIGHTS } };
 	struct iovec data = { &(char){ 0 }, 1 };

@@ -57,7 +57,7 @@ static void contents(FILE *out, MPI_Datatype type)
 static void packed(FILE *out, MPI_Datatype type)
 {
 	MPI_Aint lb, extent, true_lb, true_extent, first, last, external;
-	int size, room, at = 0, back = 0;
+	int size, capacity, at = 0, back = 0;
 	unsigned char *memory, *clean, *text;
 
 	MPI_Type_get_extent(type, &lb, &extent);
@@ -68,11 +68,11 @@ static void packed(FILE *out, MPI_Datatype type)
 	clean = calloc(1, (size_t)(last - first) + 1);
 	for (MPI_Aint i = 0; i < last - first; i++)
 		memory[i] = (unsigned char)(i * 7 + i / 251);
-	MPI_Pack_size(2, type, MPI_COMM_WORLD, &room);
-	text = calloc(1, (size_t)room + 1);
-	MPI_Pack(memory - first, 2, type, text, room, &at, MPI_COMM_WORLD);
+	MPI_Pack_size(2, type, MPI_COMM_WORLD, &capacity);
+	text = calloc(1, (size_t)capacity + 1);
+	MPI_Pack(memory - first, 2, type, text, capacity, &at, MPI_COMM_WORLD);
 	MPI_Type_size(type, &size);
-	fprintf(out, " packed %d/%d/%d:%016" PRIx64, at, room, size, hash(text, (size_t)at));
+	fprintf(out, " packed %d/%d/%d:%016" PRIx64, at, capacity, size, hash(text, (size_t)at));
 	MPI_Unpack(text, at, &back, clean - first, 2, type, MPI_COMM_WORLD);
 	fprintf(out, " unpacked %d:%016" PRIx64, back, hash(clean, (size_t)(last - first)));
 	if (MPI_Pack_external_size("external32", 2, type, &external) == MPI_SUCCESS)

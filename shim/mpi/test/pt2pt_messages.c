@@ -274,13 +274,13 @@ void test_proc_null(void)
 
 void test_bsend(void)
 {
-	enum { N = 20000, ROOM = 4 * (N + MPI_BSEND_OVERHEAD) };
+	enum { N = 20000, BUFFER_SIZE = 4 * (N + MPI_BSEND_OVERHEAD) };
 	unsigned char *out = malloc(N), *in = malloc(N);
-	void *buffer = malloc(ROOM), *back = NULL;
+	void *buffer = malloc(BUFFER_SIZE), *back = NULL;
 	MPI_Request r;
-	int room = 0;
+	int detached = 0;
 
-	CHECK(!MPI_Buffer_attach(buffer, ROOM));
+	CHECK(!MPI_Buffer_attach(buffer, BUFFER_SIZE));
 	for (int i = 0; i < 3; i++) {
 		fill(out, N, rank, i);
 		if (i == 2) {
@@ -300,7 +300,7 @@ void test_bsend(void)
 	CHECK(!MPI_Bsend(out, N, MPI_BYTE, right(), 9, MPI_COMM_WORLD)); /* still attached */
 	CHECK(!MPI_Recv(in, N, MPI_BYTE, left(), 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 	CHECK(is_filled(in, N, left(), 9));
-	CHECK(!MPI_Buffer_detach(&back, &room) && back == buffer && room == ROOM);
+	CHECK(!MPI_Buffer_detach(&back, &detached) && back == buffer && detached == BUFFER_SIZE);
 	free(buffer);
 	free(out);
 	free(in);

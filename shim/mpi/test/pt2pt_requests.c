@@ -19,13 +19,13 @@ static void starts(MPI_Request *send, MPI_Request *recv, int *out, int *in, int 
 
 void test_persistent(void)
 {
-	static char room[4096];
+	static char space[4096];
 	int out[4], in[4], to = (rank + 1) % size, from = (rank + size - 1) % size, back;
 	MPI_Request send[4], recv[4];
 	MPI_Status statuses[4];
 	void *buffer;
 
-	MPI_Buffer_attach(room, sizeof(room));
+	MPI_Buffer_attach(space, sizeof(space));
 	MPI_Send_init(&out[0], 1, MPI_INT, to, 0, MPI_COMM_WORLD, &send[0]);
 	MPI_Bsend_init(&out[1], 1, MPI_INT, to, 1, MPI_COMM_WORLD, &send[1]);
 	MPI_Ssend_init(&out[2], 1, MPI_INT, to, 2, MPI_COMM_WORLD, &send[2]);

@@ -223,7 +223,7 @@ int gck_make_path(const struct gck_file *f, struct gck_error *err)
 	return fd;
 }
 
-/* A new file without a name that has room for the content: in the same directory, or in memory. */
+/* A new file without a name with space for the content: in the same directory, or in memory. */
 static int make_nameless(const struct gck_file *f)
 {
 	char path[PATH_MAX], name[200];

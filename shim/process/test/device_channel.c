@@ -458,7 +458,7 @@ int main(void)
 	fails(&r, NO_LIST, ENODEV, "the copy cannot be mapped", "a rank that has none says why");
 	fails(&r, PIECES_OVERLAP, EPROTO, "an invalid packet", "pieces that touch");
 	fails(&r, PIECE_ODD, EPROTO, "an invalid packet", "a piece of no pages");
-	fails(&r, LOST_MEMORY, ENOMEM, "the program needed", "the program took the room");
+	fails(&r, LOST_MEMORY, ENOMEM, "the program needed", "the program took the memory");
 	fails(&r, WRONG_ANSWER, EPROTO, "an invalid packet", "another answer");
 	fails(&r, GONE, ECONNRESET, "went away", "it ends");
 	fails(&r, SILENT, ECANCELED, "stopped", "it hangs, and the write is called off");

@@ -17,7 +17,7 @@
 
 #define NO_PINS "Name:\trank\nVmLck:\t       4 kB\nVmPin:\t       0 kB\nVmHWM:\t       4 kB\n"
 
-static char directory[] = "/tmp/gpuckpt-marks-XXXXXX";
+static char directory[] = "/tmp/gpuckpt-dirty-XXXXXX";
 static int proc;
 
 static void put_status(const char *text)
@@ -37,16 +37,16 @@ static bool track_dirty(const char *fd, uint64_t cuda_state)
 	struct gck_target t = {.proc = proc,
 			       .shim = &shim,
 			       .excluded = {.fds = &number, .nfds = fd != NULL}};
-	struct gck_dirty_tracker m = {.uffd = memfd_create("marks", MFD_CLOEXEC)};
+	struct gck_dirty_tracker tracker = {.uffd = memfd_create("uffd", MFD_CLOEXEC)};
 	const struct gck_image img = {0};
 	bool has;
 
 	unlinkat(proc, "fd/7", 0);
 	if (fd && symlinkat(fd, proc, "fd/7"))
 		errx(99, "no link");
-	gck_dirty_protect(&m, &t, &img);
-	has = m.uffd >= 0;
-	gck_dirty_drop(&m);
+	gck_dirty_protect(&tracker, &t, &img);
+	has = tracker.uffd >= 0;
+	gck_dirty_drop(&tracker);
 	return has;
 }
 

@@ -37,16 +37,16 @@ CUresult fake_cuImportExternalMemory(CUexternalMemory *memory,
 
 static void *map(const struct fake_memory *m, size_t size)
 {
-	char *room = mmap(NULL, size + ALIGNED, PROT_NONE,
+	char *start = mmap(NULL, size + ALIGNED, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	size_t head = -(uintptr_t)room % ALIGNED;
+	size_t head = -(uintptr_t)start % ALIGNED;
 
-	if (room == MAP_FAILED)
-		return room;
+	if (start == MAP_FAILED)
+		return start;
 	if (head)
-		munmap(room, head);
-	munmap(room + head + size, ALIGNED - head);
-	return mmap(room + head, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd, 0);
+		munmap(start, head);
+	munmap(start + head + size, ALIGNED - head);
+	return mmap(start + head, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd, 0);
 }
 
 CUresult fake_cuExternalMemoryGetMappedBuffer(CUdeviceptr *address, CUexternalMemory memory,

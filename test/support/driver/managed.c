@@ -39,18 +39,18 @@ static void *map_file(void *at, size_t size)
 void *fake_map_managed(size_t size)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	size_t aligned = round_up(size, ALIGNED), room = aligned + ALIGNED - PAGE, head;
+	size_t aligned = round_up(size, ALIGNED), reserved = aligned + ALIGNED - PAGE, head;
 	char *start, *at, *got;
 
 	if (getenv("FAKE_CUDA_MANAGED"))
 		return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	start = mmap(NULL, room, PROT_NONE, flags, -1, 0);
+	start = mmap(NULL, reserved, PROT_NONE, flags, -1, 0);
 	at = (char *)round_up((size_t)start, ALIGNED);
 	head = (size_t)(at - start);
 	if (head)
 		munmap(start, head);
-	if (room > head + aligned)
-		munmap(at + aligned, room - head - aligned);
+	if (reserved > head + aligned)
+		munmap(at + aligned, reserved - head - aligned);
 	got = map_file(at, aligned);
 	if (got == MAP_FAILED)
 		fake_unmap_managed(at, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Brings managed memory back at its address: libcuda's calls of mmap and munmap come here. */
+ * Allocates managed memory at a given address: libcuda's calls of mmap and munmap come here. */
 #include "driver.h"
 
 #include <sys/mman.h>
@@ -11,16 +11,16 @@ static struct {
 	char *at;
 	size_t size;
 	bool taken;
-} steer;
+} hook;
 
-/* It asks for room to align what it wants, and gives back what is behind that. */
+/* libcuda reserves addresses to align in, and unmaps those that it does not need. */
 extern "C" void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset) noexcept
 {
 	long result;
 
-	if (steer.at && !at && prot == PROT_NONE && size == steer.size + ALIGNED - 4096) {
-		steer.taken = true;
-		return steer.at;
+	if (hook.at && !at && prot == PROT_NONE && size == hook.size + ALIGNED - 4096) {
+		hook.taken = true;
+		return hook.at;
 	}
 	result = syscall(SYS_mmap, at, size, prot, flags, fd, offset);
 	return result == -1 ? MAP_FAILED : (void *)result;
@@ -28,7 +28,7 @@ extern "C" void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t 
 
 extern "C" int munmap(void *at, size_t size) noexcept
 {
-	if (steer.taken && at == steer.at + steer.size)
+	if (hook.taken && at == hook.at + hook.size)
 		return 0;
 	return (int)syscall(SYS_munmap, at, size);
 }
@@ -37,11 +37,11 @@ CUdeviceptr gpu_managed_at(void *at, size_t size)
 {
 	CUdeviceptr p;
 
-	steer.at = (char *)at;
-	steer.size = size;
+	hook.at = (char *)at;
+	hook.size = size;
 	MUST(cuMemAllocManaged(&p, size, CU_MEM_ATTACH_GLOBAL));
-	CHECK(steer.taken && p == (CUdeviceptr)at);
-	steer.at = NULL;
-	steer.taken = false;
+	CHECK(hook.taken && p == (CUdeviceptr)at);
+	hook.at = NULL;
+	hook.taken = false;
 	return p;
 }
