@@ -58,6 +58,8 @@ static const struct key {
 	{ "AgentLog", PATH, FIELD(agent_log) },
 	{ "CutOff", TEXT, FIELD(cut_off), CHECK(is_cut_off) },
 	{ "NodePoll", NUMBER, FIELD(poll_s), 1, 3600 },
+	{ "RestartFailures", NUMBER, FIELD(restart_failures), 1, 1000 },
+	{ "RestartFailureTime", NUMBER, FIELD(restart_failure_s), 0, 86400 },
 	{ "KeepAge", AGE, FIELD(keep_age_s) },
 	{ "Quota", SIZE, FIELD(quota) },
 	{ "MaxConnections", NUMBER, FIELD(max_connections), 1, 1000000 },
@@ -95,8 +97,9 @@ void gck_conf_init(struct gck_conf *c)
 		.mpi = GCK_PKGLIBDIR "/libgpuckpt-mpi.so",
 		.cuda = GCK_PKGLIBDIR "/libgpuckpt-cuda.so",
 		.cut_off = "stop", .poll_s = 5, .max_connections = 65536, .user_connections = 16384,
-		.new_connections = 256, .user_rate = 200, .s3_region = "us-east-1",
-		.s3_addressing = "path", .s3_timeout_s = 30,
+		.new_connections = 256, .user_rate = 200, .restart_failures = 3,
+		.restart_failure_s = 60, .s3_region = "us-east-1", .s3_addressing = "path",
+		.s3_timeout_s = 30,
 	};
 	gck_options_init(&c->defaults);
 }

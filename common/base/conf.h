@@ -24,6 +24,9 @@ struct gck_conf {
 	char agent_log[PATH_MAX];   /* AgentLog: a path with %j %s %n %u; "": none */
 	char cut_off[8];            /* CutOff: ranks of a cut-off node "stop" or "run" */
 	unsigned poll_s;            /* NodePoll: seconds between two polls of Slurm; 5 */
+	unsigned restart_failures;  /* RestartFailures: then the commit before is used; 3 */
+	/* RestartFailureTime: a step that ends within so many seconds of a restart failed; 60 */
+	unsigned restart_failure_s;
 	unsigned keep_age_s;        /* KeepAge: images older than this are removed; 0: never */
 	uint64_t quota;             /* Quota: bytes of a user's images; 0: no limit */
 	unsigned max_connections;   /* MaxConnections, 65536 */

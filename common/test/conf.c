@@ -38,7 +38,7 @@ static void test_all(void)
 		"# a comment\n\n  ClusterName = Lab # another\ncoordinatorhost=ctl\r\n"
 		"CoordinatorPort=7000\nListenAddress=10.0.0.1\nCoordinatorUser=slurm\nStateDir=/s\n"
 		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nCutOff=run\n"
-		"NodePoll=1\n"
+		"NodePoll=1\nRestartFailures=2\nRestartFailureTime=0\n"
 		"KeepAge=30d\nQuota=2T\nMaxConnections=2\nMaxUserConnections=3\n"
 		"MaxNewConnections=5\nMaxUserRate=4\n"
 		"EncryptionKeyFile=/e\nS3Store=s3://images/site\nS3Endpoint=https://"
@@ -64,6 +64,8 @@ static void test_all(void)
 	is_str(c.agent_log, "/l/%j.%s.%n", "AgentLog");
 	is_str(c.cut_off, "run", "CutOff");
 	is_int(c.poll_s, 1, "NodePoll");
+	is_int(c.restart_failures, 2, "RestartFailures");
+	is_int(c.restart_failure_s, 0, "RestartFailureTime");
 	is_int(c.keep_age_s, 30 * 86400, "KeepAge");
 	ok(c.quota == UINT64_C(2) << 40, "Quota");
 	is_int(c.max_connections, 2, "MaxConnections");

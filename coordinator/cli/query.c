@@ -180,16 +180,17 @@ int cli_status(struct cli *c, struct gck_error *err)
 
 static bool any_runs(const json_t *data)
 {
-	static const char *const over[] = { "finished", "not running", "gone" };
+	static const char *const over[] = { "finished", "not running", "held", "gone" };
+	const size_t n = sizeof over / sizeof *over;
 	json_t *step;
 	size_t i;
 
 	json_array_foreach(json_object_get(data, "steps"), i, step) {
 		size_t k = 0;
 
-		while (k < 3 && strcmp(cli_text(step, "state"), over[k]))
+		while (k < n && strcmp(cli_text(step, "state"), over[k]))
 			k++;
-		if (k == 3)
+		if (k == n)
 			return true;
 	}
 	return false;

@@ -92,6 +92,9 @@ GCK_MUST_CHECK int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void
  * failure; an error names object, offset and reason. EBADMSG: damaged; ENOENT: the object does not
  * exist. */
 const void *gck_reader_view(struct gck_reader *r, const struct gck_chunk *c, struct gck_error *err);
+
+/* Did that ever fail? */
+bool gck_reader_failed(const struct gck_reader *r);
 void gck_reader_close(struct gck_reader *r);
 
 /* ---- verifying (verify.c) ------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ struct gck_reader {
 	uint64_t *ends;              /* by object: 0, or how many bytes other ranks may read too */
 	struct gck_readahead *ahead; /* NULL: there is no plan */
 	char *alone;                 /* a chunk that was not read ahead */
+	bool failed;
 };
 
 /* Which objects are shared matters only with a node cache. */
@@ -145,5 +146,13 @@ const void *gck_reader_view(struct gck_reader *r, const struct gck_chunk *c, str
 		gck_fail(err, ENOMEM, "no memory for a chunk of %s", r->s->b->where);
 		return NULL;
 	}
-	return read_alone(r, c, r->alone, err) < 0 ? NULL : r->alone;
+	if (read_alone(r, c, r->alone, err) == 0)
+		return r->alone;
+	r->failed = true;
+	return NULL;
+}
+
+bool gck_reader_failed(const struct gck_reader *r)
+{
+	return r->failed;
 }

@@ -323,11 +323,72 @@ damaged()
 	check "$name: the job does not start from the beginning" wait_for 60 stopped
 	check_not "$name: the job is not COMPLETED" job_is "$job" COMPLETED
 	diag "$(root squeue -h -t all -j "$job" -o '%T %r') $(tail -n 3 "$dir/out")"
+	reason "commit-1.json"
 	end_job "$job"
 }
 
+# A program that crashes right after each restart: the checkpoint before is used, then the job is
+# held. Its script requeues the job itself as soon as srun has failed.
+crashes()
+{
+	local times=$((${GPUCKPT_LONG:+2} + 1))
+	name=crashes
+	dir=$top_dir/crashes
+	mkdir "$dir"
+	cat >"$dir/crash.py" <<-'END'
+		import os, time
+		state = 1
+		print("state 1", flush=True)
+		while not os.path.exists("crash"):
+		    if state == 1 and os.path.exists("go"):
+		        state = 2
+		        print("state 2", flush=True)
+		    time.sleep(0.05)
+		print("crash in state", state, flush=True)
+		os.abort()
+	END
+	chown -R --reference="$top_dir" "$dir"
+	all_idle || nodes_back
+	conf_with "RestartFailures=$times"
+	job=$(submit "$dir" -n1 <<-END
+		#!/bin/bash
+		ulimit -c 0
+		srun --gpu-ckpt=keep=2 python3 crash.py || scontrol requeue \$SLURM_JOB_ID
+	END
+	)
+	wait_ready "$job"
+	wait_for 30 grep -q "state 1" "$dir/out"
+	create
+	alice touch "$dir/go"
+	wait_for 30 grep -q "state 2" "$dir/out"
+	create
+	alice touch "$dir/crash"
+	soon_held() { job_restarted "$job" 1; held; }
+	check "$name: the job is held in the end" wait_for $((30 * times)) soon_held
+	is "$(grep 'crash in' "$dir/out" | uniq -c | xargs)" \
+		"$((times + 1)) crash in state 2 $times crash in state 1" \
+		"$name: in the first start, $times from each of the two checkpoints"
+	reason "signal 6 .* s after the restart"
+	restart_gpuckptd
+	reason "signal 6"
+	rm "$dir/crash"
+	root scontrol release "$job"
+	check "$name: once released it runs again" wait_ready "$job" 60
+	is "$(query "$job" .state)" running "$name: its state is running"
+	end_job "$job"
+}
+
+# reason PATTERN: status and Slurm tell why the job is held
+reason()
+{
+	is "$(query "$job" .state)" held "$name: the state is held"
+	like "$(query "$job" .last_error)" "$1" "$name: status has the reason"
+	like "$(root scontrol show job "$job" | grep AdminComment)" "$1" \
+		"$name: so has AdminComment"
+}
+
 [[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed slurmstepd_killed node_killed \
-	store_full damaged
+	store_full damaged crashes
 for fault; do
 	$fault
 done

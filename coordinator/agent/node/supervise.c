@@ -305,9 +305,10 @@ static void serve(struct supervisor *s)
 		p[1].fd = s->done ? -1 : GCK_AGENT_CONTROL_FD;
 		if (poll(p, 2, time_left(s)) < 0 && errno != EINTR)
 			break;
+		/* Slurm's SIGTERM first: ends of tasks that it caused are not the program's. */
+		take_signals(s);
 		if (p[1].revents && !s->done)
 			take_control(s);
-		take_signals(s);
 		what_is_due(s);
 	}
 }

@@ -226,16 +226,24 @@ static int look_for_object(const char *path, const struct stat *st, int kind, st
 	return 0;
 }
 
-/* Flip a byte in the middle of an object that checkpoint 2 wrote. */
-static bool damage(const struct plugin *p)
+/* Find an object that checkpoint 2 wrote. */
+static bool find_object(const struct plugin *p)
 {
-	char dir[96], byte;
-	struct stat st;
-	bool good;
-	int fd;
+	char dir[96];
 
 	snprintf(dir, sizeof dir, "%s/store", p->dir);
 	nftw(dir, look_for_object, 16, FTW_PHYS);
+	return *newest;
+}
+
+/* Flip a byte in the middle of it. */
+static bool damage(void)
+{
+	struct stat st;
+	bool good;
+	char byte;
+	int fd;
+
 	fd = open(newest, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return false;
@@ -244,6 +252,21 @@ static bool damage(const struct plugin *p)
 	good = good && pwrite(fd, &byte, 1, st.st_size / 2) == 1;
 	close(fd);
 	return good;
+}
+
+/* It cannot be read at present. */
+static void store_fails(struct plugin *p, const char *hash)
+{
+	json_t *m = NULL;
+
+	ok(all_of(find_object(p), chmod(newest, 0) == 0), "an object cannot be read");
+	plugin_begin(p, NULL, 1);
+	json_decref(coord_welcome("restore", commit_members(2, hash)));
+	ok(!coord_ask("build", 2, NULL, &m), "no rank is built from it");
+	is_int(packet_int(m, "code", 0), EREMOTEIO, "the store is to blame");
+	json_decref(m);
+	plugin_stop(p);
+	chmod(newest, 0600);
 }
 
 static void falls_back(struct plugin *p)
@@ -257,7 +280,8 @@ static void falls_back(struct plugin *p)
 	ok(coord_checkpoint(1, first) && plugin_both_count(p) && coord_checkpoint(2, second),
 	   "two checkpoints");
 	plugin_stop(p);
-	ok(damage(p), "a byte of the second is flipped");
+	store_fails(p, second);
+	ok(damage(), "a byte of the second is flipped");
 	plugin_begin(p, NULL, 1);
 	json_decref(coord_welcome("restore", commit_members(2, second)));
 	ok(!coord_ask("build", 2, NULL, &m), "it cannot be built");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/fault.h"
+#include "common/wire/restart_code.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/worker/rank_image.h"
 #include "coordinator/agent/worker/report.h"
@@ -54,6 +55,15 @@ static int build_process(struct restorer *r, struct rank_image *f, struct gck_er
 	return 0;
 }
 
+/* A store that fails says nothing about the commit, unlike a process that cannot be built. */
+static void blame_store(const struct rank_image *f, struct gck_error *err)
+{
+	bool read = f->reader && !gck_reader_failed(f->reader);
+
+	if (!read && gck_restart_blame(err->code) == GCK_BLAME_PROCESS)
+		err->code = EREMOTEIO;
+}
+
 static int build_commit(struct restorer *r, const char *hash, struct gck_error *err)
 {
 	struct rank_image f = { .exit = -1 };
@@ -64,7 +74,9 @@ static int build_commit(struct restorer *r, const char *hash, struct gck_error *
 	rc = r->store ? rank_image_read(&f, r->store, r->task, r->seq, hash, err) : -1;
 	if (rc == 0 && f.manifest)
 		rc = build_process(r, &f, err);
-	else if (rc == 0 && r->restore)
+	if (rc < 0)
+		blame_store(&f, err);
+	else if (f.exit >= 0 && r->restore)
 		rc = gck_fail(err, ESTALE, "commit %u has only its exit status, but the process "
 			      "was already emptied for a later commit", r->seq);
 	/* The image reads from the old source until the new one has replaced it. */

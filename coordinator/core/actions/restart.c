@@ -149,6 +149,26 @@ void gck_restart_take_over(struct gck_core *core, struct gck_step *step, const j
 		gck_core_note(core, gck_record_seq(step, "seq", last), true);
 }
 
+/* restart=SEQ: the user wants this commit and no other. restart=JOB:SEQ names only where the job
+ * began. */
+static bool is_asked_for(const struct gck_options *o)
+{
+	return o->restart == GCK_RESTART_FROM && o->restart_job == 0;
+}
+
+/* An imported commit is used only if restart= names it. */
+const struct gck_commit *gck_restart_commit_before(const struct gck_step *step, uint32_t seq)
+{
+	const struct gck_restart_plan *plan = &step->live->plan;
+	const struct gck_commit *c = step->commits;
+
+	if ((plan->seq && plan->job != step->job->id) || is_asked_for(&step->live->options))
+		return NULL;
+	while (c && (c->abandoned || c->imported || c->seq >= seq))
+		c = c->older;
+	return c;
+}
+
 /* ---- the decision -------------------------------------------------------------------------- */
 
 enum verdict { COLD, RESTORE, REFUSE, HOLD, WAIT };
@@ -227,6 +247,15 @@ static enum verdict without_commit(struct gck_step *step)
 	return HOLD;
 }
 
+static enum verdict too_often(struct gck_step *step)
+{
+	const struct gck_failures *f = &step->failures;
+
+	gck_live_fail(step, ECANCELED, "%u restarts have failed; the last one: %.400s", f->all,
+		      f->why);
+	return HOLD;
+}
+
 static enum verdict choose(struct gck_core *core, struct gck_step *step)
 {
 	const struct gck_options *o = &step->live->options;
@@ -238,8 +267,10 @@ static enum verdict choose(struct gck_core *core, struct gck_step *step)
 		return COLD;
 	if (!step->live->nodes[0].known)
 		return WAIT;
+	if (step->failures.spent)
+		return too_often(step);
 	c = gck_step_newest(step, step->restore_seq);
-	if (o->restart == GCK_RESTART_FROM && o->restart_job == 0)
+	if (is_asked_for(o))
 		return plan_own(step, o->restart_seq);
 	if (o->restart == GCK_RESTART_FROM && !(c && c->restarts < step->restarts))
 		return plan_foreign(core, step);

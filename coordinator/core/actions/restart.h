@@ -22,6 +22,9 @@ void gck_restart_take_over(struct gck_core *core, struct gck_step *step, const j
 /* A node has registered and does not run: tell it, or all nodes, how to start, or to wait. */
 void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck_node *node);
 
+/* The next older commit that a restart may go back to from this one; NULL: none. */
+const struct gck_commit *gck_restart_commit_before(const struct gck_step *step, uint32_t seq);
+
 /* Tell a node that the step must not start, because of live->last_error. */
 void gck_restart_refuse(struct gck_core *core, struct gck_step *step, struct gck_node *node);
 

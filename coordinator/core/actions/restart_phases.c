@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/wire/restart_code.h"
+#include "coordinator/core/actions/failures.h"
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/operations/step_timers.h"
 
 #define RUN_MS 30000 /* after which the order is resent to nodes that have not confirmed */
 #define AGAIN_MS 30000 /* after which Slurm is asked again */
-#define MAX_TRIES 5
 
 static json_t *order(const char *op, const struct gck_step *step)
 {
@@ -87,61 +88,19 @@ void gck_act_rebuild(struct gck_core *core, struct gck_step *step)
 			ask_build(core, step, &step->live->nodes[i]);
 }
 
-/* restart=SEQ: the user wants this commit and no other. restart=JOB:SEQ names only where the job
- * began. */
-static bool is_asked_for(const struct gck_options *o)
-{
-	return o->restart == GCK_RESTART_FROM && o->restart_job == 0;
-}
-
-/* The next older commit that this restart has not tried. An imported commit is used only if
- * restart= names it. */
-static const struct gck_commit *commit_before(const struct gck_step *step)
-{
-	const struct gck_restart_plan *plan = &step->live->plan;
-	const struct gck_commit *c = step->commits;
-
-	if (plan->job != step->job->id || is_asked_for(&step->live->options))
-		return NULL;
-	while (c && (c->abandoned || c->imported || c->seq >= plan->seq))
-		c = c->older;
-	return c;
-}
-
-/* The commit cannot be read or does not fit: another try would fail as well. A store that stalls or
- * a killed rank says nothing about the commit. */
-static bool is_of_commit(int code)
-{
-	static const int codes[] = {EBADMSG, ENOENT, ESTALE, EINVAL, ENOTSUP, ENOEXEC};
-
-	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-		if (codes[i] == code)
-			return true;
-	return false;
-}
-
-/* After this many restarts that tried a commit, only the user can ask for another one. */
-static bool may_try_again(const struct gck_step *step)
-{
-	const struct gck_restart_plan *plan = &step->live->plan;
-	const struct gck_commit *c =
-		plan->job == step->job->id ? gck_step_commit(step, plan->seq) : NULL;
-
-	return !is_of_commit(step->live->error.code) &&
-	       step->restarts - (c ? c->restarts : 0) < MAX_TRIES;
-}
-
 void gck_act_fallback(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
-	bool back = is_of_commit(live->error.code) && !step->decided;
-	const struct gck_commit *c = back ? commit_before(step) : NULL;
+	bool back = gck_restart_blame(live->error.code) == GCK_BLAME_COMMIT &&
+		    !step->decided;
+	const struct gck_commit *c = back ? gck_restart_commit_before(step, live->plan.seq)
+					  : NULL;
 	json_t *body;
 
 	gck_error_log("step %u.%u cannot be restored from commit %u: %s", step->job->id, step->id,
 		      live->plan.seq, live->error.text);
 	if (!c) {
-		live->try_again = may_try_again(step);
+		live->try_again = gck_failure_note(core, step);
 		gck_raise(core, step, GCK_NONE_LEFT);
 		return;
 	}
@@ -200,10 +159,20 @@ void gck_act_rerun(struct gck_core *core, struct gck_step *step)
 		ask_again(core, step, "run");
 }
 
+/* Again when all run: bringing device data and MPI back takes its time. */
+static void note_let_go(struct gck_core *core, const struct gck_step *step)
+{
+	json_t *r = gck_record_seq(step, "run", step->live->plan.seq);
+
+	json_object_set_new(r, "ms", json_integer(core->world->now_ms()));
+	gck_core_note(core, r, false);
+}
+
 void gck_act_run(struct gck_core *core, struct gck_step *step)
 {
 	count_running(step->live);
 	gck_info("step %u.%u: its ranks are built and let go", step->job->id, step->id);
+	note_let_go(core, step);
 	gck_act_rerun(core, step);
 }
 
@@ -211,6 +180,7 @@ void gck_act_started(struct gck_core *core, struct gck_step *step)
 {
 	for (uint32_t i = 0; i < step->live->nnodes; i++)
 		step->live->nodes[i].state = GCK_AGENT_RUNNING;
+	note_let_go(core, step);
 	gck_info("step %u.%u runs again, from commit %u", step->job->id, step->id,
 		 step->live->plan.seq);
 	gck_act_idle(core, step);
@@ -254,6 +224,14 @@ static void log_given_back(const struct doom *d, const struct gck_step *step)
 			d->job, d->job);
 }
 
+static void given_back(const struct doom *d, struct gck_step *step)
+{
+	log_given_back(d, step);
+	if (!step->live->try_again)
+		gck_failure_held(d->core, step);
+	tell_doom(d->core, step);
+}
+
 /* If slurmctld is away the ranks wait; only its refusal is an answer. */
 static void on_given_back(void *arg, const struct gck_slurm_answer *answer)
 {
@@ -265,8 +243,7 @@ static void on_given_back(void *arg, const struct gck_slurm_answer *answer)
 		return;
 	}
 	if (answer->ok) {
-		log_given_back(d, step);
-		tell_doom(d->core, step);
+		given_back(d, step);
 	} else if (answer->code == ENOENT || answer->code == EALREADY || answer->code == EPERM) {
 		gck_error_log("job %u cannot be requeued (%s); its step ends", d->job,
 			      answer->error);
@@ -312,8 +289,8 @@ void gck_act_doom(struct gck_core *core, struct gck_step *step)
  * can be truncated from any later state. */
 static bool go_behind(struct gck_core *core, struct gck_step *step)
 {
-	const struct gck_commit *c = commit_before(step);
 	uint32_t seq = step->live->plan.seq;
+	const struct gck_commit *c = gck_restart_commit_before(step, seq);
 
 	if (step->live->error.code != EBADMSG || !c)
 		return false;
@@ -327,6 +304,6 @@ static bool go_behind(struct gck_core *core, struct gck_step *step)
  * recur at the next start. */
 void gck_act_failed_start(struct gck_core *core, struct gck_step *step)
 {
-	step->live->try_again = go_behind(core, step) || may_try_again(step);
+	step->live->try_again = go_behind(core, step) || gck_failure_note(core, step);
 	gck_act_doom(core, step);
 }

@@ -10,6 +10,7 @@
 #include "coordinator/core/actions/checkpoint.h"
 #include "coordinator/core/actions/commit_document.h"
 #include "coordinator/core/actions/ending.h"
+#include "coordinator/core/actions/failures.h"
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/operations/operation.h"
 #include "storage/image/image.h"
@@ -81,6 +82,7 @@ void gck_answer_exit(struct gck_core *core, struct gck_step *step, const json_t 
 	json_object_set_new(r, "status", json_integer((int32_t)status));
 	gck_core_note(core, r, false);
 	check_killed(core, step, (unsigned)rank, (int)status);
+	gck_failure_rank_ended(core, step, (unsigned)rank, (int)status);
 	gck_finish_check(core, step);
 }
 
@@ -356,13 +358,14 @@ void gck_answer_bye(struct gck_core *core, struct gck_step *step, struct gck_nod
 	node->over = true;
 	note_bye(core, step, (uint32_t)(node - live->nodes));
 	gck_finish_check(core, step);
+	gck_failure_agent_left(core, step);
 	if (gck_live_all_over(live)) {
 		gck_raise(core, step, GCK_ENDED);
 		return;
 	}
 	if (failed) {
-		gck_live_fail(step, ESRCH, "node %s, %s: the step ended there first", node->name,
-			      gck_phase_question(live->phase));
+		gck_live_fail(step, ECONNRESET, "node %s, %s: the step ended there first",
+			      node->name, gck_phase_question(live->phase));
 		gck_raise(core, step, GCK_FAILED);
 	} else if (*gck_phase_question(live->phase) && !node->answered) {
 		answered(core, step, node);

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/encoding.h"
 #include "coordinator/core/actions/checkpoint.h"
+#include "coordinator/core/actions/failures.h"
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/registration.h"
@@ -362,6 +363,7 @@ void gck_join_lost(struct gck_core *core, struct gck_step *step, const struct gc
 	if (!node)
 		return;
 	node->agent = NULL;
+	gck_failure_agent_left(core, step);
 	gck_operation_leave(core, node);
 	if (!node->over)
 		gck_warn("step %u.%u: the connection to the agent of node %s ended", step->job->id,

@@ -82,6 +82,11 @@ struct gck_live {
 	bool foreign;            /* its store has commits of another program */
 	bool refused;            /* the step must not start, because of last_error */
 	bool try_again;          /* the commit is not at fault: the job is not held */
+	bool failed;             /* this restart failed, which is journaled */
+	bool bad_end;            /* a rank ended with a status other than 0; if that was soon after
+				  * it was restored: */
+	int64_t crash_ms;        /* when; 0: it was not */
+	char crash[160];         /* how */
 	bool doom_told;          /* the agents know that nothing can be restored */
 	uint32_t able_id;        /* id of the last `able` */
 	uint32_t all_done;       /* the last gck_checkpoint_all() committed in this incarnation */

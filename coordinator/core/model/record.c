@@ -108,8 +108,13 @@ static void dump_flags(json_t *out, const struct gck_step *step)
 {
 	if (step->restore_seq)
 		add_seq(out, step, "restore", step->restore_seq);
-	if (step->decided)
-		add_seq(out, step, "run", step->run_seq);
+	if (step->decided) {
+		json_t *r = about(step, "run");
+
+		json_object_set_new(r, "seq", json_integer(step->run_seq));
+		json_object_set_new(r, "ms", json_integer(step->run_ms));
+		add(out, r);
+	}
 	if (step->finished)
 		add(out, about(step, "finished"));
 	if (step->disabled) {
@@ -118,6 +123,23 @@ static void dump_flags(json_t *out, const struct gck_step *step)
 		json_object_set_new(r, "value", json_true());
 		add(out, r);
 	}
+}
+
+static void dump_failures(json_t *out, const struct gck_step *step)
+{
+	const struct gck_failures *f = &step->failures;
+	json_t *r = f->all || f->held ? about(step, f->held ? "held" : "failed") : NULL;
+
+	if (!r)
+		return;
+	if (!f->held)
+		json_object_update_new(r, json_pack("{s:I, s:I, s:I, s:b}", "seq",
+						    (json_int_t)f->seq, "all", (json_int_t)f->all,
+						    "same", (json_int_t)f->same, "spent",
+						    f->spent));
+	json_object_set_new(r, "time", json_integer(f->time));
+	json_object_set_new(r, "why", json_string(f->why ? f->why : ""));
+	add(out, r);
 }
 
 static void dump_commits(json_t *out, const struct gck_step *step)
@@ -130,6 +152,7 @@ static void dump_commits(json_t *out, const struct gck_step *step)
 		json_object_set_new(r, "hash", json_string(c->hash));
 		json_object_set_new(r, "time", json_integer(c->time));
 		json_object_set_new(r, "abandoned", json_boolean(c->abandoned));
+		json_object_set_new(r, "aside", json_boolean(c->aside));
 		if (c->info)
 			json_object_set(r, "info", c->info);
 		add(out, r);
@@ -195,6 +218,7 @@ static void dump_job(json_t *out, const struct gck_job *job)
 		dump_byes(out, step);
 		dump_commits(out, step);
 		dump_flags(out, step);
+		dump_failures(out, step);
 		dump_removals(out, step);
 		dump_intent(out, step);
 	}

@@ -9,7 +9,12 @@
  *   step {job, step, uid, restarts, nodes, ntasks, store, options, fingerprint}
  *                                            an incarnation of a step; without uid: the job's
  *   restore {job, step, seq}                 the commit that its restart tries
- *   run {job, step, seq}                     its start is decided: from this commit, cold if 0
+ *   run {job, step, seq, ms}                 its start is decided: from this commit, cold if 0;
+ *                                            ms: its ranks were let go then
+ *   failed {job, step, seq, all, same, spent, aside, time, why}
+ *                                            a restart from this commit failed, for the all-th
+ *                                            time; aside: the commit is set aside
+ *   held {job, step, time, why}              the job was requeued and held
  *   damaged {job, step, seq}                 nothing is restarted from this commit again
  *   exit {job, step, rank, status}           a rank ended
  *   bye {job, step, node}                    no rank is left on this node (number in the step)
@@ -17,7 +22,7 @@
  *   intent {job, step, seq, nonce, held, reason, import, info}
  *                                            a checkpoint begins, or an import to directories
  *   committing {job, step, seq, info}        all images are complete; the commit object may exist
- *   commit {job, step, seq, restarts, hash, time, keep, abandoned, info}
+ *   commit {job, step, seq, restarts, hash, time, keep, abandoned, aside, info}
  *                                            the checkpoint is valid; keep commits stay (0: all)
  *   abort {job, step, seq, why}              the checkpoint or import was given up
  *   seq {job, step, seq}                     numbers up to this are used

@@ -48,12 +48,12 @@ static int apply_commit(struct gck_state *s, json_t *r, struct gck_error *err)
 	struct gck_step *step = gck_record_find_seq(s, r, &seq, err);
 	json_int_t restarts, time, keep = 0;
 	const char *hash;
-	int abandoned = 0;
+	int abandoned = 0, aside = 0;
 	struct gck_commit *c;
 
-	if (!step || gck_record_unpack(r, err, "{s:I, s:s, s:I, s?I, s?b}", "restarts", &restarts,
-				       "hash", &hash, "time", &time, "keep", &keep, "abandoned",
-				       &abandoned))
+	if (!step || gck_record_unpack(r, err, "{s:I, s:s, s:I, s?I, s?b, s?b}", "restarts",
+				       &restarts, "hash", &hash, "time", &time, "keep", &keep,
+				       "abandoned", &abandoned, "aside", &aside))
 		return -1;
 	if (strlen(hash) >= sizeof c->hash)
 		return gck_fail(err, EINVAL, "\"%s\" is not the hash of a commit", hash);
@@ -69,6 +69,9 @@ static int apply_commit(struct gck_state *s, json_t *r, struct gck_error *err)
 	c->imported = json_is_true(json_object_get(c->info, "imported"));
 	if (step->last_seq < seq)
 		step->last_seq = seq;
+	if (step->intent.seq == seq && !step->intent.import)
+		gck_step_clear_failures(step); /* the step has come further */
+	c->aside = aside;
 	if (step->intent.seq == seq)
 		gck_step_clear_intent(step);
 	if (keep > 0)

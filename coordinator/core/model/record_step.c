@@ -29,6 +29,7 @@ static void forget_former(struct gck_job *job)
 		gck_step_give_up_intent(step);
 		step->finished = step->decided = step->disabled = false;
 		step->run_seq = step->restore_seq = 0;
+		gck_step_clear_failures(step);
 		step->from_job = step->from_seq = 0;
 		gck_record_set_json(&step->fingerprint, NULL);
 	}
@@ -171,15 +172,57 @@ static int apply_run(struct gck_state *s, json_t *r, struct gck_error *err)
 {
 	uint32_t seq;
 	struct gck_step *step = gck_record_find_seq(s, r, &seq, err);
+	json_int_t ms = 0;
 
-	if (!step)
+	if (!step || gck_record_unpack(r, err, "{s?I}", "ms", &ms))
 		return -1;
 	for (struct gck_commit *c = step->commits; c; c = c->older)
 		if (c->seq > seq && c->restarts < step->restarts)
 			c->abandoned = true;
 	step->run_seq = seq;
+	step->run_ms = ms;
 	step->decided = true;
 	return 0;
+}
+
+static int apply_failed(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	uint32_t seq;
+	struct gck_step *step = gck_record_find_seq(s, r, &seq, err);
+	struct gck_failures *f = step ? &step->failures : NULL;
+	struct gck_commit *c = step ? gck_step_commit(step, seq) : NULL;
+	json_int_t all, same, time;
+	int spent, aside = 0;
+	const char *why;
+
+	if (!step || gck_record_unpack(r, err, "{s:I, s:I, s:b, s?b, s:I, s:s}", "all", &all,
+				       "same", &same, "spent", &spent, "aside", &aside, "time",
+				       &time, "why", &why))
+		return -1;
+	if (set_text(&f->why, why, err) || gck_record_narrow(all, &f->all, "all", err) ||
+	    gck_record_narrow(same, &f->same, "same", err))
+		return -1;
+	f->seq = seq;
+	f->spent = spent;
+	f->held = false;
+	f->time = time;
+	if (c && aside)
+		c->aside = true;
+	return 0;
+}
+
+static int apply_held(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_step *step = gck_record_find_step(s, r, err);
+	json_int_t time;
+	const char *why;
+
+	if (!step || gck_record_unpack(r, err, "{s:I, s:s}", "time", &time, "why", &why))
+		return -1;
+	gck_step_clear_failures(step);
+	step->failures.held = true;
+	step->failures.time = time;
+	return set_text(&step->failures.why, why, err);
 }
 
 static int apply_exit(struct gck_state *s, json_t *r, struct gck_error *err)
@@ -243,6 +286,8 @@ const struct gck_record_type gck_records_of_steps[] = {
 	{ "step", apply_step },
 	{ "restore", apply_restore },
 	{ "run", apply_run },
+	{ "failed", apply_failed },
+	{ "held", apply_held },
 	{ "exit", apply_exit },
 	{ "bye", apply_bye },
 	{ "finished", apply_finished },

@@ -18,6 +18,7 @@ static void step_free(struct gck_step *step)
 	while (step->commits)
 		gck_step_drop_commit(step, step->commits->seq);
 	gck_step_clear_intent(step);
+	gck_step_clear_failures(step);
 	json_decref(step->fingerprint);
 	free(step->store);
 	free(step->options);
@@ -116,7 +117,7 @@ const struct gck_commit *gck_step_newest(const struct gck_step *step, uint32_t b
 {
 	const struct gck_commit *c = step->commits;
 
-	while (c && (c->abandoned || c->imported || (below && c->seq > below)))
+	while (c && (c->abandoned || c->imported || c->aside || (below && c->seq > below)))
 		c = c->older;
 	return c;
 }
@@ -254,6 +255,14 @@ void gck_step_give_up_intent(struct gck_step *step)
 	gck_step_clear_intent(step);
 }
 
+void gck_step_clear_failures(struct gck_step *step)
+{
+	for (struct gck_commit *c = step->commits; c; c = c->older)
+		c->aside = false;
+	free(step->failures.why);
+	memset(&step->failures, 0, sizeof step->failures);
+}
+
 int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks)
 {
 	int32_t *exits = malloc((ntasks ? ntasks : 1) * sizeof *exits);
@@ -271,6 +280,9 @@ int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks)
 	step->ntasks = ntasks;
 	step->decided = step->finished = false;
 	step->run_seq = step->restore_seq = 0;
+	step->run_ms = 0;
+	if (step->failures.held)
+		gck_step_clear_failures(step);
 	return 0;
 }
 

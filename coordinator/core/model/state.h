@@ -37,6 +37,8 @@ struct gck_commit {
 	int64_t time;             /* seconds since the epoch */
 	json_t *info;             /* for list and show: sizes, times, nodes */
 	uint64_t stored;          /* of info: bytes that this commit added to the store */
+	bool aside;               /* too many restarts from it failed: not a candidate until the
+				   * step has a new commit, or its job was held */
 	bool imported;            /* by its user: a restart uses it only if restart= names it, and
 				   * keep= does not count it */
 };
@@ -49,6 +51,17 @@ struct gck_intent {
 	bool committing; /* the commit object may lie in the store */
 	json_t *info;    /* of the future commit */
 	json_t *import;  /* directories into which an import puts objects; NULL: a checkpoint */
+};
+
+/* Restarts that failed since the last commit; actions/failures.h. */
+struct gck_failures {
+	uint32_t all;             /* for whatever reason */
+	uint32_t same;            /* in a row from commit seq, for reasons of its own */
+	uint32_t seq;
+	bool spent;               /* no further start is tried: the job is to be held */
+	bool held;                /* the job was requeued and held; the counts began again */
+	int64_t time;             /* of the last failure, or of the hold */
+	char *why;                /* NULL: none */
 };
 
 struct gck_step {
@@ -65,9 +78,11 @@ struct gck_step {
 	bool decided;             /* the start is decided: from run_seq, or cold if that is 0 */
 	bool finished;            /* every rank ended with status 0 */
 	uint32_t run_seq;
+	int64_t run_ms;           /* when its ranks were let go; 0: unknown, or a cold start */
 	uint32_t restore_seq;     /* the commit that a restart is trying; 0 is the newest */
 	int32_t *exits;           /* by rank: wait status or GCK_NO_EXIT */
 	bool *over;               /* by node: its agent said bye; NULL: none did */
+	struct gck_failures failures;
 	struct gck_intent intent;
 	struct gck_commit *commits; /* newest first */
 	uint32_t from_job, from_seq; /* restart= of its options; seq 0: none, job 0: its own */
@@ -139,6 +154,9 @@ void gck_state_drop_job(struct gck_state *s, struct gck_job *job);
  * agents remove the objects. */
 void gck_step_clear_intent(struct gck_step *step);
 void gck_step_give_up_intent(struct gck_step *step);
+
+/* Failed restarts count from 0 again, and no commit is set aside. */
+void gck_step_clear_failures(struct gck_step *step);
 
 /* Begin an incarnation: no rank has ended, nothing is decided. -1 without memory. */
 int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks) GCK_MUST_CHECK;

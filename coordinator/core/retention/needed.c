@@ -12,6 +12,14 @@ static bool may_be_restarted(const struct gck_step *s)
 	return !s->job->gone && !s->finished;
 }
 
+/* It is tried again once its job was held and released. */
+static bool is_aside(const struct gck_step *s, uint32_t seq)
+{
+	const struct gck_commit *c = s->failures.all ? gck_step_commit(s, seq) : NULL;
+
+	return c && c->aside && !c->abandoned;
+}
+
 /* Would the step itself be restarted from this commit, or does it run from it? */
 static bool needs_own(const struct gck_step *s, uint32_t seq)
 {
@@ -21,7 +29,8 @@ static bool needs_own(const struct gck_step *s, uint32_t seq)
 	    s->live->plan.step == s->id)
 		return true;
 	return may_be_restarted(s) &&
-	       ((newest && newest->seq == seq) || (!s->decided && s->restore_seq == seq) ||
+	       ((newest && newest->seq == seq) || is_aside(s, seq) ||
+		(!s->decided && s->restore_seq == seq) ||
 		(s->from_seq == seq && s->from_job == 0));
 }
 

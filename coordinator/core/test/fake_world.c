@@ -85,6 +85,11 @@ static int64_t world_now_ms(void)
 	return clock_ms += 10;
 }
 
+void fake_pass(int64_t ms)
+{
+	clock_ms += ms;
+}
+
 static void world_nonce(char out[GCK_NONCE_TEXT])
 {
 	static unsigned n;

@@ -113,6 +113,9 @@ bool fake_timer_fires(struct fake *f, unsigned step, enum gck_timer which);
  * there was anything. */
 bool fake_deliver(struct fake *f);
 
+/* Time passes. */
+void fake_pass(int64_t ms);
+
 /* All that is under way comes to its end; no timer goes off. */
 void fake_settle(struct fake *f);
 

@@ -2,6 +2,7 @@
  * Steps of restarted jobs: each rule as a short script in the fake world. model.c tests random
  * sequences. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,19 +233,180 @@ static void test_fallback_asked(void)
 static void test_try_again(void)
 {
 	begin(2);
-	restart(EIO);
+	restart(EREMOTEIO);
 	ok(all_of(f.taken, !f.held, !f.agents[0][0].from),
 	   "a store fails: the job is requeued, not held");
 	restart(0);
 	is_int(f.agents[0][0].from, 2, "and is restored from its newest commit");
 	end();
-	begin(1);
-	for (unsigned i = 0; i < 4; i++) {
-		restart(EIO);
-		ok(all_of(f.taken, !f.held), "attempt %u is requeued", i + 1);
+	begin(2);
+	for (unsigned i = 0; i < 5; i++) {
+		restart(EREMOTEIO);
+		ok(all_of(f.taken, !f.held, f.agents[0][0].built == 2),
+		   "the store fails: attempt %u is requeued, and was for the newest commit", i + 1);
 	}
+	restart(EREMOTEIO);
+	ok(step_0_is_held_back(), "the sixth attempt is held");
+	end();
+}
+
+/* ---- restarts that fail again and again ------------------------------------------------------ */
+
+#define STATUS_1 (1 << 8)
+
+/* A rank of node 1 ends; then the step on all nodes. */
+static void crash(int status)
+{
+	fake_rank_ends(&f, &f.agents[0][1], status);
+	fake_settle(&f);
+	for (unsigned n = 0; n < NODES; n++)
+		if (f.agents[0][n].state == F_RUNNING)
+			fake_all_end(&f, &f.agents[0][n], status ? SIGKILL : 0);
+	fake_settle(&f);
+}
+
+static uint32_t crash_again(unsigned times, int status)
+{
+	uint32_t from = 0;
+
+	for (unsigned i = 0; i < times; i++) {
+		restart(0);
+		from = f.agents[0][0].from;
+		crash(status);
+	}
+	return from;
+}
+
+/* The coordinator shortens its journal and is started again. */
+static void start_anew(void)
+{
+	ok(f.core.world->rewrite(&f.core, NULL) == 0, "the journal is compacted");
+	fake_crash(&f);
+}
+
+static void test_no_build_again(void)
+{
+	begin(2);
+	for (unsigned i = 0; i < 3; i++) {
+		restart(EIO);
+		ok(all_of(f.taken, !f.held, f.agents[0][0].built == 2),
+		   "no rank is built: attempt %u is for the newest commit", i + 1);
+	}
+	start_anew();
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "after three the commit before is used");
+	end();
+	begin(1);
 	restart(EIO);
-	ok(step_0_is_held_back(), "the fifth attempt is held");
+	restart(EIO);
+	ok(all_of(f.taken, !f.held), "there is none before: two attempts are requeued");
+	restart(EIO);
+	ok(step_0_is_held_back(), "the third is held");
+	ok(all_of(step_0()->failures.held, strstr(step_0()->failures.why, "it failed")),
+	   "the journal has the reason");
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "a job that is released tries again");
+	ok(!step_0()->failures.held, "and is held no longer");
+	end();
+}
+
+static void test_crashes(void)
+{
+	begin(2);
+	is_int(crash_again(3, SIGSEGV), 2,
+	       "a program that crashes is restored from its last commit");
+	is_int(crash_again(3, STATUS_1), 1, "after three crashes from the commit before");
+	start_anew();
+	restart(0);
+	ok(step_0_is_held_back(), "after three more the job is held, also by a new coordinator");
+	ok(strstr(step_0()->failures.why, "ended with status 1") != NULL, "the reason: %s",
+	   step_0()->failures.why);
+	is_int(crash_again(3, SIGSEGV), 1, "a job that is released starts from where it was");
+	restart(0);
+	ok(step_0_is_held_back(), "and is held again after three: no commit is left");
+	end();
+}
+
+static void test_crash_asked(void)
+{
+	begin(2);
+	f.options = "restart=2";
+	is_int(crash_again(3, SIGSEGV), 2, "restart=SEQ: three crashes");
+	restart(0);
+	ok(step_0_is_held_back(), "no other commit is used: the job is held");
+	end();
+	begin(0);
+	f.options = "restart=9:1";
+	is_int(crash_again(3, SIGSEGV), 1, "a commit of another job: three crashes");
+	restart(0);
+	ok(step_0_is_held_back(), "the job is held");
+	end();
+}
+
+static void test_few_crashes(void)
+{
+	begin(2);
+	f.conf.restart_failures = 1;
+	crash_again(1, SIGSEGV);
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "RestartFailures=1: the commit before after one crash");
+	end();
+}
+
+/* The step is not to blame for its end. */
+static void test_no_crash(void)
+{
+	begin(2);
+	crash_again(2, SIGSEGV);
+	restart(0);
+	fake_pass(61000);
+	crash(SIGSEGV);
+	is_int(step_0()->failures.all, 2, "an end after RestartFailureTime is no failure");
+	crash_again(1, SIGTERM);
+	is_int(step_0()->failures.all, 2, "nor is an end by SIGTERM");
+	restart(0);
+	fake_agent_dies(&f, &f.agents[0][2]);
+	crash(SIGSEGV);
+	is_int(step_0()->failures.all, 2, "nor one after an agent was lost with its node");
+	crash_again(1, 0);
+	is_int(step_0()->failures.all, 2, "nor a good end of a rank");
+	end();
+	begin(1);
+	restart(0);
+	gck_operation_begin(&f.core, GCK_REQUEUE, JOB, 0, "test", NULL, NULL);
+	for (unsigned i = 0; i < 1000 && !f.taken; i++)
+		fake_deliver(&f);
+	crash(SIGSEGV);
+	is_int(step_0()->failures.all, 0, "nor one of a job that is being requeued");
+	end();
+}
+
+static void test_come_further(void)
+{
+	begin(2);
+	crash_again(2, SIGSEGV);
+	restart(0);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	is_int(step_0()->failures.all, 0, "a new commit: no failures");
+	crash(SIGSEGV);
+	is_int(step_0()->failures.all, 0, "a step that has come further has not failed");
+	is_int(crash_again(3, SIGSEGV), 3, "three crashes from the new commit");
+	restart(0);
+	is_int(f.agents[0][0].from, 2, "then the one before is used");
+	end();
+}
+
+/* Ranks are killed with their agents, which say no more than the first end. */
+static void test_crash_unsaid(void)
+{
+	begin(2);
+	restart(0);
+	fake_rank_ends(&f, &f.agents[0][1], SIGSEGV);
+	fake_core_takes(&f, &f.agents[0][1]);
+	for (unsigned n = 0; n < NODES; n++)
+		fake_disconnect(&f, &f.agents[0][n]);
+	is_int(step_0()->failures.all, 1, "a crash after which the agents are killed counts");
 	end();
 }
 
@@ -501,6 +663,13 @@ int main(void)
 	test_fallback_imported();
 	test_fallback_asked();
 	test_try_again();
+	test_no_build_again();
+	test_crashes();
+	test_crash_asked();
+	test_few_crashes();
+	test_no_crash();
+	test_come_further();
+	test_crash_unsaid();
 	test_found_late();
 	test_stall();
 	test_slurm_away();

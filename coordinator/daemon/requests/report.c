@@ -41,7 +41,7 @@ static const char *state_name(const struct gck_step *step)
 	if (step->finished)
 		return "finished";
 	if (!step->live || step->live->phase == GCK_OVER)
-		return step->job->gone ? "gone" : "not running";
+		return step->job->gone ? "gone" : step->failures.held ? "held" : "not running";
 	return gck_live_progress(step->live, &done, &all);
 }
 
@@ -98,6 +98,26 @@ static void add_progress(json_t *e, const struct gck_daemon *d, const struct gck
 				    (json_int_t)all, "rate", rate_of(done, ms)));
 }
 
+static void add_error(json_t *e, const char *why, int64_t time)
+{
+	json_object_set_new(e, "last_error", json_string(why));
+	json_object_set_new(e, "last_error_time", json_integer(time));
+}
+
+/* The journal has the reason why a restart failed; others are forgotten with the live part. */
+static void add_errors(json_t *e, const struct gck_step *step)
+{
+	const struct gck_failures *f = &step->failures;
+	const struct gck_live *live = step->live;
+
+	if (f->all)
+		json_object_set_new(e, "restart_failures", json_integer(f->all));
+	if (live && *live->last_error && live->last_error_time >= f->time)
+		add_error(e, live->last_error, live->last_error_time);
+	else if (f->why)
+		add_error(e, f->why, f->time);
+}
+
 static json_t *status_step(const struct gck_daemon *d, const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;
@@ -115,10 +135,7 @@ static json_t *status_step(const struct gck_daemon *d, const struct gck_step *st
 	json_object_set_new(e, "nodes", nodes);
 	if (live)
 		add_progress(e, d, step);
-	if (live && *live->last_error) {
-		json_object_set_new(e, "last_error", json_string(live->last_error));
-		json_object_set_new(e, "last_error_time", json_integer(live->last_error_time));
-	}
+	add_errors(e, step);
 	return e;
 }
 
