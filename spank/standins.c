@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 #define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
 #define MPI_PATH (PATH_MAX + 32) /* of a path beside MpiPath */
 
@@ -49,23 +48,38 @@ static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck
 	return rc;
 }
 
+/* Add a library to LD_PRELOAD. Programs that are not glibc's must not load it: musl's loader ends
+ * them, because the library refers to functions of glibc. So the path has $LIB, which only glibc's
+ * loader replaces; others find no such file, and ignore it. `make install` puts links where $LIB
+ * leads (shim/Makemodule.am). */
+static void add(struct gck_standins *s, const char *path)
+{
+	const char *name = strrchr(path, '/');
+	size_t n = strlen(s->preload);
+	char linked[PATH_MAX + 64];
+
+	name = name ? name : path;
+	snprintf(linked, sizeof linked, "%.*s/lib64%s", (int)(name - path), path, name);
+	snprintf(s->preload + n, sizeof s->preload - n, "%s%.*s%s%s", n ? ":" : "",
+		 (int)(name - path), path, is_there(linked, R_OK) ? "/$LIB" : "", name);
+}
+
 /* Add the stand-ins for MPI behind the preload, which must be first. Fortran's lies beside the
  * other and needs it. Without them a program with MPI runs, and checkpoints refuse it. */
 static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
 		      const struct gck_options *o, struct gck_error *err)
 {
 	char fortran[MPI_PATH];
-	bool there;
 
-	snprintf(s->preload, sizeof s->preload, "%s", c->preload);
+	add(s, c->preload);
 	if (o->mpi == GCK_MPI_NONE)
 		return 0;
 	if (check_mpi(c, conf_path, o->mpi == GCK_MPI_OPENMPI ? err : &s->mpi_left_out))
 		return o->mpi == GCK_MPI_OPENMPI ? -1 : 0;
 	beside_mpi(fortran, c, MPI_FORTRAN);
-	there = is_there(fortran, R_OK);
-	snprintf(s->preload, sizeof s->preload, "%s:%s%s%s", c->preload, c->mpi, there ? ":" : "",
-		 there ? fortran : "");
+	add(s, c->mpi);
+	if (is_there(fortran, R_OK))
+		add(s, fortran);
 	return 0;
 }
 
@@ -89,16 +103,16 @@ static int choose_cuda(struct gck_standins *s, const struct gck_conf *c,
 		       const struct gck_options *o,
 		       struct gck_error *err)
 {
-	size_t n = strlen(s->preload);
 	int wanted = gck_cuda_wanted(o->cuda, c->cuda, GCK_CUDA_DEVICE, err);
 
 	if (wanted > 0)
-		snprintf(s->preload + n, sizeof s->preload - n, ":%s", c->cuda);
+		add(s, c->cuda);
 	return wanted < 0 ? -1 : 0;
 }
 
 int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
 			const struct gck_options *o, struct gck_error *err)
 {
+	s->preload[0] = '\0';
 	return choose_mpi(s, c, conf_path, o, err) || choose_cuda(s, c, o, err) ? -1 : 0;
 }

@@ -10,8 +10,8 @@
 #include "common/base/options.h"
 
 struct gck_standins {
-	char preload[4 * PATH_MAX + 32]; /* put in front of the tasks' LD_PRELOAD */
-	struct gck_error mpi_left_out;   /* why mpi=auto left out MPI's stand-in; 0: it is in */
+	char preload[4 * (PATH_MAX + 40)]; /* put in front of the tasks' LD_PRELOAD */
+	struct gck_error mpi_left_out; /* why mpi=auto left out MPI's stand-in; 0: it is in */
 };
 
 /* Choose the libraries for a step. conf_path: gpuckpt.conf, for messages. -1: a library that the
