@@ -15,4 +15,7 @@ int gck_preload_checkpoint(int all, char *why, size_t size);
 /* The rank's state, in the preload's data. Weak: NULL in a process without the preload. */
 struct gck_shim_state *gck_preload_state(void) __attribute__((weak));
 
+/* The name is the address sanitizer's. */
+const char *__asan_default_options(void);
+
 #endif

@@ -66,8 +66,9 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		return;
 	if (!t->link || t->link->waiting) {
 		json_array_append_new(items, item(t, "preload",
-			"it has no link to its agent: not started yet, static or set-uid",
-			"run a dynamically linked program and leave LD_PRELOAD in place"));
+			"it has no link to its agent: not started yet, static, set-uid, not "
+			"glibc's, or with a seccomp filter for all threads",
+			"run a dynamically linked program of glibc; leave LD_PRELOAD in place"));
 		return;
 	}
 	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);

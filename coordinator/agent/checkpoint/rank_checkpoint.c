@@ -127,7 +127,8 @@ int rank_checkpoint_start(struct rank_checkpoint *m, const json_t *prepare, stru
 
 	if (!l || l->waiting)
 		return gck_fail(err, ENOTCONN, "pid %d has %s: a checkpoint needs a dynamically "
-				"linked program that is not set-uid, with LD_PRELOAD left as it is",
+				"linked program of glibc that is not set-uid, with LD_PRELOAD left "
+				"as it is, and no seccomp filter for all threads",
 				(int)m->task->pid, l ? "not been let go" : "no link to the agent");
 	make_shelf(m->task);
 	m->child = start_worker(m, prepare, err);

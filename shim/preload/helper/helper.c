@@ -8,20 +8,27 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "shim/preload/helper/raw.h"
 
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 2000
+#define END_MS 3000 /* for the helper to end: more than a slice of its waits */
 #define THREAD_FLAGS \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
 static int32_t agent_pid, clone_pid;
+static uint32_t told_to_end;
+static int last_exit = -1; /* the status with which a thread has ended last; -1: not known */
 
 void gck_helper_allow(int32_t agent)
 {
@@ -150,24 +157,106 @@ static bool connect_once(void)
 	return false;
 }
 
+/* Returns early if the helper is told to end. */
 static void rest(unsigned ms)
 {
 	struct timespec t;
 
 	t.tv_sec = ms / 1000;
 	t.tv_nsec = ms % 1000 * 1000000l;
-	gck_raw(SYS_nanosleep, &t, 0);
+	gck_raw(SYS_futex, &told_to_end, FUTEX_WAIT_PRIVATE, 0, &t);
 }
 
-static void connect_again(void)
+/* False: the helper must end. */
+static bool connect_again(void)
 {
 	unsigned wait = BACKOFF_MIN_MS;
 
-	while (!connect_once()) {
+	while (!gck_helper_must_end()) {
+		if (connect_once())
+			return true;
 		rest(wait);
 		gck_ask_away(wait);
 		wait = wait * 2 < BACKOFF_MAX_MS ? wait * 2 : BACKOFF_MAX_MS;
 	}
+	return false;
+}
+
+/* ---- its end -------------------------------------------------------------------------------- */
+
+/* Threads of the process; 0: /proc does not tell. A main thread that has ended counts, until the
+ * process ends. */
+static unsigned count_threads(void)
+{
+	struct stat st;
+
+	if (gck_raw(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0) < 0 || st.st_nlink < 2)
+		return 0;
+	return st.st_nlink - 2;
+}
+
+/* An ended main thread has no memory, and so no program. */
+static bool main_thread_ended(void)
+{
+	char c;
+
+	return gck_raw(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", &c, 1) == -ENOENT;
+}
+
+bool gck_helper_must_end(void)
+{
+	return __atomic_load_n(&told_to_end, __ATOMIC_ACQUIRE) ||
+	       (main_thread_ended() && count_threads() == 2);
+}
+
+/* The end of the link wakes the helper. */
+bool gck_helper_end(void)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	bool gone = false;
+
+	if (count_threads() != 2)
+		return false;
+	__atomic_store_n(&told_to_end, 1, __ATOMIC_RELEASE);
+	gck_raw(SYS_futex, &told_to_end, FUTEX_WAKE_PRIVATE, INT_MAX);
+	if (gck_link_is_ours(gck_state.link_fd))
+		gck_raw(SYS_shutdown, gck_state.link_fd, SHUT_RD);
+	for (int i = 0; i < END_MS && !(gone = count_threads() == 1); i++)
+		gck_raw(SYS_nanosleep, &ms, 0);
+	__atomic_store_n(&told_to_end, 0, __ATOMIC_RELEASE);
+	return gone;
+}
+
+/* The main thread's exit status: the last number in its stat file, above eight bits. */
+static int main_thread_status(void)
+{
+	char text[1024];
+	long n = 0, fd = gck_raw(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
+	int status = 0;
+
+	if (fd >= 0) {
+		n = gck_raw(SYS_read, fd, text, sizeof text);
+		gck_raw(SYS_close, fd);
+	}
+	while (n > 0 && text[n - 1] != ' ')
+		n--;
+	for (; n > 0 && text[n] >= '0' && text[n] <= '9'; n++)
+		status = status * 10 + text[n] - '0';
+	return status >> 8;
+}
+
+void gck_helper_note_exit(int status)
+{
+	__atomic_store_n(&last_exit, status, __ATOMIC_RELEASE);
+}
+
+/* The kernel takes the last thread's status for the process's. */
+static _Noreturn void end(void)
+{
+	int status = __atomic_load_n(&last_exit, __ATOMIC_ACQUIRE);
+
+	for (;;)
+		gck_raw(SYS_exit, status >= 0 ? status : main_thread_status());
 }
 
 /* Called by gck_helper_entry only. Without a stack protector: an accidental use of TLS must not
@@ -182,15 +271,16 @@ __attribute__((used)) static _Noreturn void helper_main(void)
 	gck_state.helper_tid = gck_raw(SYS_gettid);
 	clone_pid = 0;
 	gck_ask_wake();
-	for (;;) {
-		if (gck_state.link_fd < 0)
-			connect_again();
+	while (!gck_helper_must_end()) {
+		if (gck_state.link_fd < 0 && !connect_again())
+			break;
 		serve(gck_state.link_fd);
 		if (clone_pid)
 			end_clone(clone_pid);
 		drop_link();
 		rest(BACKOFF_MIN_MS); /* do not spin if an agent closes the link at once */
 	}
+	end();
 }
 
 __asm__(".text\n"

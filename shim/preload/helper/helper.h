@@ -86,6 +86,17 @@ void gck_helper_allow(int32_t agent);
  * or connects if that is -1. Returns the thread's TID. */
 long gck_helper_start(void) GCK_MUST_CHECK;
 
+/* Have the helper end, and wait until it is gone for the kernel, too. False: it goes on, since the
+ * process has other threads besides, or it did not end in time. Not to be called by two threads. */
+bool gck_helper_end(void) GCK_MUST_CHECK;
+
+/* Whether the helper must end: it was told to, or it is the last thread of a process whose main
+ * thread has ended by exit(2), which it must not keep alive. */
+bool gck_helper_must_end(void);
+
+/* A thread of the program is about to end by exit(2) with this status. */
+void gck_helper_note_exit(int status);
+
 /* Entry point of a thread that becomes the helper; aligns its stack. Never returns. */
 void gck_helper_entry(void);
 

@@ -113,8 +113,8 @@ bool gck_link_is_ours(int fd)
 	return identity(fd, &dev, &ino) && dev == link_dev && ino == link_ino;
 }
 
-/* Wait in slices: a thread that sleeps in a socket does not notice that the program closed its
- * fd. */
+/* Wait in slices: a thread that sleeps in a socket does not notice that the program closed its fd,
+ * or that all other threads have ended. */
 static int wait_readable(int fd)
 {
 	struct timespec slice;
@@ -133,6 +133,8 @@ static int wait_readable(int fd)
 			return r;
 		if (r > 0)
 			return gck_link_is_ours(fd) ? 0 : -EBADF;
+		if (gck_helper_must_end())
+			return -ESHUTDOWN;
 		gck_ask_again();
 	}
 }

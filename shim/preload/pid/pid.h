@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -38,6 +39,14 @@ void gck_real_resolve(void);
 
 /* For callers that may run before the constructor. */
 const struct gck_real *gck_real(void);
+
+/* ---- calls without the helper -------------------------------------------------------------- */
+
+/* Whether the helper must not exist during this system call. */
+bool gck_wants_one_thread(long nr, long a, long b, long c);
+
+/* Make such a call while the helper is away. Returns the raw result. */
+long gck_call_alone(long nr, long a, long b, long c);
 
 /* ---- alternate signal stacks --------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "shim/preload/helper/helper.h"
 #include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
 
@@ -153,6 +154,10 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 {
 	if (nr == SYS_sigaltstack)
 		return sigaltstack((const stack_t *)a, (stack_t *)b);
+	if (gck_wants_one_thread(nr, a, b, c))
+		return gck_result(gck_call_alone(nr, a, b, c));
+	if (nr == SYS_exit)
+		gck_helper_note_exit(a & 255);
 	return gck_result(call6(nr, a, b, c, d, e, f));
 }
 

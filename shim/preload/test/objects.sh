@@ -7,7 +7,7 @@ srcdir=${srcdir:-.}
 . "${srcdir:-.}/test/support/tap.sh"
 lib=.libs/libgpuckpt-preload.so
 
-listed=$(sed -n 's/^	\([a-z].*\);$/\1/p' "$srcdir/shim/preload/preload.map" | LC_ALL=C sort)
+listed=$(sed -n 's/^	\([a-z_].*\);$/\1/p' "$srcdir/shim/preload/preload.map" | LC_ALL=C sort)
 shown=$(nm -D --defined-only $lib | awk '{ print $3 }' | LC_ALL=C sort)
 same "$shown" "$listed" "the preload exports the listed functions and nothing else"
 

@@ -1,0 +1,165 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs run with --gpu-ckpt as without: each row of launch.tbl is a task of one step without the
+# option and of one with it. Exit status and output are compared. Arguments: names of rows.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+dir=$(work_dir)
+
+# ---- programs
+
+b=$GPUCKPT_LAB/work/launch
+cc=${CC-gcc} source=$top/test/programs/launched.c
+
+# build NAME COMPILER OPTION...
+build() { "${@:2}" -O1 -o "$b/$1" "$source" -pthread 2>"$b/$1.log"; }
+
+# library NAME <source
+library() { "$cc" -shared -fPIC -x c -o "$b/lib/$1" -; }
+
+programs()
+{
+	mkdir -p "$b/lib"
+	library libuser.so <<-'END'
+		#include <unistd.h>
+		int user_library;
+		__attribute__((constructor)) static void begin(void)
+		{
+			user_library = write(1, "a library\n", 10);
+		}
+	END
+	library libaudit.so <<<'unsigned la_version(unsigned v) { return v; }'
+	build launched-static "$cc" -static & build launched-address "$cc" -fsanitize=address &
+	build launched-thread "$cc" -fsanitize=thread &
+	build launched-undefined "$cc" -fsanitize=undefined &
+	build launched-linked "$cc" "-L$b/lib" -Wl,--no-as-needed -luser &
+	build launched-musl musl-gcc & build launched-musl-static musl-gcc -static &
+	"$cc" -m32 -nostdlib -o "$b/launched32" "${source%.c}32.c" /lib32/libc.so.6 \
+		-Wl,-dynamic-linker,/lib/ld-linux.so.2 2>"$b/launched32.log" &
+	build launched "$cc" || return
+	install -m 4755 "$b/launched" "$b/launched-setuid"
+	install -m 755 "$b/launched" "$b/launched-caps"
+	setcap cap_net_raw=ep "$b/launched-caps"
+	printf '#!%s\n' "$b/launched hello" >"$b/script"
+	# shellcheck disable=SC2016 # for that script
+	printf '%s\n' '#!/bin/bash' 'own=$(readlink /proc/self/ns/user)' \
+		'until [[ $(readlink "/proc/$1/ns/user") != "$own" ]]; do sleep 0.1; done' \
+		'exec nsenter -U --preserve-credentials -t "$1" id -u' >"$b/enter"
+	chmod 755 "$b/script" "$b/enter"
+	mkdir -p "$b"/image/{usr,etc,dev,proc,sys,tmp,home}
+	ln -s usr/bin usr/sbin usr/lib usr/lib64 "$b/image"
+	touch "$b"/image/etc/{passwd,group,hosts,resolv.conf}
+	wait
+}
+[[ -x $b/enter ]] || programs || { echo "Bail out! programs cannot be built"; exit 1; }
+
+shared() { ldconfig -p | sed -n "s/.*$1.* => //p" | head -n 1; }
+jemalloc=$(shared libjemalloc.so.2) tcmalloc=$(shared libtcmalloc_minimal.so.4)
+mimalloc=$(shared libmimalloc.so.2)
+
+# ---- rows
+
+# missing NEEDS: the first that is not here
+missing()
+{
+	local need
+	for need in ${1//,/ }; do
+		need=$(eval echo "$need")
+		case $need in
+		-) ;;
+		long) [[ ${GPUCKPT_LONG-} ]] || { echo "the long form"; return; } ;;
+		/*) [[ -e $need ]] || { echo "$need"; return; } ;;
+		*) command -v "$need" >/dev/null || { echo "${need:-a library}"; return; } ;;
+		esac
+	done
+}
+
+names=() skipped=()
+while IFS='|' read -r name needs command; do
+	[[ $name && $name != '#'* ]] || continue
+	name=${name% } needs=${needs# } needs=${needs% }
+	[[ $# -eq 0 || " $* " = *" $name "* ]] || continue
+	why=$(missing "$needs")
+	if [[ $why ]]; then
+		skipped+=("$name # SKIP no $why")
+	else
+		names+=("$name")
+		echo "$command" >>"$dir/commands"
+	fi
+done <"$test_dir/launch.tbl"
+
+cat >"$dir/task" <<END
+#!/bin/bash
+$(declare -p b jemalloc tcmalloc mimalloc)
+l=\$b/lib
+ulimit -c 0
+eval "\$(sed -n "\$((SLURM_PROCID + 1))p" "$dir/commands")"
+END
+chmod 755 "$dir/task"
+
+# ---- steps
+
+# run KIND [OPTION]: the rows' tasks; leaves KIND/N.out, KIND/N.err, and KIND/status as srun says it
+run()
+{
+	local kind=$1
+	shift
+	alice mkdir "$dir/$kind"
+	alice timeout 300 srun -N1 -n "${#names[@]}" -O --chdir="$dir" -o "$kind/%t.out" \
+		-e "$kind/%t.err" "$@" ./task </dev/null >"$dir/$kind.said" 2>&1
+}
+
+# ends KIND N: how srun says that the task ended; nothing for status 0
+ends()
+{
+	sed -n 's/.*: tasks\? \([0-9,-]*\): \(.*\)/\1 \2/p' "$dir/$1.said" |
+		while read -r tasks how; do
+			in_list "$2" "$tasks" && echo "$how"
+		done
+}
+
+in_list()
+{
+	local part
+	for part in ${2//,/ }; do
+		[[ $1 -lt ${part%-*} || $1 -gt ${part#*-} ]] || return 0
+	done
+	return 1
+}
+
+# came KIND N: all that is compared. A process's number, and lines of ours, are not.
+came()
+{
+	ends "$1" "$2"
+	echo "-- output"
+	sed 's/(process [0-9]*)//' "$dir/$1/$2.out"
+	echo "-- errors"
+	sed '/^gpuckpt: /d; s/==[0-9]*==/==/' "$dir/$1/$2.err"
+}
+
+run plain &
+run with --gpu-ckpt=interval=off
+wait
+for ((i = 0; i < ${#names[@]}; i++)); do
+	is "$(came with $i)" "$(came plain $i)" "${names[i]}"
+done
+for name in "${skipped[@]}"; do
+	report 0 "$name"
+done
+
+# ---- what has no preload is refused by name
+
+# refuses JOB TEXT: able does, with that text
+# shellcheck disable=SC2317 # called by wait_for
+refuses() { [[ $(alice gpuckpt able "$1" 2>&1) = *"$2"* ]]; }
+
+if [[ -x $b/launched-musl ]]; then
+	job=$(submit "$dir" -n1 --gpu-ckpt <<-END
+		#!/bin/bash
+		LAUNCHED_UNTIL=$dir/end srun -n1 $b/launched-musl wait
+	END
+	)
+	check "able refuses a program of musl by name" wait_for 30 refuses "$job" "not glibc's"
+	end_job "$job"
+fi
+finish
