@@ -43,6 +43,18 @@ static void put_time(json_int_t seconds, char text[CELL_MAX])
 		snprintf(text, CELL_MAX, "-");
 }
 
+static void put_duration(long long s, char text[CELL_MAX])
+{
+	if (s < 60)
+		snprintf(text, CELL_MAX, "%llds", s < 0 ? 0 : s);
+	else if (s < 3600)
+		snprintf(text, CELL_MAX, "%lldm%02llds", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(text, CELL_MAX, "%lldh%02lldm", s / 3600, s / 60 % 60);
+	else
+		snprintf(text, CELL_MAX, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+}
+
 static void put_plain(const json_t *v, char text[CELL_MAX])
 {
 	if (json_is_string(v))
@@ -84,6 +96,10 @@ static void put_value(const json_t *v, enum kind kind, char text[CELL_MAX])
 		snprintf(text, CELL_MAX, "%.3fs", json_number_value(v) / 1000);
 	else if (json_is_number(v) && kind == KIND_SECONDS)
 		snprintf(text, CELL_MAX, "%.1fs", json_number_value(v));
+	else if (json_is_number(v) && kind == KIND_DURATION)
+		put_duration((long long)json_number_value(v), text);
+	else if (json_is_number(v) && kind == KIND_PERCENT)
+		snprintf(text, CELL_MAX, "%.0f%%", json_number_value(v));
 	else if (json_is_array(v))
 		put_list(v, kind == KIND_NODES ? "node" : "", text);
 	else if (kind != KIND_FLAG || json_is_true(v))
@@ -145,8 +161,8 @@ json_t *print_rows(const json_t *steps, const char *key)
 
 static bool is_right(enum kind kind)
 {
-	return kind == KIND_NUMBER || kind == KIND_BYTES || kind == KIND_RATE || kind == KIND_MS ||
-	       kind == KIND_SECONDS;
+	return kind != KIND_TEXT && kind != KIND_STEP && kind != KIND_TIME && kind != KIND_FLAG &&
+	       kind != KIND_NODES;
 }
 
 /* Characters on the screen: continuation bytes of UTF-8 have no width. */

@@ -15,6 +15,8 @@ enum kind {
 	KIND_TIME,   /* seconds since the epoch */
 	KIND_MS,     /* milliseconds, printed as seconds */
 	KIND_SECONDS,
+	KIND_DURATION, /* seconds, printed as 45s, 12m30s, 3h05m or 2d04h */
+	KIND_PERCENT,
 	KIND_FLAG,   /* "yes" or nothing */
 	KIND_NODES,  /* entries' "node" */
 };

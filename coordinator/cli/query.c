@@ -2,6 +2,7 @@
  * Verbs that ask: list, show, status, watch. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "coordinator/cli/cli.h"
@@ -9,6 +10,18 @@
 #include "coordinator/cli/progress.h"
 
 /* ---- list ---------------------------------------------------------------------------------- */
+
+/* An empty list is an answer, not a failure. */
+static void print_no_commit(struct cli *c)
+{
+	struct gck_error why;
+
+	if (c->has_job)
+		cli_no_commit(c, &why);
+	else
+		gck_fail(&why, ENOENT, "no step has a commit yet");
+	fprintf(stderr, "gpuckpt: list: %s\n", why.text);
+}
 
 int cli_list(struct cli *c, struct gck_error *err)
 {
@@ -31,6 +44,8 @@ int cli_list(struct cli *c, struct gck_error *err)
 	} else {
 		rows = print_rows(json_object_get(data, "steps"), "commits");
 		print_table(rows, columns);
+		if (json_array_size(rows) == 0)
+			print_no_commit(c);
 		json_decref(rows);
 	}
 	json_decref(data);
@@ -64,8 +79,8 @@ static void print_commit(const json_t *commit)
 		{ "Ended", "ended", KIND_NUMBER },   { "Nodes", "nodes", KIND_TEXT },
 		{ "Quiesce", "quiesce_ms", KIND_MS }, { "Stall", "stall_ms", KIND_MS },
 		{ "Write", "write_s", KIND_SECONDS }, { "Image", "put", KIND_BYTES },
-		{ "Stored", "stored", KIND_BYTES },  { "Memory copy", "copy_s", KIND_SECONDS },
-		{ "Staged", "staged", KIND_BYTES },  { "Not staged", "unstaged", KIND_TEXT },
+		{ "Stored", "stored", KIND_BYTES },  { "MemoryCopy", "copy_s", KIND_SECONDS },
+		{ "Staged", "staged", KIND_BYTES },  { "NotStaged", "unstaged", KIND_TEXT },
 		{ "Hash", "hash", KIND_TEXT },	     { 0 },
 	};
 	static const struct column place[] = {
@@ -110,6 +125,14 @@ static int show_steps(struct cli *c, const json_t *steps, json_t *out, struct gc
 	return 0;
 }
 
+static void print_commits_json(json_t *commits)
+{
+	json_t *data = json_pack("{s:O}", "commits", commits);
+
+	cli_print_json(data);
+	json_decref(data);
+}
+
 int cli_show(struct cli *c, struct gck_error *err)
 {
 	json_t *steps = cli_ask_steps(c, "list", err);
@@ -118,7 +141,7 @@ int cli_show(struct cli *c, struct gck_error *err)
 	size_t i;
 
 	if (rc == 0 && c->json)
-		cli_print_json(json_array_size(out) == 1 ? json_array_get(out, 0) : out);
+		print_commits_json(out);
 	else if (rc == 0)
 		json_array_foreach(out, i, commit) {
 			if (i)
@@ -132,6 +155,33 @@ int cli_show(struct cli *c, struct gck_error *err)
 
 /* ---- status -------------------------------------------------------------------------------- */
 
+/* Add what the numbers of a write or a restore mean: percent, and the seconds that are left. */
+static void add_progress(json_t *progress)
+{
+	double done = json_number_value(json_object_get(progress, "done"));
+	double all = json_number_value(json_object_get(progress, "all"));
+	double rate = json_number_value(json_object_get(progress, "rate"));
+
+	if (all <= 0)
+		return;
+	json_object_set_new(progress, "percent", json_real(done < all ? done / all * 100 : 100));
+	if (rate > 0 && done < all)
+		json_object_set_new(progress, "left_s", json_real((all - done) / rate));
+}
+
+static void add_derived(json_t *step, time_t now)
+{
+	json_t *last = json_object_get(step, "last"), *next = json_object_get(step, "next");
+
+	add_progress(json_object_get(step, "checkpoint"));
+	add_progress(json_object_get(step, "restart"));
+	if (last)
+		json_object_set_new(last, "age_s", json_integer(now - json_integer_value(
+					     json_object_get(last, "time"))));
+	if (next)
+		json_object_set_new(step, "next_s", json_integer(json_integer_value(next) - now));
+}
+
 static void print_status(const struct cli *c, const json_t *data)
 {
 	static const struct column coordinator[] = {
@@ -144,13 +194,19 @@ static void print_status(const struct cli *c, const json_t *data)
 		{ "STATE", "state", KIND_TEXT },      { "DISABLED", "disabled", KIND_FLAG },
 		{ "RANKS", "ntasks", KIND_NUMBER },   { "NODES", "nodes", KIND_NODES },
 		{ "COMMIT", "last.seq", KIND_NUMBER }, { "COMMITTED", "last.time", KIND_TIME },
+		{ "AGE", "last.age_s", KIND_DURATION }, { "NEXT", "next_s", KIND_DURATION },
 		{ "WRITING", "checkpoint.seq", KIND_NUMBER },
-		{ "WRITTEN", "checkpoint.done", KIND_BYTES },
+		{ "DONE", "checkpoint.percent", KIND_PERCENT },
 		{ "OF", "checkpoint.all", KIND_BYTES }, { "RATE", "checkpoint.rate", KIND_RATE },
+		{ "LEFT", "checkpoint.left_s", KIND_DURATION },
 		{ "RESTORING", "restart.seq", KIND_NUMBER },
-		{ "READ", "restart.done", KIND_BYTES }, { "OF", "restart.all", KIND_BYTES },
-		{ "RATE", "restart.rate", KIND_RATE }, { "ERROR", "last_error", KIND_TEXT }, { 0 },
+		{ "DONE", "restart.percent", KIND_PERCENT }, { "OF", "restart.all", KIND_BYTES },
+		{ "RATE", "restart.rate", KIND_RATE }, { "LEFT", "restart.left_s", KIND_DURATION },
+		{ "ERROR", "last_error", KIND_TEXT }, { 0 },
 	};
+	json_t *steps = json_object_get(data, "steps"), *step;
+	time_t now = time(NULL);
+	size_t i;
 
 	if (c->json) {
 		cli_print_json(data);
@@ -158,9 +214,11 @@ static void print_status(const struct cli *c, const json_t *data)
 	}
 	if (!c->has_job)
 		print_values(data, coordinator);
-	if (!c->has_job && json_array_size(json_object_get(data, "steps")))
+	if (!c->has_job && json_array_size(steps))
 		putchar('\n');
-	print_table(json_object_get(data, "steps"), columns);
+	json_array_foreach(steps, i, step)
+		add_derived(step, now);
+	print_table(steps, columns);
 }
 
 int cli_status(struct cli *c, struct gck_error *err)

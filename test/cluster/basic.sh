@@ -42,7 +42,7 @@ check "create: without --json it prints a line" grep -q '3' <(alice gpuckpt crea
 
 is "$(commits "$job" | xargs)" "2 3" "list: keep=2 leaves the two newest"
 check "list: a table without --json" grep -q "$job" <(alice gpuckpt list)
-is "$(alice gpuckpt show "$job.0" 3 --json | jq -r '.seq')" 3 "show: one commit"
+is "$(alice gpuckpt show "$job.0" 3 --json | jq -r '.commits[].seq')" 3 "show: one commit"
 check "status: a table without --json" grep -q "$job" <(alice gpuckpt status)
 is "$(query "$job" .state)" running "status: the state of the step"
 check "verify" alice gpuckpt verify "$job"

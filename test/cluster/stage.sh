@@ -125,7 +125,7 @@ if [[ $lib = lib.sh || -n ${GPUCKPT_LONG-} ]]; then
 	begin "no such disk" /nowhere
 	like "$(last unstaged)" "n[12]: .*/nowhere.*no such directory" \
 		"$name: status gives the reason why the image went directly to the store"
-	like "$(alice gpuckpt show "$job")" "Not staged=.*nowhere" "$name: gpuckpt show does, too"
+	like "$(alice gpuckpt show "$job")" "NotStaged=.*nowhere" "$name: gpuckpt show does, too"
 
 	root -n 1 install -d -o bob "$own.bob"
 	root -n 1 mv "$own" "$own.alice"

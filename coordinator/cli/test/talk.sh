@@ -87,6 +87,9 @@ answers show '[{"op":"end","ok":true,"data":{"job":7,"step":0,"seq":2,"hash":"b"
 call 0 show 7
 has requests '{"job":7,"op":"show","seq":2,"step":0}'
 has out 'Nodes=n1,n2'
+call 0 show 7 --json
+[ "$(tr -d ' \n' <"$dir/out" | cut -c1-13)" = '{"commits":[{' ]
+result $? "one commit is a list as well"
 call 0 show 7.0 1
 has requests '{"job":7,"op":"show","seq":1,"step":0}'
 
@@ -132,12 +135,13 @@ result $? "ranks with the same reason share a line"
 
 answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,
 "agents":2,"steps":[{"job":7,"step":0,"user":"alice","state":"writing","ntasks":4,"disabled":false,
-"last":{"seq":2},"checkpoint":{"seq":3,"done":1024,"all":2048},
+"last":{"seq":2,"time":'$(($(date +%s) - 3725))'},
+"checkpoint":{"seq":3,"done":1024,"all":2048,"rate":10},
 "nodes":[{"node":"n1"},{"node":"n2"}],
 "last_error":"the store is full"}]}}]'
 call 0 status
 has out 'Epoch=3'
-has out 'alice writing     4 n1,n2      2       3   1.00K 2.00K the store is full'
+has out ' 1h02m       3  50% 2.00K 10/s 1m42s the store is full'
 answers status '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"state":"writing",
 "checkpoint":{"seq":3,"done":1024,"all":2048,"rate":3145728}}]}}]'
 "$gpuckpt" watch 7 -f "$dir/conf" >"$dir/watched" &
@@ -150,14 +154,22 @@ answers status '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"state
 wait $watching
 result $? "watch ends when the job's steps have"
 cp "$dir/watched" "$dir/out"
-has out '3   1.00K 2.00K 3.00M/s'
+has out '3  50% 2.00K 3.00M/s   0s'
 has out 'finished'
 [ "$(grep -c writing "$dir/out")" -ge 2 ]
 result $? "watch goes on while one runs"
+answers status '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"state":"running",
+"next":'$(($(date +%s) + 90000))'}]}}]'
+call 0 status 7
+grep -Eq 'NEXT$' "$dir/out" && grep -Eq ' (1d01h|1d00h)$' "$dir/out"
+result $? "the time until the next checkpoint"
 answers list '[{"op":"end","ok":true,"data":{"steps":[]}}]'
 call 1 list 7.5
 has err 'gpuckpt: list: step 7.5 never ran with --gpu-ckpt'
 call 0 list
+has err 'gpuckpt: list: no step has a commit yet'
+call 0 list 7
+has err 'gpuckpt: list: job 7 has no commit yet'
 call 0 status 7
 [ "$(wc -l <"$dir/out")" -eq 2 ]
 result $? "status of a job: its steps only"

@@ -93,6 +93,7 @@ struct gck_live {
 	uint32_t all_failed;     /* ... and of the last that failed; every rank gets this reason: */
 	char all_why[480];
 	unsigned failures;       /* in a row; the interval backs off */
+	int64_t next_ms;         /* when the interval ends; 0: interval=off */
 	int64_t phase_since_ms;
 	struct gck_error error;  /* why the phase is being left */
 	char last_error[480];    /* for status */

@@ -15,12 +15,13 @@
 
 void gck_interval_arm(struct gck_core *core, struct gck_step *step)
 {
-	const struct gck_live *live = step->live;
+	struct gck_live *live = step->live;
 	unsigned s = live->options.interval_s;
 	unsigned n = live->failures < MAX_DOUBLINGS ? live->failures : MAX_DOUBLINGS;
 
 	if (n > 0 && FIRST_RETRY_S << (n - 1) < s)
 		s = FIRST_RETRY_S << (n - 1);
+	live->next_ms = s ? core->world->now_ms() + gck_ms(s) : 0;
 	core->world->timer(core, step, GCK_TIMER_INTERVAL, gck_ms(s));
 }
 

@@ -135,6 +135,8 @@ static json_t *status_step(const struct gck_daemon *d, const struct gck_step *st
 	json_object_set_new(e, "nodes", nodes);
 	if (live)
 		add_progress(e, d, step);
+	if (live && live->phase == GCK_IDLE && live->next_ms && !step->disabled)
+		json_object_set_new(e, "next", json_integer(live->next_ms / 1000));
 	add_errors(e, step);
 	return e;
 }

@@ -42,14 +42,27 @@ static void on_end(void *arg, const char *error, const json_t *steps)
 	gck_peer_end(arg, error, json_pack("{s:O}", "steps", steps));
 }
 
+/* The owner's name is known; others are not looked up, since that may take its time. */
+static void put_reason(const struct request *r, char *text, size_t size)
+{
+	uid_t uid = r->peer->uid;
+
+	if (uid == r->job->uid)
+		snprintf(text, size, "%s by %s", r->op, r->job->user);
+	else if (uid == 0)
+		snprintf(text, size, "%s by root", r->op);
+	else
+		snprintf(text, size, "%s by user %u", r->op, (unsigned)uid);
+}
+
 static void begin(const struct request *r, enum gck_verb verb)
 {
 	struct gck_error err = {0};
 	struct gck_waiter waiter = {.arg = r->peer, .event = on_event, .end = on_end};
-	char reason[64];
+	char reason[96];
 
 	waiter.wait = json_is_true(json_object_get(r->body, "wait"));
-	snprintf(reason, sizeof reason, "%s by user %u", r->op, (unsigned)r->peer->uid);
+	put_reason(r, reason, sizeof reason);
 	if (gck_operation_begin(&r->peer->daemon->core, verb, r->job->id, r->step, reason, &waiter,
 				&err))
 		refuse(r, &err);
