@@ -8,6 +8,7 @@
 
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/collective/comm_free.h"
+#include "shim/mpi/collective/issue.h"
 #include "shim/mpi/collective/nonblocking.h"
 #include "shim/mpi/handles/error.h"
 #include "shim/mpi/p2p/request.h"
@@ -26,10 +27,12 @@ static int make_hidden(MPI_Comm comm, MPI_Comm *hidden)
 	const struct gck_mpi_comm *like = gck_mpi_comm_of(comm);
 	struct gck_mpi_birth b = {
 		.parent = comm, .real = gck_mpi_real_null[GCK_MPI_COMM],
-		.with_topology = like->with_topology, .seed = gck_mpi_clock_child(&like->clock),
+		.with_topology = like->with_topology,
 	};
 	int rc;
 
+	gck_mpi_comm_await(comm);
+	b.seed = gck_mpi_clock_child(&like->clock);
 	gck_mpi_clock_tick(&gck_mpi_comm_of(comm)->clock);
 	rc = gck_mpi_real.Comm_dup(GCK_MPI_REAL_COMM(comm), &b.real);
 	if (rc)

@@ -26,6 +26,10 @@ static inline MPI_Op gck_mpi_if_op(bool significant, MPI_Op op)
 	return significant ? op : MPI_SUM;
 }
 
+/* Begins a call that makes a communicator from its parent (comm.h). */
+#define gck_mpi_comm_begin(b, parent) gck_mpi_comm_begin_as(b, parent, __func__)
+void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char *function);
+
 /* Handles a failed collective; returns what the call returns. */
 GCK_MUST_CHECK int gck_mpi_collective_failed(MPI_Comm comm, int rc, const char *function);
 

@@ -6,10 +6,25 @@
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
+#include "shim/mpi/collective/collective.h"
+#include "shim/mpi/collective/issue.h"
 #include "shim/mpi/collective/nonblocking.h"
 #include "shim/mpi/comm/comm.h"
 #include "shim/mpi/handles/attribute.h"
 #include "shim/mpi/handles/attribute_predefined.h"
+
+void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char *function)
+{
+	struct gck_mpi_comm *c = gck_mpi_comm_of(parent);
+
+	b->parent = parent;
+	b->real = gck_mpi_real_null[GCK_MPI_COMM];
+	b->with_topology = b->apart = b->unborn = false;
+	gck_mpi_enter_as(function);
+	gck_mpi_comm_await(parent);
+	b->seed = gck_mpi_clock_child(&c->clock);
+	gck_mpi_clock_tick(&c->clock);
+}
 
 /* The program's callbacks copy attributes, outside the gate. If one fails, newcomm is freed. */
 static int with_attributes(MPI_Comm comm, int rc, MPI_Comm *newcomm, const char *function)
@@ -160,25 +175,7 @@ static void completed(struct gck_mpi_nonblocking *n)
 
 	c->making = NULL;
 	gck_mpi_clock_add(&c->clock);
-}
-
-/* Makes the handle when the request is first issued. */
-static int make_handle(struct idup *a, MPI_Comm real)
-{
-	struct gck_mpi_birth b = { .parent = a->n.comm, .real = real, .unborn = true };
-	struct gck_mpi_comm *c;
-	int rc;
-
-	b.seed = gck_mpi_mix(a->n.clock->id, ~a->n.number);
-	rc = gck_mpi_comm_made(&b, gck_mpi_comm_of(b.parent), &a->newcomm);
-	if (rc)
-		return rc;
-	c = gck_mpi_comm_of(a->newcomm);
-	c->with_topology = gck_mpi_comm_of(b.parent)->with_topology;
-	c->making = a->n.clock;
-	c->making_number = a->n.number;
-	a->n.completed = completed;
-	return MPI_SUCCESS;
+	gck_mpi_nonblocking_release(n);
 }
 
 static int issue(struct gck_mpi_nonblocking *n, MPI_Request *request)
@@ -187,24 +184,50 @@ static int issue(struct gck_mpi_nonblocking *n, MPI_Request *request)
 	MPI_Comm real;
 	int rc = gck_mpi_real.Comm_idup(GCK_MPI_REAL_COMM(n->comm), &real, request);
 
-	if (rc)
+	if (!rc)
+		gck_mpi_handle_set_real((void *)a->newcomm, real);
+	return rc;
+}
+
+/* The program has the handle from the start; the real communicator follows when it is issued. */
+static int make_handle(struct idup *a, MPI_Comm comm)
+{
+	struct gck_mpi_birth b = { .parent = comm, .unborn = true };
+
+	b.with_topology = gck_mpi_comm_of(comm)->with_topology;
+	b.seed = gck_mpi_mix(a->n.clock->id, ~(a->n.clock->started + 1));
+	return gck_mpi_comm_made(&b, gck_mpi_comm_of(comm), &a->newcomm);
+}
+
+static int idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
+{
+	struct idup *a = gck_mpi_nonblocking_new(sizeof *a, comm, issue);
+	struct gck_mpi_comm *c;
+	int rc = a ? make_handle(a, comm) : MPI_ERR_NO_MEM;
+
+	if (rc) {
+		free(a);
 		return rc;
-	if (!a->newcomm)
-		return make_handle(a, real);
-	gck_mpi_handle_set_real(a->newcomm, real);
-	return MPI_SUCCESS;
+	}
+	c = gck_mpi_comm_of(a->newcomm);
+	c->making = a->n.clock;
+	c->making_number = a->n.clock->started + 1;
+	a->n.exclusive = true;
+	a->n.completed = completed;
+	rc = gck_mpi_nonblocking_begin(&a->n, request);
+	if (rc)
+		gck_mpi_comm_forget(c);
+	else
+		*newcomm = c->handle;
+	return rc;
 }
 
 GCK_MPI_FUNCTION(Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request))
 {
-	struct idup *a;
 	int rc;
 
 	gck_mpi_enter();
-	a = newcomm ? gck_mpi_nonblocking_new(sizeof *a, comm, issue) : NULL;
-	rc = newcomm ? gck_mpi_nonblocking_begin(a ? &a->n : NULL, request) : MPI_ERR_ARG;
-	if (!rc)
-		*newcomm = a->newcomm;
+	rc = newcomm ? idup(comm, newcomm, request) : MPI_ERR_ARG;
 	gck_mpi_leave();
 	if (!rc)
 		rc = gck_mpi_attributes_copy(*newcomm, comm);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "shim/mpi/base/function.h"
+#include "shim/mpi/collective/collective.h"
 #include "shim/mpi/comm/comm.h"
 #include "shim/mpi/handles/wrap.h"
 #include "shim/mpi/types/info.h"

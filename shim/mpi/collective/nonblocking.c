@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Non-blocking collectives: their arguments, kept as long as the request; how they are issued,
- * issued again after a restart, and finished in a quiesce. */
+ * Non-blocking collectives: their arguments, kept as long as the request; how they are started, and
+ * finished in a quiesce. */
 #include "config.h"
 
+#include "shim/mpi/collective/issue.h"
 #include "shim/mpi/collective/nonblocking.h"
 
 #include <stdlib.h>
@@ -234,20 +235,6 @@ void gck_mpi_nonblocking_free(struct gck_mpi_nonblocking *n)
 	free(n);
 }
 
-static int reissue(struct gck_mpi_request *r, struct gck_error *err)
-{
-	struct gck_mpi_nonblocking *n = r->arg;
-	int rc = gck_mpi_inputs_put_back(n);
-
-	if (!rc)
-		rc = n->issue(n, (MPI_Request *)&r->h.real);
-	return rc ? gck_fail(err, EIO,
-			     "a non-blocking collective (number %lu of a communicator of %d ranks) "
-			     "cannot be started again after a restart: MPI error %d",
-			     (unsigned long)n->number, gck_mpi_comm_of(n->comm)->size, rc)
-		  : 0;
-}
-
 void gck_mpi_nonblocking_completed(struct gck_mpi_request *r)
 {
 	struct gck_mpi_nonblocking *n = r->arg;
@@ -257,21 +244,9 @@ void gck_mpi_nonblocking_completed(struct gck_mpi_request *r)
 		n->completed(n);
 }
 
-static void freed(struct gck_mpi_request *r)
-{
-	gck_mpi_nonblocking_free(r->arg);
-}
-
-static const struct gck_mpi_request_class class = {
-	.name = "non-blocking collective",
-	.completed = gck_mpi_nonblocking_completed,
-	.reissue = reissue,
-	.freed = freed,
-};
-
 int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *request)
 {
-	struct gck_mpi_request *r;
+	struct gck_mpi_clock *clock;
 	int rc;
 
 	if (!n)
@@ -285,18 +260,11 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
 		gck_mpi_nonblocking_free(n);
 		return rc;
 	}
-	n->number = gck_mpi_clock_start(n->clock);
-	r = gck_mpi_request_start(&class, n->comm, n);
-	rc = r ? n->issue(n, (MPI_Request *)&r->h.real) : MPI_ERR_NO_MEM;
-	if (!rc) {
-		*request = (MPI_Request)r;
-		return MPI_SUCCESS;
-	}
-	gck_mpi_clock_unstart(n->clock);
-	if (r)
-		gck_mpi_request_free(r);
-	else
-		gck_mpi_nonblocking_free(n);
+	clock = n->clock;
+	n->number = gck_mpi_clock_start(clock);
+	rc = gck_mpi_nonblocking_issue(n, request);
+	if (rc)
+		gck_mpi_clock_unstart(clock);
 	return rc;
 }
 

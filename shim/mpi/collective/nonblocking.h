@@ -27,7 +27,9 @@ struct gck_mpi_nonblocking {
 	/* Called on completion; may be NULL. */
 	void (*completed)(struct gck_mpi_nonblocking *n);
 	struct gck_mpi_retained *retained;
-	bool failed; /* no memory to keep an argument: begin returns the error */
+	bool failed;    /* no memory to keep an argument: begin returns the error */
+	bool exclusive; /* issue.h */
+	struct gck_mpi_request *next_postponed;
 };
 
 /* Makes one; size is that of the whole struct. NULL: no memory. */

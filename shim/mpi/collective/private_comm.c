@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
+#include "shim/mpi/collective/collective.h"
 
 /* Not a dup, which would copy the topology. */
 static int create_real(MPI_Comm comm, MPI_Comm *real)

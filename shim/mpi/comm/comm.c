@@ -63,18 +63,6 @@ int gck_mpi_comm_quiet(MPI_Comm real)
 	return gck_mpi_real.Comm_set_errhandler(real, quiet);
 }
 
-void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char *function)
-{
-	struct gck_mpi_comm *c = gck_mpi_comm_of(parent);
-
-	b->parent = parent;
-	b->real = gck_mpi_real_null[GCK_MPI_COMM];
-	b->with_topology = b->apart = b->unborn = false;
-	gck_mpi_enter_as(function);
-	b->seed = gck_mpi_clock_child(&c->clock);
-	gck_mpi_clock_tick(&c->clock);
-}
-
 /* Makes one seed from those of the two sides of an intercommunicator, or of the ranks of a group;
  * the result is the same in all ranks. */
 static int agree(const struct gck_mpi_comm *c, MPI_Comm real, uint64_t *seed)
@@ -119,7 +107,7 @@ static struct made *new_made(const struct gck_mpi_birth *b, const struct gck_mpi
 	c = &m->body;
 	c->handle = (MPI_Comm)m;
 	c->with_topology = b->with_topology;
-	*rc = gck_mpi_comm_quiet(b->real);
+	*rc = b->real ? gck_mpi_comm_quiet(b->real) : MPI_SUCCESS;
 	if (!*rc)
 		*rc = like ? gck_mpi_comm_copy(c, like) : gck_mpi_comm_ask(c, b->real);
 	if (!*rc)
@@ -144,10 +132,10 @@ int gck_mpi_comm_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *
 	if (real == gck_mpi_real_null[GCK_MPI_COMM])
 		return MPI_SUCCESS;
 	m = new_made(b, like, &rc);
-	if (!m) {
+	if (!m && real)
 		gck_mpi_real.Comm_free(&real);
+	if (!m)
 		return rc;
-	}
 	*newcomm = (MPI_Comm)m;
 	gck_mpi_errhandler_inherit(m, b->parent);
 	return MPI_SUCCESS;

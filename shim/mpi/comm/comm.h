@@ -16,6 +16,7 @@ struct gck_mpi_topology;
 struct gck_mpi_flushed;
 struct gck_mpi_info_snapshot;
 struct gck_mpi_nonblocking;
+struct gck_mpi_request;
 
 /* A communicator that the program has freed lives on, invisible to it, until all its ranks are done
  * with it. */
@@ -47,6 +48,8 @@ struct gck_mpi_comm {
 	MPI_Comm handle;            /* the handle that has this body */
 	struct gck_mpi_flushed *flushed, *flushed_last; /* flushed, not yet received: flushed.h */
 	_Atomic unsigned messages;  /* matched messages (MPI_Mprobe) that the program holds */
+	/* The exclusive collective (collective/issue.h), and those that wait for it. */
+	struct gck_mpi_request *exclusive, *postponed, *postponed_last;
 	/* MPI_Comm_idup: the collective that makes it; it exists when that is finished. */
 	const struct gck_mpi_clock *making;
 	uint64_t making_number;
@@ -76,12 +79,12 @@ static inline int gck_mpi_comm_world_rank(const struct gck_mpi_comm *c, int rank
  * MPI_Init. */
 GCK_MUST_CHECK int gck_mpi_comm_init(struct gck_error *err);
 
-/* A collective call on one communicator makes another. gck_mpi_comm_begin enters the gate, chooses
- * the id and ticks. Then the caller makes the real call, which writes birth.real. gck_mpi_comm_end
- * makes the handle, leaves the gate and returns the MPI function's result. A newcomm of NULL has
- * been passed to the real library, which failed. */
+/* A collective call on one communicator makes another. gck_mpi_comm_begin (collective.h) enters the
+ * gate, chooses the id and ticks. Then the caller makes the real call, which writes birth.real.
+ * gck_mpi_comm_end makes the handle, leaves the gate and returns the MPI function's result. A
+ * newcomm of NULL has been passed to the real library, which failed. */
 struct gck_mpi_birth {
-	MPI_Comm parent, real;
+	MPI_Comm parent, real; /* real: NULL until the real library has made it */
 	uint64_t seed;      /* the same in all ranks of the call, and no other call's */
 	/* set by the caller after begin */
 	bool with_topology;
@@ -89,8 +92,6 @@ struct gck_mpi_birth {
 	bool unborn;        /* its clock is added later */
 };
 
-#define gck_mpi_comm_begin(b, parent) gck_mpi_comm_begin_as(b, parent, __func__)
-void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char *function);
 GCK_MUST_CHECK int gck_mpi_comm_end(const struct gck_mpi_birth *b, int rc, MPI_Comm *newcomm,
 				    const char *function);
 

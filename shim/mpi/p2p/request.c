@@ -162,7 +162,7 @@ void gck_mpi_request_arrived(struct gck_mpi_request *r, int rc)
 	gck_mpi_request_complete(r, rc);
 }
 
-static bool poll_real(struct gck_mpi_request *r)
+bool gck_mpi_request_poll_real(struct gck_mpi_request *r)
 {
 	int flag = 0, rc;
 
@@ -178,7 +178,9 @@ bool gck_mpi_request_poll(struct gck_mpi_request *r)
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != GCK_MPI_REQUEST_ACTIVE)
 		return true;
 	if (__builtin_expect(gck_mpi_request_in_real(r), 1))
-		return poll_real(r);
+		return gck_mpi_request_poll_real(r);
+	if (r->what == GCK_MPI_REQUEST_CLASS)
+		return r->class->poll(r);
 	if (r->what != GCK_MPI_REQUEST_GENERAL)
 		return poll_flushed(r);
 	gck_mpi_progress();

@@ -44,6 +44,8 @@ struct gck_mpi_request_class {
 	/* It ends whatever other ranks' programs do, so a quiesce waits for it. The quiesce ignores
 	 * other requests unless their part polls them. */
 	bool ends_alone;
+	/* Polls it, as gck_mpi_request_poll; NULL: the real library has it. */
+	bool (*poll)(struct gck_mpi_request *r);
 	/* The real one was seen complete (once; r->status is set). */
 	void (*completed)(struct gck_mpi_request *r);
 	/* Persistent: called by MPI_Start before the real request is started. An MPI error code. */
@@ -94,6 +96,9 @@ gck_mpi_request_persistent(const struct gck_mpi_request_class *class, void *on, 
  * complete is freed. */
 bool gck_mpi_request_poll(struct gck_mpi_request *r);
 
+/* Tests an active request in the real library. For the polls of classes. */
+bool gck_mpi_request_poll_real(struct gck_mpi_request *r);
+
 /* Polls until it is complete; parks between two polls while the gate is closed. */
 void gck_mpi_request_wait(struct gck_mpi_request *r);
 
@@ -110,10 +115,12 @@ static inline bool gck_mpi_request_is_complete(const struct gck_mpi_request *r)
 	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GCK_MPI_REQUEST_COMPLETE;
 }
 
-/* True if the real library has the state of this active request. */
+/* True if the state of this active request is the real library's alone. */
 static inline bool gck_mpi_request_in_real(const struct gck_mpi_request *r)
 {
-	return r->what == GCK_MPI_REQUEST_CLASS || (r->what != GCK_MPI_REQUEST_GENERAL && !r->from);
+	if (r->what == GCK_MPI_REQUEST_CLASS)
+		return !r->class->poll;
+	return r->what != GCK_MPI_REQUEST_GENERAL && !r->from;
 }
 
 /* Checks that every element of the program's array is a request (or null). An MPI error code. */

@@ -21,6 +21,7 @@ int main(int argc, char **argv)
 	family("pending collectives in place", test_pending_in_place);
 	family("pending neighbourhood collectives", test_pending_neighbours);
 	family("a pending MPI_Comm_idup", test_pending_idup);
+	family("many MPI_Comm_idups at once", test_many_idups);
 	family("pending collectives on overlapping communicators", test_pending_overlapping);
 	family("a collective complete in some ranks only", test_complete_in_some);
 	family("persistent collectives", test_persistent);

@@ -22,6 +22,7 @@ void test_pending(void);
 void test_pending_in_place(void);
 void test_pending_neighbours(void);
 void test_pending_idup(void);
+void test_many_idups(void);
 void test_pending_overlapping(void);
 void test_complete_in_some(void);
 /* comms_persistent.c */

@@ -226,6 +226,79 @@ void test_pending_idup(void)
 	MPI_Comm_free(&b);
 }
 
+enum { MANY = 20, TURNS = 16 };
+
+/* A communicator of two ranks, so that the ranks' numbers of free communicators differ. */
+static void make_pair(int turn, MPI_Comm *pair)
+{
+	int ranks[2] = {turn % size, (turn + 1) % size};
+	MPI_Group world, group;
+
+	*pair = MPI_COMM_NULL;
+	MPI_Comm_group(MPI_COMM_WORLD, &world);
+	MPI_Group_incl(world, 2, ranks, &group);
+	if (rank == ranks[0] || rank == ranks[1])
+		MPI_Comm_create_group(MPI_COMM_WORLD, group, turn, pair);
+	MPI_Group_free(&group);
+	MPI_Group_free(&world);
+}
+
+static void free_unless_null(MPI_Comm *comm)
+{
+	if (*comm != MPI_COMM_NULL)
+		MPI_Comm_free(comm);
+}
+
+static void start_some(MPI_Comm *made, MPI_Request *r, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		MPI_Comm_idup(MPI_COMM_WORLD, &made[i], &r[i]);
+}
+
+/* Other collectives are started, and a communicator is made, behind them. */
+static void make_many(int turn, MPI_Comm *made)
+{
+	int sum = 0, one = 1, late = rank == LATE ? MANY / 2 : MANY;
+	MPI_Request r[MANY + 1];
+
+	start_some(made, r, 0, late);
+	if (turn % 8 == 1)
+		cycle();
+	start_some(made, r, late, MANY);
+	MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[MANY]);
+	if (turn % 4 == 0)
+		MPI_Comm_dup(MPI_COMM_WORLD, &made[MANY]);
+	MPI_Waitall(MANY + 1, r, MPI_STATUSES_IGNORE);
+	IS(sum, size);
+	for (int i = 0; i < MANY; i++) {
+		MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, made[i]);
+		IS(sum, size);
+	}
+}
+
+/* Open MPI alone hangs here. */
+void test_many_idups(void)
+{
+	MPI_Comm pairs[TURNS], made[2][MANY + 1];
+
+	if (!is_standing_in())
+		return;
+	for (int i = 0; i <= MANY; i++)
+		made[0][i] = made[1][i] = MPI_COMM_NULL;
+	for (int turn = 0; turn < TURNS; turn++) {
+		make_pair(turn, &pairs[turn]);
+		for (int i = 0; i <= MANY; i++)
+			free_unless_null(&made[turn % 2][i]);
+		make_many(turn, made[turn % 2]);
+	}
+	for (int turn = 0; turn < TURNS; turn++)
+		free_unless_null(&pairs[turn]);
+	for (int i = 0; i <= MANY; i++) {
+		free_unless_null(&made[0][i]);
+		free_unless_null(&made[1][i]);
+	}
+}
+
 void test_pending_overlapping(void)
 {
 	int sums[2] = { 0 }, one = 1;
