@@ -37,8 +37,7 @@ static void note_limits(struct gck_obstacles *f)
 		 "after a restart, or returns EINTR if its code does not show which call it is",
 		 "repeat it, as after any signal"},
 		{"scheduling",
-		 "memory policy, I/O priority, timer slack and parent-death signal are not "
-		 "restored",
+		 "memory policy, timer slack and parent-death signal are not restored",
 		 "set them again if they matter"},
 	};
 

@@ -28,6 +28,15 @@ struct gck_pending {           /* a pending signal: the kernel's siginfo, verbat
 	unsigned char info[128];
 };
 
+struct gck_sched_attr {        /* the kernel's, of sched_getattr; libc has none */
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+	uint32_t util_min, util_max; /* uclamp */
+};
+
 struct gck_thread {
 	int32_t vtid;              /* glibc's TID */
 	int32_t rtid;              /* the kernel's TID: when captured; after a restore the new
@@ -46,6 +55,8 @@ struct gck_thread {
 	unsigned char *affinity;   /* cpu_set_t bytes */
 	size_t affinity_size;
 	int nice, policy, priority;
+	struct gck_sched_attr sched; /* size 0: unknown; then the three above are set */
+	int32_t io_priority;       /* ioprio_get */
 };
 
 /* The stored pages of one page group of a mapping (or of a file's content). The group begins at a
@@ -208,6 +219,11 @@ struct gck_posix_timer {
 	uint64_t value_ns, interval_ns;
 };
 
+struct gck_attribute {         /* of a process: objects/process_attributes.c */
+	char *name;
+	uint64_t value;
+};
+
 struct gck_image {
 	int32_t vpid;
 	uint32_t restarts;
@@ -246,8 +262,10 @@ struct gck_image {
 				      * refused */
 	struct gck_hash vdso;        /* of the vdso's bytes */
 	int64_t realtime_ns, monotonic_ns; /* the clocks as the rank read them when it was frozen */
-	int32_t dumpable, thp_disable, nnp;
+	int32_t dumpable, thp_disable;
 	uint32_t personality;
+	struct gck_attribute *attributes;
+	size_t nattributes;
 	int32_t lock_future;         /* mlockall of memory to come: MCL_FUTURE, MCL_ONFAULT */
 };
 

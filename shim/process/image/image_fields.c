@@ -62,8 +62,10 @@ static const struct gck_field thread_fields[] = {
 	INT(gck_thread, nice, -20, 19),
 	INT(gck_thread, policy, 0, INT32_MAX),
 	INT(gck_thread, priority, 0, 99),
+	FIXED(gck_thread, sched),
+	INT(gck_thread, io_priority, 0, UINT16_MAX),
 };
-static const struct gck_shape thread_shape = SHAPE("thread", gck_thread, thread_fields);
+static const struct gck_shape thread_shape = SHAPE_GROWN("thread", gck_thread, thread_fields, 2);
 
 static const struct gck_field map_fields[] = {
 	HEX(gck_map, start, MAX_ADDRESS),
@@ -175,6 +177,12 @@ static const struct gck_field timer_fields[] = {
 };
 static const struct gck_shape timer_shape = SHAPE("timer", gck_posix_timer, timer_fields);
 
+static const struct gck_field attribute_fields[] = {
+	TEXT(gck_attribute, name, 1),
+	HEX(gck_attribute, value, UINT64_MAX),
+};
+static const struct gck_shape attribute_shape = SHAPE("attribute", gck_attribute, attribute_fields);
+
 struct limit {
 	uint64_t soft, hard;
 };
@@ -222,12 +230,12 @@ static const struct gck_field image_fields[] = {
 	INT(gck_image, monotonic_ns, 0, MAX_SIZE),
 	INT(gck_image, dumpable, 0, 2),
 	INT(gck_image, thp_disable, 0, 3),
-	INT(gck_image, nnp, 0, 1),
 	HEX(gck_image, personality, UINT32_MAX),
 	INT(gck_image, lock_future, 0, MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT),
 	MASKS(gck_image, guards),
+	LIST(gck_image, attributes, nattributes, 0, MAX_ITEMS, attribute_shape),
 };
-const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 2);
+const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 3);
 
 static void free_elements(const struct gck_shape *shape, void *v, size_t n)
 {

@@ -276,7 +276,7 @@ static int set_directory(struct gck_restore *r, struct gck_error *err)
 
 int gck_restore_process(struct gck_restore *r, struct gck_error *err)
 {
-	if (set_mm(r, err) || set_directory(r, err))
+	if (set_mm(r, err) || set_directory(r, err) || gck_restore_attributes(r, err))
 		return -1;
 	if (call(r, err, SYS_personality, r->img->personality, 0, 0, 0) == -ESRCH)
 		return -1;
@@ -304,11 +304,7 @@ static int set_limits(const struct gck_restore *r, struct gck_error *err)
 /* Set what would hinder the other steps. */
 int gck_restore_process_last(struct gck_restore *r, struct gck_error *err)
 {
-	if (set_limits(r, err))
+	if (set_limits(r, err) || gck_restore_last_attributes(r, err))
 		return -1;
-	if (call(r, err, SYS_close_range, (uint64_t)r->high, UINT_MAX, 0, 0) == -ESRCH)
-		return -1;
-	if (r->img->nnp && call(r, err, SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0) == -ESRCH)
-		return -1;
-	return 0;
+	return call(r, err, SYS_close_range, (uint64_t)r->high, UINT_MAX, 0, 0) == -ESRCH ? -1 : 0;
 }

@@ -30,6 +30,9 @@ int64_t *gck_inside_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b
 			 uint64_t d);
 int gck_inside_run(struct gck_scan *s, struct gck_link_msg *m, int timeout_ms) GCK_MUST_CHECK;
 
+/* process_attributes.c: with the rank held, the attributes of its table. */
+int gck_scan_attributes(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
+
 /* memory_locks.c: report locked memory; with the rank held and its brk known, find out whether
  * memory to come is locked. status: of /proc/PID. */
 void gck_note_locks(struct gck_scan *s, const char *status);
@@ -102,6 +105,9 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err) GCK_MU
 
 /* input.c: the new task's standard input must reach as far as the old one was consumed. */
 int gck_restore_check_input(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* process_attributes.c: whether this version knows all. */
+int gck_restore_check_attributes(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* memory_locks.c: whether the new task's limit is high enough. */
 int gck_restore_check_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
@@ -180,6 +186,11 @@ int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s,
 /* attributes.c: whether huge pages are allowed, before memory is filled; then the rest. */
 int gck_restore_prepare_process(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_process(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* process_attributes.c: before threads are made, which inherit them; then those that would hinder
+ * other steps. */
+int gck_restore_attributes(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_last_attributes(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* ---- restore: run -------------------------------------------------------------------------- */
 

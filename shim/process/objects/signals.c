@@ -78,7 +78,7 @@ static int ask_state(struct gck_scan *s, int timeout_ms)
 {
 	uint64_t base = s->t->shim->scratch;
 	struct gck_link_msg m = {0};
-	const int64_t *brk, *dumpable, *thp, *nnp;
+	const int64_t *brk, *dumpable, *thp;
 	struct scratch x;
 
 	for (int i = 1; i <= NSIGNALS; i++)
@@ -95,22 +95,20 @@ static int ask_state(struct gck_scan *s, int timeout_ms)
 	brk = gck_inside_call(&m, SYS_brk, 0, 0, 0, 0);
 	dumpable = gck_inside_call(&m, SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0);
 	thp = gck_inside_call(&m, SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0);
-	nnp = gck_inside_call(&m, SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0);
 	if (gck_inside_run(s, &m, timeout_ms) ||
 	    gck_memory_read(s->t->pid, base, &x, sizeof(x), s->err))
 		return -1;
 	s->img->brk = (uint64_t)*brk;
 	s->img->dumpable = (int32_t)*dumpable;
 	s->img->thp_disable = (int32_t)*thp;
-	s->img->nnp = (int32_t)*nnp;
 	keep(s->img, &x);
 	return 0;
 }
 
 int gck_scan_inside(struct gck_scan *s, int timeout_ms)
 {
-	return ask_state(s, timeout_ms) || gck_scan_lock_future(s, timeout_ms) ||
-	       gck_scan_timers(s, timeout_ms) ? -1 : 0;
+	return ask_state(s, timeout_ms) || gck_scan_attributes(s, timeout_ms) ||
+	       gck_scan_lock_future(s, timeout_ms) || gck_scan_timers(s, timeout_ms) ? -1 : 0;
 }
 
 /* ---- restore ------------------------------------------------------------------------------- */

@@ -96,6 +96,7 @@ static int take_image(struct gck_restore *r, const json_t *manifest, struct gck_
 		return gck_fail(err, ENOMEM, "no memory for the image's lists");
 	if (gck_restore_check_node(r, err) || gck_restore_check_guards(r, err) ||
 	    gck_restore_check_seals(r, err) || gck_restore_check_locks(r, err) ||
+	    gck_restore_check_attributes(r, err) ||
 	    gck_restore_check_contents(r, err) || gck_restore_check_files(r, err))
 		return -1;
 	r->done = 0;

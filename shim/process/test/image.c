@@ -201,6 +201,27 @@ static void are_keys(const json_t *image, const char *list, const char *keys)
 	is_str(found, keys, name);
 }
 
+/* Members that images of 0.1.0 do not have. */
+static void test_grown(json_t *manifest)
+{
+	static const char *const members[] = {"lock_future", "guards", "attributes"};
+	json_t *image = json_object_get(manifest, "image"), *thread;
+	struct gck_error err = {0};
+	struct gck_image *img;
+	size_t i;
+
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		json_object_del(image, members[i]);
+	json_array_foreach(json_object_get(image, "threads"), i, thread) {
+		json_object_del(thread, "sched");
+		json_object_del(thread, "io_priority");
+	}
+	img = gck_image_from_json(manifest, &err);
+	ok(img && !img->nattributes && !img->threads[0].sched.size,
+	   "an image of 0.1.0 is read: %s", err.text);
+	gck_image_free(img);
+}
+
 static void test_keys(void)
 {
 	json_t *j = make_manifest();
@@ -215,7 +236,9 @@ static void test_keys(void)
 		 "value_ns,interval_ns,ticks,sigmask,object,entries");
 	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
 		 "robust_size,rseq.address,rseq.size,rseq.signature,altstack.sp,"
-		 "altstack.size,altstack.flags,pending,affinity,nice,policy,priority");
+		 "altstack.size,altstack.flags,pending,affinity,nice,policy,priority,sched,"
+		 "io_priority");
+	test_grown(j);
 	json_decref(j);
 }
 
@@ -384,7 +407,7 @@ static void test_relations(void)
 	refused("brk", json_string("-1"), "hexadecimal number");
 	refused("umask", json_real(1.5), "not a whole number");
 	refused("actions", json_array(), "not a list of 65");
-	refused("nnp", json_true(), "not a whole number");
+	refused("dumpable", json_true(), "not a whole number");
 }
 
 static json_t *random_value(void)

@@ -110,7 +110,8 @@ static void test_limit(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const groups[] = {"memory", "guards", "locks", "mlockall", "onfault"};
+	static const char *const groups[] = {"process", "merge", "mdwe", "memory", "guards",
+					       "locks", "mlockall", "onfault"};
 
 	for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
 		if (argc < 2 || !strcmp(argv[1], groups[i]))

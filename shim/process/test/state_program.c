@@ -5,14 +5,19 @@
  * each. An empty text: this kernel does not have it. */
 #include "config.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -35,7 +40,7 @@ struct state {
 	const char *group, *name;
 	bool (*make)(struct state *s);             /* false: this kernel does not have it */
 	void (*describe)(struct state *s, char text[TEXT]);
-	int argument;                              /* of make and describe */
+	int argument, value;                       /* of make and describe */
 	char *at;                                  /* a mapping that make has made */
 	bool made;
 	char before[TEXT];
@@ -155,9 +160,241 @@ static void describe_next(struct state *s, char text[TEXT])
 	munmap(s->at, 4 * PAGE);
 }
 
+/* ---- the process --------------------------------------------------------------------------- */
+
+static bool make_prctl(struct state *s)
+{
+	return !prctl(s->argument, s->value, 0, 0, 0);
+}
+
+/* By the call that reads what prctl's s->argument sets. */
+static void describe_prctl(struct state *s, char text[TEXT])
+{
+	int word = 0, get = s->argument + 1;
+
+	switch (s->argument) {
+	case PR_SET_CHILD_SUBREAPER:
+		prctl(PR_GET_CHILD_SUBREAPER, &word, 0, 0, 0);
+		break;
+	case PR_SET_DUMPABLE:
+		get = PR_GET_DUMPABLE;
+		/* fall through */
+	default:
+		word = prctl(get, 0, 0, 0, 0);
+	}
+	sprintf(text, "%d", word);
+}
+
+static bool make_speculation(struct state *s)
+{
+	return !prctl(PR_SET_SPECULATION_CTRL, s->argument, PR_SPEC_DISABLE, 0, 0);
+}
+
+static void describe_speculation(struct state *s, char text[TEXT])
+{
+	sprintf(text, "%#x", prctl(PR_GET_SPECULATION_CTRL, s->argument, 0, 0, 0));
+}
+
+static bool make_membarrier(struct state *s)
+{
+	return !syscall(SYS_membarrier, s->argument, 0, 0);
+}
+
+/* The command that needs the registration; all registrations. */
+static void describe_membarrier(struct state *s, char text[TEXT])
+{
+	long can = syscall(SYS_membarrier, s->argument >> 1, 0, 0);
+
+	sprintf(text, "%ld, %#lx", can, syscall(SYS_membarrier, 1 << 9, 0, 0));
+}
+
+static bool write_own(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) > 0;
+
+	close(fd);
+	return good;
+}
+
+static const char *const files[] = {"/proc/self/coredump_filter", "/proc/self/oom_score_adj"};
+
+static bool make_file(struct state *s)
+{
+	return write_own(files[s->argument], s->argument ? "321" : "0x11");
+}
+
+static void describe_file(struct state *s, char text[TEXT])
+{
+	int fd = open(files[s->argument], O_RDONLY);
+	ssize_t n = read(fd, text, TEXT - 1);
+
+	text[n > 0 ? n - 1 : 0] = '\0';
+	close(fd);
+}
+
+static bool make_personality(struct state *s)
+{
+	return personality((unsigned long)s->argument) >= 0;
+}
+
+static void describe_personality(struct state *s, char text[TEXT])
+{
+	(void)s;
+	sprintf(text, "%#x", personality(0xffffffff));
+}
+
+static bool make_umask(struct state *s)
+{
+	umask((mode_t)s->argument);
+	return true;
+}
+
+static void describe_umask(struct state *s, char text[TEXT])
+{
+	mode_t now = umask((mode_t)s->argument);
+
+	sprintf(text, "%#o", now);
+}
+
+/* A soft limit below the hard one. */
+static bool make_limit(struct state *s)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return false;
+	limit.rlim_cur = (rlim_t)s->argument;
+	return !setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void describe_limit(struct state *s, char text[TEXT])
+{
+	struct rlimit limit;
+
+	(void)s;
+	if (!getrlimit(RLIMIT_NOFILE, &limit))
+		sprintf(text, "%llu %llu", (unsigned long long)limit.rlim_cur,
+			(unsigned long long)limit.rlim_max);
+}
+
+/* AMX, if the CPU has it. */
+static bool make_tiles(struct state *s)
+{
+	return !syscall(SYS_arch_prctl, 0x1023, s->argument);
+}
+
+static void describe_tiles(struct state *s, char text[TEXT])
+{
+	unsigned long mask = 0;
+
+	(void)s;
+	syscall(SYS_arch_prctl, 0x1022, &mask);
+	sprintf(text, "%#lx", mask);
+}
+
+/* ---- a thread ------------------------------------------------------------------------------ */
+
+struct sched_attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+	uint32_t util_min, util_max;
+};
+
+/* s->at is the thread's TID, s->argument which of the attributes it has. */
+static void *thread(void *state)
+{
+	struct sched_attributes a = {.size = sizeof a, .nice = 5};
+	struct state *s = state;
+	char name[16];
+
+	snprintf(name, sizeof name, "thread %d", s->argument);
+	prctl(PR_SET_NAME, name);
+	a.policy = s->argument == 1 ? SCHED_BATCH : s->argument == 2 ? SCHED_IDLE : SCHED_OTHER;
+	a.flags = s->argument == 1; /* SCHED_FLAG_RESET_ON_FORK */
+	if (s->argument == 3) {
+		a.flags = 0x60; /* SCHED_FLAG_UTIL_CLAMP */
+		a.util_max = 300;
+	}
+	if (s->argument == 4) {
+		syscall(SYS_ioprio_set, 1, 0, 2 << 13 | 6); /* best effort, 6 */
+	} else if (syscall(SYS_sched_setattr, 0, &a, 0)) {
+		s->value = -1;
+	}
+	s->at = (char *)(intptr_t)gettid();
+	s->value = s->value ? s->value : 1;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static bool make_thread(struct state *s)
+{
+	volatile int *value = &s->value;
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, thread, s))
+		return false;
+	while (!*value)
+		sched_yield();
+	return *value > 0;
+}
+
+static void describe_thread(struct state *s, char text[TEXT])
+{
+	struct sched_attributes a = {0};
+	int tid = (int)(intptr_t)s->at;
+	char path[64], name[16] = "";
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, name, sizeof name - 1) < 0)
+		snprintf(name, sizeof name, "thread\n");
+	close(fd);
+	name[strcspn(name, "\n")] = '\0';
+	syscall(SYS_sched_getattr, tid, &a, sizeof a, 0);
+	sprintf(text, "policy %u flags %#llx nice %d clamps %u %u io %#lx", a.policy,
+		(unsigned long long)a.flags, a.nice, a.util_min, a.util_max,
+		syscall(SYS_ioprio_get, 1, tid));
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static struct state states[] = {
+	{.group = "process", "PR_SET_NO_NEW_PRIVS", make_prctl, describe_prctl,
+	 PR_SET_NO_NEW_PRIVS, 1},
+	{.group = "process", "PR_SET_CHILD_SUBREAPER", make_prctl, describe_prctl,
+	 PR_SET_CHILD_SUBREAPER, 1},
+	{.group = "process", "PR_SET_THP_DISABLE", make_prctl, describe_prctl,
+	 PR_SET_THP_DISABLE, 1},
+	{.group = "process", "PR_SET_DUMPABLE", make_prctl, describe_prctl, PR_SET_DUMPABLE, 0},
+	{.group = "merge", "PR_SET_MEMORY_MERGE", make_prctl, describe_prctl, 67, 1},
+	{.group = "mdwe", "PR_SET_MDWE", make_prctl, describe_prctl, 65, 1},
+	{.group = "process", "PR_SPEC_STORE_BYPASS", make_speculation, describe_speculation,
+	 PR_SPEC_STORE_BYPASS},
+	{.group = "process", "PR_SPEC_INDIRECT_BRANCH", make_speculation, describe_speculation,
+	 PR_SPEC_INDIRECT_BRANCH},
+	{.group = "process", "MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED", make_membarrier,
+	 describe_membarrier, 1 << 2},
+	{.group = "process", "MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED", make_membarrier,
+	 describe_membarrier, 1 << 4},
+	{.group = "process", "MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE",
+	 make_membarrier, describe_membarrier, 1 << 6},
+	{.group = "process", "coredump_filter", make_file, describe_file, 0},
+	{.group = "process", "oom_score_adj", make_file, describe_file, 1},
+	{.group = "process", "personality", make_personality, describe_personality,
+	 ADDR_NO_RANDOMIZE},
+	{.group = "process", "umask", make_umask, describe_umask, 0137},
+	{.group = "process", "setrlimit, the soft limit", make_limit, describe_limit, 222},
+	{.group = "process", "ARCH_REQ_XCOMP_PERM", make_tiles, describe_tiles, 18},
+	{.group = "process", "SCHED_BATCH, reset on fork, nice", make_thread, describe_thread, 1},
+	{.group = "process", "SCHED_IDLE", make_thread, describe_thread, 2},
+	{.group = "process", "utilization clamps", make_thread, describe_thread, 3},
+	{.group = "process", "ioprio_set", make_thread, describe_thread, 4},
 	{.group = "memory", "MADV_SEQUENTIAL", make_advised, describe_flags, MADV_SEQUENTIAL},
 	{.group = "memory", "MADV_RANDOM", make_advised, describe_flags, MADV_RANDOM},
 	{.group = "memory", "MADV_MERGEABLE", make_advised, describe_flags, MADV_MERGEABLE},

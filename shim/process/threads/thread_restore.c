@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <linux/ioprio.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,11 +18,13 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "shim/process/threads/threads.h"
 
 #define THREAD_FLAGS \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
+#define SCHED_CAPACITY 1024 /* the highest clamp, which is none */
 #define RSEQ_CS_AT 8 /* in struct rseq: the thread's current critical section */
 
 struct rseq_cs {
@@ -172,12 +175,26 @@ static void set_affinity(const struct gck_restore *r, const cpu_set_t *had,
 	sched_setaffinity(t->rtid, sizeof now, &now);
 }
 
+/* Deadlines and utilization clamps as well. A kernel without clamps reports 0 and 0. */
+static bool set_attributes(const struct gck_thread *t)
+{
+	struct gck_sched_attr a = t->sched;
+
+	if (a.util_max && (a.util_min || a.util_max != SCHED_CAPACITY))
+		a.flags |= SCHED_FLAG_UTIL_CLAMP;
+	return a.size && !syscall(SYS_sched_setattr, t->rtid, &a, 0);
+}
+
 static void set_scheduling(const struct gck_thread *t)
 {
 	struct sched_param p = {.sched_priority = t->priority};
 
-	sched_setscheduler(t->rtid, t->policy, &p);
-	setpriority(PRIO_PROCESS, (id_t)t->rtid, t->nice);
+	if (!set_attributes(t)) {
+		sched_setscheduler(t->rtid, t->policy, &p);
+		setpriority(PRIO_PROCESS, (id_t)t->rtid, t->nice);
+	}
+	if (t->io_priority)
+		syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, t->rtid, t->io_priority);
 }
 
 static int set_up(struct gck_restore *r, struct gck_error *err)

@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <linux/futex.h>
+#include <linux/ioprio.h>
 #include <linux/rseq.h>
 #include <sched.h>
 #include <stdio.h>
@@ -138,6 +139,10 @@ static int read_schedule(pid_t tid, struct gck_thread *x, struct gck_error *err)
 		x->policy = SCHED_OTHER;
 	if (!sched_getparam(tid, &parameter))
 		x->priority = parameter.sched_priority;
+	if (syscall(SYS_sched_getattr, tid, &x->sched, sizeof(x->sched), 0))
+		x->sched.size = 0;
+	n = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid);
+	x->io_priority = n > 0 ? (int32_t)n : 0;
 	return 0;
 }
 
