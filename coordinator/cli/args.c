@@ -6,12 +6,15 @@
 
 #include "coordinator/cli/cli.h"
 
-enum { OPT_JSON = 256, OPT_NO_WAIT, OPT_ALL, OPT_QUICK, OPT_STORE };
+enum { OPT_JSON = 256, OPT_NO_WAIT, OPT_ALL, OPT_QUICK, OPT_STORE, OPT_RESTORE,
+       OPT_VERIFY };
 
 static const struct option options[] = {
 	{ "conf", required_argument, NULL, 'f' },  { "json", no_argument, NULL, OPT_JSON },
 	{ "no-wait", no_argument, NULL, OPT_NO_WAIT }, { "all", no_argument, NULL, OPT_ALL },
 	{ "quick", no_argument, NULL, OPT_QUICK },  { "store", required_argument, NULL, OPT_STORE },
+	{ "restore", no_argument, NULL, OPT_RESTORE },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "help", no_argument, NULL, 'h' },	   { "version", no_argument, NULL, 'V' },
 	{ 0 },
 };
@@ -54,6 +57,12 @@ static int parse_options(struct cli *c, int argc, char **argv, bool *help, bool 
 			break;
 		case OPT_QUICK:
 			c->quick = true;
+			break;
+		case OPT_RESTORE:
+			c->restore = true;
+			break;
+		case OPT_VERIFY:
+			c->verify = true;
 			break;
 		case 'h':
 			*help = true;
@@ -151,6 +160,14 @@ static int check_options(const struct cli *c, struct gck_error *err)
 		return gck_fail(err, EINVAL, "--store is for import");
 	if (c->quick && !(takes & VERB_QUICK))
 		return gck_fail(err, EINVAL, "--quick is for verify");
+	if (c->restore && !(takes & VERB_QUICK))
+		return gck_fail(err, EINVAL, "--restore is for verify");
+	if (c->restore && c->quick)
+		return gck_fail(err, EINVAL, "either --quick or --restore");
+	if (c->verify && !(takes & VERB_VERIFY))
+		return gck_fail(err, EINVAL, "--verify is for create");
+	if (c->verify && c->no_wait)
+		return gck_fail(err, EINVAL, "either --no-wait or --verify");
 	if (c->all && !(takes & VERB_SEQS))
 		return gck_fail(err, EINVAL, "--all is for remove");
 	if ((takes & VERB_SEQS) && !c->all && c->nseqs == 0)

@@ -13,8 +13,58 @@ static const struct column columns[] = {
 	{ "STORED", "stored", KIND_BYTES },    { 0 },
 };
 
+/* Try each of the new commits; the results are added to data. */
+static json_t *try_new(const struct cli *c, json_t *data, struct gck_error *err)
+{
+	json_t *out = json_array(), *step, *found;
+	size_t i;
+
+	json_array_foreach(json_object_get(data, "steps"), i, step) {
+		struct cli one = *c;
+
+		one.restore = one.has_step = true;
+		one.nseqs = 1;
+		one.seqs[0] = (uint32_t)json_integer_value(json_object_get(step, "seq"));
+		if (cli_step_ids(step, &one.job, &one.step, err) < 0 ||
+		    !(found = cli_verify_commits(&one, err))) {
+			json_decref(out);
+			return NULL;
+		}
+		json_array_extend(out, found);
+		json_decref(found);
+	}
+	json_object_set(data, "verified", out);
+	return out;
+}
+
+static void print_new(const struct cli *c, const json_t *data)
+{
+	if (c->json)
+		cli_print_json(data);
+	else
+		print_table(json_object_get(data, "steps"), columns);
+}
+
+static int print_and_try(const struct cli *c, json_t *data, struct gck_error *err)
+{
+	struct cli restore = *c;
+	json_t *out;
+	int rc;
+
+	if (!c->json)
+		print_new(c, data);
+	out = try_new(c, data, err);
+	if (c->json)
+		print_new(c, data);
+	restore.restore = true;
+	rc = out ? cli_verify_end(&restore, out, err) : -1;
+	json_decref(out);
+	return rc;
+}
+
 int cli_checkpoint(struct cli *c, struct gck_error *err)
 {
+	int rc = CLI_DONE;
 	json_t *request = cli_request(c, c->verb->name);
 	json_t *data;
 
@@ -22,12 +72,12 @@ int cli_checkpoint(struct cli *c, struct gck_error *err)
 	data = cli_ask(c, request, c->no_wait ? CLI_QUERY_S : CLI_WAIT_S, err);
 	if (!data)
 		return -1;
-	if (c->json)
-		cli_print_json(data);
+	if (c->verify)
+		rc = print_and_try(c, data, err);
 	else
-		print_table(json_object_get(data, "steps"), columns);
+		print_new(c, data);
 	json_decref(data);
-	return CLI_DONE;
+	return rc;
 }
 
 int cli_switch(struct cli *c, struct gck_error *err)

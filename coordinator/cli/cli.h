@@ -30,9 +30,10 @@ struct gck_wire;
 #define VERB_SEQS 8u     /* SEQs or --all must follow */
 #define VERB_JSON 16u    /* prints, so takes --json */
 #define VERB_WAIT 32u    /* takes --no-wait */
-#define VERB_QUICK 64u   /* takes --quick */
+#define VERB_QUICK 64u   /* takes --quick and --restore */
 #define VERB_EXPORT 128u /* JOBID[.STEPID]:SEQ FILE */
 #define VERB_IMPORT 256u /* FILE, takes --store */
+#define VERB_VERIFY 512u /* takes --verify */
 
 struct verb {
 	const char *name;
@@ -45,7 +46,7 @@ struct cli {
 	struct gck_conf conf;
 	const char *conf_path;
 	const struct verb *verb;
-	bool json, no_wait, all, quick;
+	bool json, no_wait, all, quick, restore, verify;
 	bool has_job, has_step;
 	uint32_t job, step;
 	uint32_t seqs[CLI_MAX_SEQS];
@@ -100,6 +101,11 @@ struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct
  * (EEXIST), by whatever means the file system has. The temporary name, in the same directory, may
  * stay. */
 int give_name(const char *temporary, const char *path, struct gck_error *err) GCK_MUST_CHECK;
+
+/* verify.c: verify the commits that c names: a new array [{"job","step","commits":[..]}]. Then
+ * print them, unless it was --json, and fail if one is not whole. */
+json_t *cli_verify_commits(const struct cli *c, struct gck_error *err) GCK_MUST_CHECK;
+int cli_verify_end(const struct cli *c, const json_t *steps, struct gck_error *err) GCK_MUST_CHECK;
 
 /* print.c: print JSON unchanged, for --json. */
 void cli_print_json(const json_t *data);

@@ -10,7 +10,7 @@
 
 const struct verb cli_verbs[] = {
 	{ "able", VERB_JOB | VERB_JSON, cli_able, "say what stands in the way of a checkpoint" },
-	{ "create", VERB_JOB | VERB_JSON | VERB_WAIT, cli_checkpoint,
+	{ "create", VERB_JOB | VERB_JSON | VERB_WAIT | VERB_VERIFY, cli_checkpoint,
 	  "take a checkpoint; the step goes on" },
 	{ "vacate", VERB_JOB | VERB_JSON | VERB_WAIT, cli_checkpoint,
 	  "take a checkpoint and end the step; the job's script goes on" },
@@ -52,6 +52,8 @@ static void print_help(void)
 	       "      --json        print JSON\n"
 	       "      --no-wait     create, vacate, requeue: return when it has begun\n"
 	       "      --quick       verify: do not read the data\n"
+	       "      --restore     verify: build the ranks here, without running them\n"
+	       "      --verify      create: then do the same with the new commit\n"
 	       "      --store URL   import: the store (DefaultStore of the configuration file)\n"
 	       "      --all         remove: every commit of the job or step\n"
 	       "  -h, --help        this text\n"

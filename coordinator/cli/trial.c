@@ -2,6 +2,8 @@
  * Building a rank of a commit on this node, in a process of this program under the preload. It
  * waits in the preload's constructor, as a task of a restarted step does; this process is its
  * agent and its restorer. If this process is killed, so is that one. */
+#include "config.h"
+
 #include "coordinator/cli/trial.h"
 
 #include <errno.h>

@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
- * verify: read and check all objects that commits need, or only check that they exist. */
+ * verify: read and check all objects that commits need, or only check that they exist, or build
+ * their ranks for a trial. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
 #include "coordinator/cli/progress.h"
+#include "coordinator/cli/trial.h"
 #include "storage/image/image.h"
 #include "storage/store/store.h"
+
+static struct progress progress_of(const json_t *step, const json_t *commit, const char *what,
+				   enum kind kind)
+{
+	return (struct progress){
+		.what = what,
+		.job = json_integer_value(json_object_get(step, "job")),
+		.step = json_integer_value(json_object_get(step, "step")),
+		.seq = json_integer_value(json_object_get(commit, "seq")),
+		.kind = kind,
+	};
+}
 
 static int read_commit(const struct cli *c, struct gck_store *s, const json_t *step,
 		       const json_t *commit, uint64_t *found, struct gck_error *err)
 {
-	struct progress p = {
-		.what = c->quick ? "looking" : "reading",
-		.job = json_integer_value(json_object_get(step, "job")),
-		.step = json_integer_value(json_object_get(step, "step")),
-		.seq = json_integer_value(json_object_get(commit, "seq")),
-		.kind = c->quick ? KIND_NUMBER : KIND_BYTES,
-	};
+	struct progress p = progress_of(step, commit, c->quick ? "looking" : "reading",
+					c->quick ? KIND_NUMBER : KIND_BYTES);
 	const char *hash = json_string_value(json_object_get(commit, "hash"));
 	int rc;
 
@@ -26,6 +36,33 @@ static int read_commit(const struct cli *c, struct gck_store *s, const json_t *s
 	gck_store_on_progress(s, NULL, NULL);
 	progress_end();
 	return rc;
+}
+
+static bool all_build(const json_t *ranks)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(ranks, i, one)
+		if (!json_is_true(json_object_get(one, "builds")))
+			return false;
+	return true;
+}
+
+static json_t *try_commit(const struct cli *c, struct gck_store *s, const json_t *step,
+			  const json_t *commit)
+{
+	struct progress p = progress_of(step, commit, "building", KIND_BYTES);
+	struct gck_error why = { 0 };
+	json_t *ranks;
+
+	ranks = trial_of_commit(c->conf.preload, s, (uint32_t)p.seq,
+				json_string_value(json_object_get(commit, "hash")), &p, &why);
+	progress_end();
+	if (!ranks)
+		return json_pack("{s:I, s:b, s:s}", "seq", p.seq, "builds", 0, "error", why.text);
+	return json_pack("{s:I, s:b, s:o}", "seq", p.seq, "builds", all_build(ranks), "ranks",
+			 ranks);
 }
 
 static json_t *verify_commit(const struct cli *c, struct gck_store *s, const json_t *step,
@@ -52,17 +89,30 @@ static int verify_commits(const struct cli *c, struct gck_store *s, const json_t
 		json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
 
 		if ((c->nseqs == 0 || seq == c->seqs[0]) &&
-		    json_array_append_new(out, verify_commit(c, s, step, commit)) < 0)
+		    json_array_append_new(out, (c->restore ? try_commit : verify_commit)(
+					  c, s, step, commit)) < 0)
 			return gck_fail(err, ENOMEM,
 					"no memory to tell of commit %" JSON_INTEGER_FORMAT, seq);
 	}
 	return 0;
 }
 
+/* The owner's files, limits and rights are not root's. */
+static int check_owner(const json_t *step, struct gck_error *err)
+{
+	json_int_t uid = json_integer_value(json_object_get(step, "uid"));
+
+	if ((uid_t)uid == geteuid())
+		return 0;
+	return gck_fail(err, EPERM, "--restore builds processes of the job's owner: run it as %s",
+			cli_text(step, "user"));
+}
+
 /* {"job","step","commits":[..]} of what was asked for. */
 static json_t *verify_step(const struct cli *c, const json_t *step, struct gck_error *err)
 {
-	struct gck_store *s = cli_open_store(c, step, err);
+	bool may = !c->restore || check_owner(step, err) == 0;
+	struct gck_store *s = may ? cli_open_store(c, step, err) : NULL;
 	json_t *commits = json_array();
 	int rc = s ? verify_commits(c, s, step, commits, err) : -1;
 
@@ -89,6 +139,36 @@ static void print_verified(const json_t *steps)
 	json_decref(rows);
 }
 
+static void print_trials(const json_t *steps)
+{
+	static const struct column columns[] = {
+		{ "STEP", "", KIND_STEP },	{ "SEQ", "seq", KIND_NUMBER },
+		{ "RANK", "rank", KIND_NUMBER }, { "BUILDS", "builds", KIND_TEXT },
+		{ "NOT TRIED", "skipped", KIND_TEXT }, { "ERROR", "error", KIND_TEXT }, { 0 },
+	};
+	json_t *commits = print_rows(steps, "commits"), *rows = print_rows(commits, "ranks");
+
+	print_table(rows, columns);
+	json_decref(rows);
+	json_decref(commits);
+}
+
+/* The first rank that does not build. */
+static int judge_ranks(const json_t *commit, struct gck_error *err)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(commit, "ranks"), i, one)
+		if (!json_is_true(json_object_get(one, "builds")))
+			return gck_fail(err, EBADMSG, "commit %" JSON_INTEGER_FORMAT ", rank %"
+					JSON_INTEGER_FORMAT ": %s",
+					json_integer_value(json_object_get(commit, "seq")),
+					json_integer_value(json_object_get(one, "rank")),
+					cli_text(one, "error"));
+	return gck_fail(err, EBADMSG, "%s", cli_text(commit, "error"));
+}
+
 /* Count the commits that were read; fail for the first that is damaged. */
 static int judge(const struct cli *c, const json_t *steps, struct gck_error *err)
 {
@@ -98,8 +178,9 @@ static int judge(const struct cli *c, const json_t *steps, struct gck_error *err
 	json_array_foreach(steps, i, step) {
 		json_array_foreach(json_object_get(step, "commits"), k, commit) {
 			n++;
-			if (!json_is_true(json_object_get(commit, "whole")))
-				return gck_fail(err, EBADMSG, "%s", cli_text(commit, "error"));
+			if (!json_is_true(json_object_get(commit,
+							  c->restore ? "builds" : "whole")))
+				return judge_ranks(commit, err);
 		}
 	}
 	return n > 0 ? 0 : cli_no_commit(c, err);
@@ -122,23 +203,39 @@ static int verify_steps(const struct cli *c, const json_t *steps, json_t *out,
 	return 0;
 }
 
-int cli_verify(struct cli *c, struct gck_error *err)
+json_t *cli_verify_commits(const struct cli *c, struct gck_error *err)
 {
 	json_t *steps = cli_ask_steps(c, "list", err);
-	json_t *out = json_array(), *data;
-	int rc = steps ? verify_steps(c, steps, out, err) : -1;
+	json_t *out = json_array();
 
-	if (rc == 0) {
-		data = json_pack("{s:O}", "steps", out);
-		if (c->json)
-			cli_print_json(data);
-		else
-			print_verified(out);
-		fflush(stdout);
-		json_decref(data);
-		rc = judge(c, out, err);
+	if (!steps || verify_steps(c, steps, out, err) < 0) {
+		json_decref(out);
+		out = NULL;
 	}
-	json_decref(out);
 	json_decref(steps);
+	return out;
+}
+
+int cli_verify_end(const struct cli *c, const json_t *steps, struct gck_error *err)
+{
+	if (!c->json)
+		(c->restore ? print_trials : print_verified)(steps);
+	fflush(stdout);
+	return judge(c, steps, err);
+}
+
+int cli_verify(struct cli *c, struct gck_error *err)
+{
+	json_t *out = cli_verify_commits(c, err), *data;
+	int rc;
+
+	if (!out)
+		return -1;
+	data = json_pack("{s:O}", "steps", out);
+	if (c->json)
+		cli_print_json(data);
+	rc = cli_verify_end(c, out, err);
+	json_decref(data);
+	json_decref(out);
 	return rc;
 }

@@ -122,6 +122,11 @@ struct gck_restore;
 struct gck_restore *gck_restore_open(pid_t pid, const char *link_name,
 				     struct gck_error *err) GCK_MUST_CHECK;
 
+/* For a trial: the process will be built and never run. Left out is what only a task of the step
+ * has (standard input, time namespace, GPUs), and what would disturb others (names of listening
+ * sockets). Call before the image is chosen. */
+void gck_restore_for_trial(struct gck_restore *r);
+
 /* Choose the image, and check that it fits this node and that the files it needs exist. The reader
  * is used until the next image or the end. May be called again with another image, also after a
  * build or a failed build, until gck_restore_files. */
@@ -141,6 +146,9 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 /* Cut files back to their size at the checkpoint (the cut part is kept in a file beside), then let
  * the rank run. After that the process is an ordinary rank, and its helper connects. */
 int gck_restore_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Check what gck_restore_files needs, without changing a file. */
+int gck_restore_try_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_run(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* After a build: whether the image uses MPI or CUDA. The stand-ins rebuild them once the rank

@@ -69,6 +69,12 @@ for_all()
 
 is_ready() { ready "${job[$1]}"; }
 create() { alice gpuckpt create "${job[$1]}"; }
+# Each rank is built without its GPU.
+create_verified()
+{
+	alice gpuckpt create --verify --json "${job[$1]}" |
+		jq -e '[.verified[].commits[].ranks[] | .builds and (.skipped | test("GPU"))] | all'
+}
 requeue() { alice gpuckpt requeue "${job[$1]}"; }
 restarted() { job_restarted "${job[$2]}" "$1"; }
 release() { rm "${dir[$1]}/hold"; }
@@ -107,7 +113,7 @@ done
 for_all "the step runs under gpuckpt" 60 is_ready
 for_all "it computes" 60 begun
 for_all "create" 0 create
-for_all "create again" 0 create
+for_all "create again, and build the commit for a trial" 0 create_verified
 for_all "it runs on node 1" 0 on_n1
 node_dies 1
 for_all "the node dies: the job starts again" 90 restarted 1

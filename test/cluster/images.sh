@@ -37,12 +37,16 @@ objects_bytes()
 job=$(start keep=2)
 check "the step runs under gpuckpt" wait_ready "$job"
 check "its first commit" alice gpuckpt create "$job"
-check "its second" alice gpuckpt create "$job"
+check "its second, tried at once" alice gpuckpt create --verify "$job"
 for seq in 1 2; do
 	is "$(stored "$job" $seq)" "$(objects_bytes $seq)" \
 		"STORED of commit $seq is the size of its objects"
 done
 check "verify --quick" alice gpuckpt verify --quick "$job"
+tried=$(alice gpuckpt verify --restore --json "$job.0" 2)
+is "$(jq -c '[.steps[].commits[].ranks[].builds]' <<<"$tried")" "[true,true,true,true]" \
+	"verify --restore: each rank builds"
+check "the job is not disturbed" ready "$job"
 check "export" alice gpuckpt export "$job:2" "$dir/image"
 is "$(alice tar -tf "$dir/image" | tail -1 | sed 's|.*/||')" commit-2.json \
 	"the last member of the tar archive is the commit"
@@ -50,6 +54,43 @@ is "$(alice stat -c '%U %a' "$dir/image")" "alice 600" "only alice may read the 
 check_not "bob may not export it" bob gpuckpt export "$job:2" /tmp/bob.image
 check "the job is cancelled" alice scancel "$job"
 check "it ends" wait_job "$job" CANCELLED 60
+
+# ---- verify --restore of a damaged commit names the rank, the object and the reason
+
+saved=$dir/saved
+alice cp -a "$GPUCKPT_LAB/store/lab/$job/0" "$saved"
+object=$(cd "$saved" && find . -path './2-*' -type f ! -name '*.json' -printf '%s %p\n' |
+	sort -n | tail -n 1 | sed 's/.* //')
+
+# broken NAME REGEX CMD...: CMD, run in the step's directory in the store, breaks the commit
+broken()
+{
+	local name=$1 want=$2 status=0 out
+	shift 2
+	alice env -C "$GPUCKPT_LAB/store/lab/$job/0" "$@"
+	out=$(alice gpuckpt verify --restore "$job.0" 2 2>&1) || status=$?
+	like "$out" "$want" "$name"
+	is $status 1 "$name: the exit status"
+	alice rm -rf "$GPUCKPT_LAB/store/lab/$job/0"
+	alice cp -a "$saved" "$GPUCKPT_LAB/store/lab/$job/0"
+}
+
+before=$(cd "$dir" && ls -l --time-style=full-iso rank?)
+broken "an object is missing" "rank [0-3]: .*${object#*/}.*No such file" rm "$object"
+broken "an object is damaged" "rank [0-3]: .*${object#*/}.*damaged" \
+	dd if=/dev/urandom of="$object" bs=4096 count=1 seek=1 conv=notrunc status=none
+broken "a manifest is cut" "rank 2: .*rank-2.json" bash -c 'truncate -s 100 2-*/rank-2.json'
+broken "a commit is cut" "commit-2.json" truncate -s 100 commit-2.json
+broken "a file of the program is gone" " 3 no +$dir/rank3: .*cannot be made.*Permission denied" \
+	bash -c "mv '$dir/rank3' '$dir/gone' && chmod 500 '$dir'"
+alice chmod 755 "$dir"
+alice mv "$dir/gone" "$dir/rank3"
+broken "a file may not be written" "rank 1: .*$dir/rank1.*Permission denied" chmod 400 "$dir/rank1"
+alice chmod 644 "$dir/rank1"
+is "$(cd "$dir" && ls -l --time-style=full-iso rank?)" "$before" "no file was changed"
+is "$(find "$dir" -name '*gpuckpt-cut*')" "" "and none was made"
+check "the whole commit builds" alice gpuckpt verify --restore "$job.0" 2
+check_not "root is not its owner" root gpuckpt verify --restore "$job.0" 2
 
 alice head -c -2000 "$dir/image" >"$dir/cut"
 chown --reference="$dir" "$dir/cut"

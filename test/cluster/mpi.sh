@@ -89,6 +89,9 @@ for i in 1 2 3; do
 done
 check "the ranks went on" wait_for 20 reached "$dir" 300
 check "create 4" alice gpuckpt create "$job"
+tried=$(alice gpuckpt verify --restore --json "$job.0" 4)
+is "$(jq -c '[.steps[].commits[].ranks[] | [.builds, .skipped]] | unique' <<<"$tried")" \
+	'[[true,"MPI"]]' "verify --restore: each rank builds, without MPI"
 node=$(job_nodes "$job" | tail -n 1)
 node_dies "${node#n}"
 check "a node dies: the job starts again" wait_for 90 job_restarted "$job" 1

@@ -248,6 +248,39 @@ static int restore(struct lineage *l, json_t *manifest, struct gck_reader *reade
 	return failed;
 }
 
+static int try_build(struct lineage *l, json_t *manifest, struct gck_reader *reader,
+		     struct gck_error *err)
+{
+	struct gck_restore *r = gck_restore_open(l->pid, l->agent.name, err);
+	int failed;
+
+	if (!r)
+		return -1;
+	gck_restore_for_trial(r);
+	failed = gck_restore_image(r, manifest, reader, err) ||
+		 gck_restore_build(r, NULL, NULL, err) || gck_restore_try_files(r, err);
+	gck_restore_close(r);
+	l->pid = 0;
+	return failed;
+}
+
+int lineage_try(struct lineage *l, uint32_t seq)
+{
+	json_t *manifest = lineage_manifest(l, seq);
+	struct gck_reader *reader = NULL;
+	struct gck_error err = {0};
+	int failed;
+
+	failed = !manifest || lineage_hold(l) ||
+		 !(reader = gck_reader_open(l->store, manifest, &err)) ||
+		 try_build(l, manifest, reader, &err);
+	if (reader)
+		gck_reader_close(reader);
+	json_decref(manifest);
+	lineage_kill(l);
+	return failed ? say("trial", &err) : 0;
+}
+
 int lineage_restore(struct lineage *l, uint32_t seq)
 {
 	json_t *manifest = lineage_manifest(l, seq);

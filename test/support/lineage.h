@@ -34,6 +34,9 @@ void lineage_kill(struct lineage *l);
 int lineage_hold(struct lineage *l);
 json_t *lineage_manifest(struct lineage *l, uint32_t seq);
 
+/* Build commit seq in such a process, check its files, and end it without running it. */
+int lineage_try(struct lineage *l, uint32_t seq);
+
 /* Start such a process, restore commit seq in it, and accept its link. */
 int lineage_restore(struct lineage *l, uint32_t seq);
 

@@ -54,6 +54,10 @@ wrong 'nothing is printed' enable --json 1
 wrong 'nothing to wait for' able 1 --no-wait
 wrong 'nothing to wait for' status --no-wait
 wrong '--quick is for verify' list --quick
+wrong '--restore is for verify' list --restore
+wrong 'either --quick or --restore' verify 1 --quick --restore
+wrong '--verify is for create' requeue 1 --verify
+wrong 'either --no-wait or --verify' create 1 --no-wait --verify
 wrong '--store is for import' list --store file:/x
 wrong 'export: it takes JOBID[.STEPID]:SEQ FILE' export 1:2
 wrong '"1" is not JOBID[.STEPID]:SEQ' export 1 f

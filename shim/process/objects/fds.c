@@ -321,7 +321,7 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 	case GCK_FD_SOCKETPAIR:
 		return gck_make_socket(r, f, err);
 	case GCK_FD_LISTENER:
-		return gck_make_listener(f, err);
+		return gck_make_listener(r, f, err);
 	case GCK_FD_EVENTFD:
 		return gck_make_eventfd(f, err);
 	case GCK_FD_EPOLL:

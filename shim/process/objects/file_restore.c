@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,6 +228,12 @@ static int look_at_log(struct gck_restore *r, struct gck_rewrite *w, struct gck_
 	return size > w->size ? keep(r, w, w->size, &st, err) : 0;
 }
 
+static int cannot_open(const struct gck_rewrite *w, struct gck_error *err)
+{
+	return gck_fail(err, errno, "%s cannot be opened to put its content back: %s", w->path,
+			strerror(errno));
+}
+
 static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
 	w->fd = open(w->path, O_RDWR | O_CLOEXEC);
@@ -237,11 +244,39 @@ static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck
 			w->fd = open(w->path, O_RDWR | O_CLOEXEC);
 	}
 	if (w->fd < 0)
-		return gck_fail(err, errno, "%s cannot be opened to put its content back: %s",
-				w->path, strerror(errno));
+		return cannot_open(w, err);
 	if (w->staged < 0)
 		return keep_cut(r, w, err);
 	return w->log && !w->made ? look_at_log(r, w, err) : 0;
+}
+
+/* A missing file is made, and what is cut from one is kept beside it. */
+static int try_outside(const struct gck_rewrite *w, struct gck_error *err)
+{
+	int fd = open(w->path, O_RDWR | O_CLOEXEC);
+	bool makes = fd < 0 && errno == ENOENT && w->staged >= 0;
+	char directory[PATH_MAX];
+	struct stat st;
+
+	if (fd < 0 && !makes)
+		return cannot_open(w, err);
+	if (fd >= 0) {
+		makes = !fstat(fd, &st) && (uint64_t)st.st_size > w->size;
+		close(fd);
+	}
+	snprintf(directory, sizeof directory, "%s", w->path);
+	if (makes && access(dirname(directory), W_OK | X_OK))
+		return gck_fail(err, errno, "%s: a file cannot be made in its directory: %s",
+				w->path, strerror(errno));
+	return 0;
+}
+
+int gck_restore_try_files(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->nrewrites; i++)
+		if (try_outside(&r->rewrites[i], err))
+			return -1;
+	return 0;
 }
 
 static void undo(struct gck_restore *r)

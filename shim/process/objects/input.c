@@ -107,7 +107,7 @@ int gck_restore_check_input(struct gck_restore *r, struct gck_error *err)
 	const char *wrong;
 
 	r->input = 0;
-	if (!f || f->offset <= 0 || !(S_ISREG(f->mode) || S_ISFIFO(f->mode)) ||
+	if (r->trial || !f || f->offset <= 0 || !(S_ISREG(f->mode) || S_ISFIFO(f->mode)) ||
 	    (f->flags & O_ACCMODE) != O_RDONLY)
 		return 0;
 	wrong = mismatch(r, f->offset);

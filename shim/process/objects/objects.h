@@ -139,7 +139,8 @@ int gck_make_pipe(struct gck_restore *r, const struct gck_file *f,
 		  struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_socket(struct gck_restore *r, const struct gck_file *f,
 		    struct gck_error *err) GCK_MUST_CHECK;
-int gck_make_listener(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
+int gck_make_listener(const struct gck_restore *r, const struct gck_file *f,
+		      struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_eventfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_signalfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_timerfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;

@@ -306,7 +306,8 @@ int gck_make_socket(struct gck_restore *r, const struct gck_file *f, struct gck_
 	return dup(pair->end[side]);
 }
 
-int gck_make_listener(const struct gck_file *f, struct gck_error *err)
+/* In a trial its name is left to whoever has it. */
+int gck_make_listener(const struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + f->name_size;
@@ -315,7 +316,8 @@ int gck_make_listener(const struct gck_file *f, struct gck_error *err)
 	if (fd < 0)
 		return gck_make_failed(err, f, "socket");
 	memcpy(a.sun_path + 1, f->name, f->name_size);
-	if (bind(fd, (struct sockaddr *)&a, (socklen_t)size) || listen(fd, (int)f->count)) {
+	if (!r->trial && (bind(fd, (struct sockaddr *)&a, (socklen_t)size) ||
+			  listen(fd, (int)f->count))) {
 		gck_fail(err, errno, "listening at @%.*s: %s", (int)f->name_size,
 			 (const char *)f->name, strerror(errno));
 		return gck_close_failed(fd);

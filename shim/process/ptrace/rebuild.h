@@ -48,6 +48,7 @@ struct gck_restore {
 	char link_name[108];
 	struct gck_remote remote;
 	int proc;                    /* /proc/PID */
+	bool trial;                  /* it is never run: gck_restore_for_trial */
 	bool seized, built, filed, ran;
 	bool has_mpi, has_cuda;      /* of the image */
 	uint32_t all_asked;          /* of the commit: gck_restore_asked */

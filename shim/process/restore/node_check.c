@@ -191,7 +191,7 @@ static int check_clock(const struct gck_restore *r, struct gck_error *err)
 {
 	int64_t back = r->img->monotonic_ns - gck_monotonic_of(r->proc);
 
-	if (back <= CLOCK_BACK_NS)
+	if (back <= CLOCK_BACK_NS || r->trial)
 		return 0;
 	return gck_fail(err, ENOTSUP,
 			"CLOCK_MONOTONIC would go back by %lld s on this node, since the step or "

@@ -67,7 +67,7 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	set_stdio(r, s);
 	r->has_mpi = s->mpi_state != 0;
 	r->has_cuda = s->cuda_state != 0;
-	if (r->has_cuda && gck_restore_gpus(r, s->cuda_state, err))
+	if (r->has_cuda && !r->trial && gck_restore_gpus(r, s->cuda_state, err))
 		goto out;
 	if (gck_restore_environ(r, s, err))
 		goto out;

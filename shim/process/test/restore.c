@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restored programs end as if nothing had happened: each is checkpointed, killed and restored
- * repeatedly at random moments. */
+ * repeatedly at random moments, each time after a trial, which changes nothing. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -89,6 +89,7 @@ static void live_through(const struct program *p, const char *directory, struct 
 		pause_ms(rand() % 40);
 		lineage_kill(l);
 		spoil(directory, i);
+		good = good && !lineage_try(l, l->seq);
 		if (p->piped)
 			feed(directory);
 		good = good && !lineage_restore(l, l->seq);

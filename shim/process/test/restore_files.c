@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Files, memory files and sockets of real python3 and perl programs: each program makes its state,
- * is checkpointed, killed and restored twice, and then finds its state as it left it. What no image
- * holds is refused by `able` and by a checkpoint alike, with the same words. */
+ * is checkpointed, killed and restored twice, each time after a trial, and then finds its state as
+ * it left it. What no image holds is refused by `able` and by a checkpoint alike, with the same
+ * words. */
 #include "config.h"
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "test/support/lineage.h"
@@ -20,6 +24,7 @@ struct program {
 	const char *between; /* shell, in the directory, while the program is dead; or NULL */
 	const char *refused; /* words of the reason that there is no checkpoint; or NULL */
 	const char *perl;    /* interpreter is perl: the whole program; else NULL */
+	bool listens;        /* at the abstract name of the directory */
 };
 
 #define EACH_FLAG \
@@ -39,6 +44,10 @@ static const struct program programs[] = {
 		 "g = tempfile.NamedTemporaryFile(dir=d); g.write(b'state'); g.flush()",
 	 .check = "for x in f, g: x.write(b'!'); x.seek(0); assert x.read() == b'state!'\n"
 		  "assert os.path.exists(g.name)"},
+	{.name = "python, listening", .listens = true,
+	 .make = "s = socket.socket(socket.AF_UNIX); s.bind('\\0' + d); s.listen()",
+	 .check = "c = socket.socket(socket.AF_UNIX); c.connect('\\0' + d)\n"
+		  "t = s.accept()[0]; c.send(b'state'); assert t.recv(9) == b'state'"},
 	{.name = "mkstemp and unlink",
 	 .make = "f, n = tempfile.mkstemp(dir=d); os.unlink(n); os.write(f, b'state')",
 	 .check = "os.write(f, b'!'); assert os.pread(f, 9, 0) == b'state!'"},
@@ -155,13 +164,29 @@ static bool is_refused(struct lineage *l, const char *words)
 	return found;
 }
 
+/* While another process has the name of its socket, if it listens. */
+static int try_beside(struct lineage *l, const struct program *p)
+{
+	int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), failed;
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	memcpy(a.sun_path + 1, directory, strlen(directory));
+	if (p->listens && bind(other, (struct sockaddr *)&a, (socklen_t)(
+			       offsetof(struct sockaddr_un, sun_path) + 1 + strlen(directory))))
+		return -1;
+	failed = lineage_try(l, l->seq);
+	close(other);
+	return failed;
+}
+
 static bool live_through(struct lineage *l, const struct program *p)
 {
 	for (int i = 0; i < 2; i++) {
 		if (lineage_checkpoint(l))
 			return false;
 		lineage_kill(l);
-		if ((p->between && shell(p->between)) || lineage_restore(l, l->seq))
+		if ((p->between && shell(p->between)) || try_beside(l, p) ||
+		    lineage_restore(l, l->seq))
 			return false;
 	}
 	return true;
