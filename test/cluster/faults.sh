@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Faults that a job survives: rank, agent, coordinator, slurmstepd and node killed while idle, while
-# an image is written and between commit and restart; a full store; damage. After each the answer is
-# right, or the job waits with a reason.
+# an image is written and between commit and restart; a full store; damage; crashes after each
+# restart. After each the answer is right, or the job waits with a reason.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
