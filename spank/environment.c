@@ -70,6 +70,46 @@ bool gck_environment_heterogeneous(spank_t spank)
 	return get(spank, "SLURM_HET_SIZE", value, sizeof value, NULL) == 0 && *value;
 }
 
+/* ---- output --------------------------------------------------------------------------------- */
+
+#define OPEN_MODE "SLURM_OPEN_MODE"
+
+static bool open_mode_is_ours;
+
+/* Whether srun was given the option, which it has not parsed yet: by itself, perhaps abbreviated,
+ * or by sbatch. */
+static bool is_requested(void)
+{
+	static const char option[] = "--gpu-c";
+	char *argument = NULL;
+	size_t size = 0;
+	FILE *f = fopen("/proc/self/cmdline", "r");
+	bool found = getenv("_SLURM_SPANK_OPTION_gpuckpt_gpu_ckpt");
+
+	while (!found && f && getdelim(&argument, &size, '\0', f) > 0)
+		found = strncmp(argument, option, sizeof option - 1) == 0;
+	free(argument);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* srun and slurmstepd empty the files of -o and -e when they open them, before anybody knows
+ * whether the step had finished or continues. */
+void gck_environment_keep_output(void)
+{
+	const char *restarts = getenv("SLURM_RESTART_COUNT");
+
+	if (restarts && strcmp(restarts, "0") != 0 && !getenv(OPEN_MODE) && is_requested())
+		open_mode_is_ours = setenv(OPEN_MODE, "append", 0) == 0;
+}
+
+void gck_environment_kept_output(void)
+{
+	if (open_mode_is_ours)
+		unsetenv(OPEN_MODE);
+}
+
 /* ---- step ----------------------------------------------------------------------------------- */
 
 /* Open MPI's MPI_Init ends with a fence without data, which prevents messages to a rank that is not

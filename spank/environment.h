@@ -15,6 +15,12 @@ unsigned gck_environment_restarts(spank_t spank);
 /* In sbatch and salloc: remove the SLURM_RESTART_COUNT of the job that submits. */
 void gck_environment_submit(void);
 
+/* In srun of a restarted job, before it reads its environment: if the step has the option, its
+ * output files are opened without emptying them, unless the user has chosen. And after that: leave
+ * no trace of it in the step's environment. */
+void gck_environment_keep_output(void);
+void gck_environment_kept_output(void);
+
 /* Does the job have several components (srun a : b)? */
 bool gck_environment_heterogeneous(spank_t spank);
 

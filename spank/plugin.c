@@ -200,6 +200,8 @@ int slurm_spank_init(spank_t spank, int ac, char *argv[])
 		return 0;
 	if (context == S_CTX_ALLOCATOR)
 		gck_environment_submit();
+	if (context == S_CTX_LOCAL)
+		gck_environment_keep_output();
 	if (gck_option_register(spank, ac, argv, &err) == 0)
 		return 0;
 	slurm_error("gpuckpt: %s", err.text);
@@ -213,7 +215,10 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
 	(void)spank;
 	(void)ac;
 	(void)argv;
-	if (spank_context() != S_CTX_LOCAL || !gck_option_given())
+	if (spank_context() != S_CTX_LOCAL)
+		return 0;
+	gck_environment_kept_output();
+	if (!gck_option_given())
 		return 0;
 	gck_option_read(&step.conf, &step.options, NULL); /* a failure was already reported */
 	if (step.options.mpi != GCK_MPI_NONE && gck_environment_launch(&err))

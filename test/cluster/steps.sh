@@ -49,16 +49,20 @@ is "$(grep -cx 0 "$dir/out")" 2 "a step without --gpu-ckpt has no library of gpu
 rm "$dir/enough"
 job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
-	srun --gpu-ckpt=skip-done=no bash -c 'echo ran >>again; true'
+	unset SLURM_OPEN_MODE # sbatch sets it
+	srun --gpu-ckpt -o whole echo complete
+	srun --gpu-ckpt=skip-done=no bash -c 'echo "ran, open mode \${SLURM_OPEN_MODE-none}" >>again'
 	srun --gpu-ckpt bash -c 'exec $burn 8 400 50 >three'
 END
 )
-step_1() { ready "$job" 1; }
-check "a second step runs after one that had finished" wait_for 40 step_1
+step_2() { ready "$job" 2; }
+check "a step runs after some that had finished" wait_for 40 step_2
 check "requeue of that job" alice gpuckpt requeue "$job"
 alice touch "$dir/enough"
 check "it ends" wait_job "$job" COMPLETED 90
+is "$(head -n 1 "$dir/whole")" complete "a finished step's output file (-o) keeps its lines"
 is "$(wc -l <"$dir/again")" 2 "skip-done=no: the finished step ran again"
+is "$(sort -u "$dir/again")" "ran, open mode none" "the plugin leaves no open mode in a step"
 check "the answer is right" cmp "$dir/want1" "$dir/three"
 
 # The script starts another program after the restart: the step has another fingerprint. And a job

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Copies standard input line by line to OUTPUT.RANK, and ends with its input. `lines OUTPUT`. Until
- * the file LINES_UNTIL exists, it pauses after each line. */
+ * lines [OUTPUT]: copies standard input line by line to OUTPUT.RANK, or to standard output, and
+ * ends with its input. Until the file LINES_UNTIL exists, it pauses after each line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,12 +14,12 @@ int main(int argc, char **argv)
 	const char *rank = getenv("SLURM_PROCID"), *until = getenv("LINES_UNTIL");
 	struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000 };
 	char path[LINE], line[LINE];
-	FILE *out;
+	FILE *out = stdout;
 
-	if (argc != 2)
-		return 2;
-	snprintf(path, sizeof path, "%s.%s", argv[1], rank ? rank : "0");
-	out = fopen(path, "a");
+	if (argc > 1) {
+		snprintf(path, sizeof path, "%s.%s", argv[1], rank ? rank : "0");
+		out = fopen(path, "a");
+	}
 	if (!out)
 		return 1;
 	while (fgets(line, sizeof line, stdin)) {

@@ -166,7 +166,7 @@ struct gck_file {
 	enum gck_fd_kind kind;
 	uint32_t flags;            /* F_GETFL */
 	int64_t offset;
-	char *path;                /* files, directories, devices; NULL otherwise */
+	char *path;                /* files, directories, devices, output files; NULL otherwise */
 	uint64_t size;             /* of a file at the checkpoint; a log (O_APPEND) may be larger */
 	uint64_t least;            /* its size when the rank was scanned, a lower bound */
 	int64_t mtime_ns;
@@ -197,6 +197,12 @@ struct gck_file {
 	struct gck_epoll_entry *entries;
 	size_t nentries;
 };
+
+/* The task's own standard output or error, if that is a file. */
+static inline bool gck_file_is_output(const struct gck_file *f)
+{
+	return f->kind == GCK_FD_STDIO && f->path;
+}
 
 struct gck_fd {
 	int32_t fd;

@@ -106,7 +106,8 @@ int gck_external_sync_named(const struct gck_image *img, struct gck_error *err)
 	for (size_t i = 0; i < img->nfiles; i++) {
 		const struct gck_file *x = &img->files[i];
 
-		if (x->kind == GCK_FD_FILE && !x->written && !x->unlinked &&
+		if (((x->kind == GCK_FD_FILE && !x->written && !x->unlinked) ||
+		     gck_file_is_output(x)) &&
 		    sync_path(x->path, err))
 			return -1;
 	}

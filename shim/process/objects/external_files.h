@@ -39,7 +39,8 @@ int gck_set_mtime(int fd, int64_t mtime_ns) GCK_MUST_CHECK;
 /* Flush a file to stable storage. */
 int gck_external_sync(int fd, const char *path, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Flush the files that img only names: opened for reading, or mapped without their content. */
+/* Flush the files that img only names: opened for reading, mapped without their content, or the
+ * output of the task. */
 int gck_external_sync_named(const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

@@ -153,6 +153,7 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 {
 	struct gck_image *img = w->s->img;
 	size_t n = img->nfiles;
+	int failed = 0;
 	struct gck_file *x = gck_grow(&img->files, &img->nfiles, sizeof(*x), w->s->err);
 
 	if (!x)
@@ -168,7 +169,9 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 		x->kind = GCK_FD_STDIO;
 		if (x->peer == 0)
 			gck_fd_input(w->s, v, x);
-		return (int)n;
+		else
+			failed = gck_fd_output(w->s, v, x);
+		return failed ? -1 : (int)n;
 	}
 	x->peer = 0;
 	return classify(w->s, v, x) ? -1 : (int)n;

@@ -102,6 +102,20 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	return 0;
 }
 
+/* slurmstepd opens a file of its own for each task, or for each node, if the name of srun's -o
+ * differs between them; other files of -o are srun's. */
+int gck_fd_output(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	struct stat st;
+
+	if (!S_ISREG(v->st.st_mode) || access(v->link, R_OK | W_OK) || stat(v->link, &st) ||
+	    st.st_ino != v->st.st_ino || st.st_dev != v->st.st_dev)
+		return 0;
+	x->size = (uint64_t)v->st.st_size;
+	x->path = strdup(v->link);
+	return x->path ? 0 : gck_fail(s->err, ENOMEM, "out of memory for the image");
+}
+
 int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	static const unsigned char minors[] = {3, 5, 7, 8, 9}; /* null zero full random urandom */
@@ -156,8 +170,28 @@ static int update_file(struct gck_hold *h, const struct gck_external_file *x)
 	return gck_frozen_file(h->copies, GCK_FROZEN_FILE, x->index, x->fd, f->size, h->err);
 }
 
+/* Tasks of a node may share it. */
+static int measure_output(struct gck_hold *h, uint32_t i)
+{
+	struct gck_file *x = &h->img->files[i];
+	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i));
+	struct stat st;
+	int rc = fd < 0 ? -1 : fstat(fd, &st);
+
+	if (rc)
+		gck_fail(h->err, errno, "cannot look at %s: %s", x->path, strerror(errno));
+	else
+		x->size = (uint64_t)st.st_size;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
 int gck_hold_update_files(struct gck_hold *h)
 {
+	for (uint32_t i = 0; i < h->img->nfiles; i++)
+		if (gck_file_is_output(&h->img->files[i]) && measure_output(h, i))
+			return -1;
 	for (size_t i = 0; i < h->external->n; i++)
 		if (update_file(h, &h->external->v[i]))
 			return -1;

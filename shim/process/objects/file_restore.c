@@ -68,6 +68,20 @@ static int stage(struct gck_restore *r, struct gck_rewrite *w, const struct gck_
 	return gck_restore_fill_file(r, data, w->size, w->staged, w->path, err);
 }
 
+/* Whether the new task has the same output file. */
+static bool is_output_again(const struct gck_restore *r, const struct gck_file *f)
+{
+	char name[32], path[PATH_MAX];
+	ssize_t n;
+
+	if (!gck_file_is_output(f))
+		return false;
+	snprintf(name, sizeof name, "fd/%d", r->high + f->peer);
+	n = readlinkat(r->proc, name, path, sizeof path - 1);
+	path[n > 0 ? n : 0] = '\0';
+	return !strcmp(path, f->path);
+}
+
 int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 {
 	struct gck_rewrite *w;
@@ -75,6 +89,8 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->img->nfiles; i++) {
 		const struct gck_file *f = &r->img->files[i];
 
+		if (is_output_again(r, f) && !entry(r, f->path, f->size, f->mode, true, err))
+			return -1;
 		if (f->kind != GCK_FD_FILE || f->unlinked || !(f->written || f->whole))
 			continue;
 		w = entry(r, f->path, f->size, f->mode, gck_file_is_log(f), err);

@@ -65,6 +65,10 @@ int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
 
+/* The task's own standard output or error: if it is a file, its path and size. */
+int gck_fd_output(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+	GCK_MUST_CHECK;
+
 /* The task's own standard input: x->offset gets the bytes that were consumed of a pipe. */
 void gck_fd_input(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x);
 
@@ -94,7 +98,8 @@ int gck_hold_bytes(struct gck_hold *h, uint32_t i, const char *data, size_t n) G
 int gck_hold_objects(struct gck_hold *h) GCK_MUST_CHECK;
 
 /* With all ranks of the step held: check that files still are as copied. A log that another rank
- * appended to is copied again; any other change fails with EAGAIN. */
+ * appended to is copied again; any other change fails with EAGAIN. Output files are measured
+ * again. */
 int gck_hold_update_files(struct gck_hold *h) GCK_MUST_CHECK;
 
 /* ---- restore: checks before anything is changed -------------------------------------------- */
