@@ -72,10 +72,13 @@ json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former
 #define MAX_TAKEN_OVER 1000 /* as many as keep= may ask for */
 
 /* This journal gave the numbers up to last_seq. Numbers that it does not list were aborted or
- * removed, except one whose commit object was being written when the journal ended. */
+ * removed, except one whose commit object was being written when the journal ended. A checkpoint
+ * that is under way is ended by its phase. */
 static bool is_unknown(const struct gck_step *step, uint32_t seq, uint32_t last)
 {
-	return seq > last || (step->intent.committing && step->intent.seq == seq);
+	bool in_doubt = step->intent.committing && !step->live->checkpoint.seq;
+
+	return seq > last || (in_doubt && step->intent.seq == seq);
 }
 
 static void take_over_one(struct gck_core *core, struct gck_step *step, uint32_t seq,

@@ -154,8 +154,7 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 	node->store_error = store_error ? strdup(store_error) : NULL;
 }
 
-static void take_commits(struct gck_core *core, struct gck_step *step, const struct gck_node *node,
-			 bool was_known)
+static void take_commits(struct gck_core *core, struct gck_step *step, const struct gck_node *node)
 {
 	bool first = node == &step->live->nodes[0];
 	bool runs = gck_node_runs(node);
@@ -163,7 +162,7 @@ static void take_commits(struct gck_core *core, struct gck_step *step, const str
 
 	if (!first || !node->commits || step->live->phase == GCK_RECOVERING)
 		return;
-	gck_restart_take_over(core, step, node->commits, runs ? !was_known : step->restarts > 0,
+	gck_restart_take_over(core, step, node->commits, runs || step->restarts > 0,
 			      runs ? step->restarts : before);
 	/* The open commit of the former incarnation was not written. A checkpoint under way is
 	 * ended by its phase. */
@@ -301,8 +300,7 @@ static void welcome(struct gck_core *core, struct gck_step *step, struct gck_nod
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
-			      const struct gck_registration *r, bool was_known,
-			      struct gck_error *err)
+			      const struct gck_registration *r, struct gck_error *err)
 {
 	struct gck_step *step = gck_state_step(&core->state, (uint32_t)r->job, (uint32_t)r->step);
 	struct gck_node *node;
@@ -318,7 +316,7 @@ static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
 	fill_node(core, step, node, agent, r);
 	gck_info("step %u.%u: the agent of node %s is here (%s)", step->job->id, step->id,
 		 node->name, r->state_name);
-	take_commits(core, step, node, was_known);
+	take_commits(core, step, node);
 	gck_answer_exits(core, step, r->body);
 	welcome(core, step, node);
 	node->back = false;
@@ -337,7 +335,6 @@ struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t 
 	struct gck_registration r;
 	const struct gck_step *step;
 	uint32_t restarts;
-	bool known;
 	int rc;
 
 	if (gck_registration_parse(&r, body, err) || gck_registration_job(core, &r, uid, info, err))
@@ -346,14 +343,13 @@ struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t 
 	restarts = gck_state_job(&core->state, (uint32_t)r.job)->restarts;
 	if (gck_registration_current(&r, restarts, err))
 		return NULL;
-	known = is_same(step, &r, restarts);
-	rc = known ? 0 : begin_incarnation(core, agent, &r, restarts, err);
+	rc = is_same(step, &r, restarts) ? 0 : begin_incarnation(core, agent, &r, restarts, err);
 	if (rc) {
 		if (rc > 0)
 			err->code = 0;
 		return NULL;
 	}
-	return enter(core, agent, &r, known, err);
+	return enter(core, agent, &r, err);
 }
 
 void gck_join_lost(struct gck_core *core, struct gck_step *step, const struct gck_agent *agent)

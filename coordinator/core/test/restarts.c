@@ -108,6 +108,23 @@ static void test_recovery(void)
 	end();
 }
 
+/* The connection of the agent that has written the commit object is lost, with its answer. */
+static void test_unanswered_commit(void)
+{
+	struct gck_agent *first = &f.agents[0][0];
+
+	begin(0);
+	commit_in_doubt();
+	fake_disconnect(&f, first);
+	fake_connect(&f, first);
+	fake_core_takes(&f, first);
+	ok(all_of(first->joined, !step_0()->commits),
+	   "a commit object that its agent lists is no commit before the agent has answered");
+	fake_settle(&f);
+	ok(step_0()->commits != NULL, "it is asked again, and answers");
+	end();
+}
+
 /* ---- a coordinator that has lost its journal ----------------------------------------------- */
 
 static void lose_journal(void)
@@ -132,6 +149,30 @@ static void test_no_journal(void)
 	fake_settle(&f);
 	ok(all_of(!f.agents[0][0].from, f.agents[0][0].state == F_OVER),
 	   "another program is not restored, and does not start");
+	end();
+}
+
+/* An administrator puts an older journal back while the step runs. */
+static void test_older_journal(void)
+{
+	json_t *older;
+
+	begin_with("keep=2", 2);
+	older = json_deep_copy(f.journal);
+	for (unsigned i = 0; i < 2; i++) {
+		gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+		fake_settle(&f);
+	}
+	json_decref(f.journal);
+	f.journal = older;
+	f.core.behind = true;
+	fake_crash(&f);
+	is_int(step_0()->commits->seq, 2, "an older journal is put back");
+	fake_settle(&f);
+	is_int(step_0()->commits->seq, 4, "the step's newer commits come from its store");
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 4, "and the job is restored from the newest");
 	end();
 }
 
@@ -656,7 +697,9 @@ int main(void)
 	test_in_doubt();
 	test_import_in_doubt();
 	test_recovery();
+	test_unanswered_commit();
 	test_no_journal();
+	test_older_journal();
 	test_no_numbers();
 	test_no_count();
 	test_fallback();
