@@ -29,6 +29,9 @@ void gpu_failed(const char *what, const char *file, int line);
 double gpu_ms(void);
 void gpu_figure(const char *name, double value, const char *unit);
 
+/* Tell gpu_lineage that checkpoints may begin. */
+void gpu_say_started(void);
+
 /* The first device's primary context, current. */
 extern CUcontext gpu_context;
 void gpu_init(void);

@@ -89,9 +89,9 @@ static bool stand_in_begins(struct lineage *l)
 static bool stand_in_drains(struct lineage *l)
 {
 	double start = seconds();
-	bool drained = cuda_link_drain(&cuda, l->seq + 1);
+	bool drained = cuda_link_prepare(&cuda, l->seq + 1) && cuda_link_drain(&cuda, l->seq + 1);
 
-	printf("# drained in %.0f ms\n", (seconds() - start) * 1e3);
+	printf("# prepared and drained in %.0f ms\n", (seconds() - start) * 1e3);
 	return drained;
 }
 

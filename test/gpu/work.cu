@@ -10,7 +10,6 @@
 #include "kinds.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,13 +235,6 @@ static const char *beside(const char *name, char path[300])
 	return path;
 }
 
-static void say_started(void)
-{
-	char path[300];
-
-	close(open(beside("started", path), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-}
-
 static bool is_held(void)
 {
 	char path[300];
@@ -284,7 +276,7 @@ int main(int argc, char **argv)
 		pthread_mutex_unlock(&gate);
 		usleep(3000);
 		if (i == 20)
-			say_started();
+			gpu_say_started();
 		while (i == rounds / 2 && is_held())
 			usleep(1000);
 	}

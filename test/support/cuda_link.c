@@ -81,9 +81,14 @@ void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit
 	say_drain(c, GCK_LINK_CUDA_DRAIN, seq, limit_ms, watchdog_ms);
 }
 
+void cuda_link_ask_prepare(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms)
+{
+	say_drain(c, GCK_LINK_CUDA_PREPARE, seq, limit_ms, 0);
+}
+
 bool cuda_link_prepare(struct cuda_link *c, uint64_t seq)
 {
-	say_drain(c, GCK_LINK_CUDA_PREPARE, seq, WAIT_MS, 0);
+	cuda_link_ask_prepare(c, seq, WAIT_MS);
 	return cuda_link_hear(c, GCK_LINK_CUDA_PREPARED);
 }
 

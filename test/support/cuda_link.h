@@ -30,7 +30,8 @@ void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq);
 void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms,
 			 uint32_t watchdog_ms);
 
-/* Announce a drain with the limits of *c, and wait until it is prepared. */
+/* Announce a drain with the limits of *c; and wait until it is prepared. */
+void cuda_link_ask_prepare(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms);
 bool cuda_link_prepare(struct cuda_link *c, uint64_t seq);
 
 /* Write the fake node's devices to the file FAKE_CUDA_NODE. */

@@ -29,10 +29,15 @@ static void on_status_wait(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
-	gck_fail(&err, ESRCH, "its process is gone, and no exit status came");
-	for (size_t i = 0; i < t->n; i++)
-		if (t->ranks[i].gone)
-			transaction_fail(t, &t->ranks[i], &err, false);
+	for (size_t i = 0; i < t->n; i++) {
+		if (!t->ranks[i].gone)
+			continue;
+		if (rank_checkpoint_gone(&t->ranks[i]))
+			gck_fail(&err, ESRCH, "its process is gone, and no exit status came");
+		else
+			gck_fail(&err, ECONNRESET, "its CUDA thread went away: try again");
+		transaction_fail(t, &t->ranks[i], &err, false);
+	}
 }
 
 /* A rank that ends by itself before it is held is no failure; the plugin reports its status. */

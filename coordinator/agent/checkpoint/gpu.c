@@ -71,9 +71,10 @@ bool gpu_prepare(struct transaction *t, bool held, double seconds)
 		struct rank_checkpoint *one = &t->ranks[i];
 		struct gck_link_cuda_drain d = order(one, held, seconds);
 
-		if (one->carried || one->announced || !one->task->cuda ||
-		    d.host_copy_max < PREPARE_MIN)
+		if (one->carried || one->announced || !one->task->cuda)
 			continue;
+		if (d.host_copy_max < PREPARE_MIN)
+			d.host_copy_max = 0;
 		one->announced = true;
 		one->gpu = GPU_PREPARES;
 		thread_link_send(one->task->cuda, &m, &d, sizeof d);
@@ -184,14 +185,18 @@ void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool co
 		m->t->ops->drained(m->t);
 }
 
-void gpu_prepared(struct agent *a, const struct task *task, uint64_t seq)
+void gpu_prepared(struct agent *a, const struct task *task, uint64_t seq,
+		  const struct gck_error *why)
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
 
 	if (!m || m->gpu != GPU_PREPARES || seq != m->t->seq)
 		return;
 	m->gpu = GPU_RUNS;
-	m->t->ops->advance(m->t);
+	if (why)
+		transaction_fail(m->t, m, why, false);
+	else
+		m->t->ops->advance(m->t);
 }
 
 void gpu_resumed(struct agent *a, const struct task *task, uint64_t seq)
@@ -208,15 +213,16 @@ void gpu_resumed(struct agent *a, const struct task *task, uint64_t seq)
 void gpu_lost(struct agent *a, const struct task *task)
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
-	struct gck_error err = { 0 };
+	bool drains = m && m->gpu == GPU_DRAINS;
 
 	if (!m || m->gpu == GPU_RUNS)
 		return;
-	gck_fail(&err, ECONNRESET, "its CUDA thread went away: try again");
-	if (m->gpu == GPU_DRAINS)
-		transaction_fail(m->t, m, &err, false);
 	m->gpu = GPU_RUNS;
-	if (!m->t->failed)
+	if (m->t->failed)
+		return;
+	if (drains)
+		m->t->ops->await_status(m);
+	else
 		m->t->ops->advance(m->t);
 }
 

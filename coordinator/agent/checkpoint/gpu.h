@@ -12,9 +12,9 @@
  * that do not fit into free device memory. Call after `prepare` of all ranks. */
 json_int_t gpu_host_needs(const struct transaction *t, bool held);
 
-/* Ranks that need much host memory allocate it now, while their programs run, within this many
- * seconds: its first use takes longer than the copy. True: one is not ready yet, and ops->advance
- * is called when one is. */
+/* Ranks prepare while their programs run, within this many seconds: what is queued on their GPUs is
+ * waited for, and ranks that need much host memory allocate it, since its first use takes longer
+ * than the copy. True: one is not ready yet, and ops->advance is called when one is. */
 bool gpu_prepare(struct transaction *t, bool held, double seconds);
 
 /* Drain all GPUs within this many seconds. Calls ops->drained for each rank that is drained. */
@@ -31,14 +31,15 @@ bool gpu_has_copies(const struct transaction *t);
 void gpu_resume(struct transaction *t);
 
 /* Answers of a CUDA thread. seq: its checkpoint; answers to another are ignored. why: the reason of
- * a failed drain; NULL: it succeeded. copies: there are device copies. */
+ * a failure; NULL: it succeeded. copies: there are device copies. */
 void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool copies,
 		  const struct gck_error *why);
-void gpu_prepared(struct agent *a, const struct task *task, uint64_t seq);
+void gpu_prepared(struct agent *a, const struct task *task, uint64_t seq,
+		  const struct gck_error *why);
 void gpu_resumed(struct agent *a, const struct task *task, uint64_t seq);
 
-/* The thread's link has ended: its program has ended, or has executed another one. A rank that is
- * drained does not need the link. */
+/* The thread's link has ended: its program has ended, which is awaited if it was to drain, or has
+ * executed another one. A rank that is drained does not need the link. */
 void gpu_lost(struct agent *a, const struct task *task);
 
 /* A rank that is not ready, not drained, or without its GPU yet; NULL: none. */

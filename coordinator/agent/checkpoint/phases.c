@@ -16,7 +16,7 @@
 #include "storage/store/store.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
-#define PREPARE_PART 0.3 /* of the time limit of a phase */
+#define PREPARE_PART 0.9 /* of what is left of the phase */
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
@@ -256,7 +256,8 @@ static void prepared(struct transaction *t)
 		transaction_fail(t, NULL, &err, false);
 		return;
 	}
-	if (gpu_prepare(t, t->keep_held || memory < host, PREPARE_PART * t->timeout_s))
+	if (gpu_prepare(t, t->keep_held || memory < host,
+			PREPARE_PART * ev_timer_remaining(t->agent->loop, &t->limit)))
 		return;
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
 	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "expected",

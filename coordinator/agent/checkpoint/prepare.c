@@ -14,6 +14,7 @@
 #define LOOK_S 0.05
 #define LINK_WAIT_S 3. /* for ranks whose link has just ended because an agent or a worker was
 		        * killed */
+#define THREAD_WAIT_PART 0.5 /* of the time limit: for threads in ranks; cuInit may be slow */
 
 static void on_checked(void *data, const json_t *result, const struct gck_error *why)
 {
@@ -133,12 +134,12 @@ static void look_for_threads(struct transaction *t, bool over)
 void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct transaction *t = w->data;
-	bool over = ev_now(loop) - t->look_began > LINK_WAIT_S;
+	double waited = ev_now(loop) - t->look_began, longest = THREAD_WAIT_PART * t->timeout_s;
 
 	(void)events;
 	if (t->started)
-		look_for_threads(t, over);
-	else if (over || all_linked(t))
+		look_for_threads(t, waited > LINK_WAIT_S && waited > longest);
+	else if (waited > LINK_WAIT_S || all_linked(t))
 		start(t);
 }
 

@@ -18,7 +18,7 @@ enum phase phase_of(const char *name);
 
 enum gpu_state {
 	GPU_RUNS,                /* or has no CUDA */
-	GPU_PREPARES,            /* has the order for the drain, and allocates host memory */
+	GPU_PREPARES,            /* has the order for the drain, and prepares */
 	GPU_DRAINS,              /* has the order to drain */
 	GPU_DRAINED,
 	GPU_RESUMES,             /* has the order to resume */

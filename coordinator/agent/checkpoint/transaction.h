@@ -32,7 +32,8 @@ struct transaction_ops {
 	void (*progressed)(struct rank_checkpoint *m);
 	void (*staged)(struct rank_checkpoint *m, const char *why);
 	void (*worker_ended)(struct rank_checkpoint *m, int status);
-	/* The rank is gone: its status stands for its image as soon as it is known. */
+	/* The rank is gone, or lost its CUDA thread and may be about to be: its status stands for
+	 * its image as soon as it is known. */
 	void (*await_status)(struct rank_checkpoint *m);
 	/* The transaction is freed. This `prepare` (borrowed) waited for that. */
 	void (*next)(struct agent *a, const json_t *prepare);

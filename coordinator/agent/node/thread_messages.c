@@ -126,7 +126,7 @@ static void take_cuda(struct thread_link *l)
 		resumed(l, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_CUDA_PREPARED:
-		gpu_prepared(l->agent, l->task, l->head.seq);
+		gpu_prepared(l->agent, l->task, l->head.seq, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_CUDA_YIELDED:
 		reclaim_answered(l->agent, l->task, l->head.seq, l->head.round);

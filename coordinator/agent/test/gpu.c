@@ -61,10 +61,30 @@ static void say(unsigned rank, uint32_t type, uint32_t value, const char *text)
 	say_of(rank, 7, type, value, text);
 }
 
+static bool is_asked(unsigned rank)
+{
+	for (int ms = 0; ms < 20000; ms += 10) {
+		if (thread_heard(rank, GCK_LINK_CUDA_PREPARE))
+			return true;
+		fake_run(0.01);
+	}
+	return false;
+}
+
+/* The first ranks are told that a drain comes, and are ready. Returns the node's answer. */
+static const json_t *prepared(unsigned ranks)
+{
+	for (unsigned i = 0; i < ranks; i++) {
+		ok(is_asked(i), "rank %u prepares for the drain", i);
+		say(i, GCK_LINK_CUDA_PREPARED, 0, NULL);
+	}
+	return fake_await("done", "prepare");
+}
+
 static void start_freeze_held(int hold_ms, bool held)
 {
 	fake_command("prepare", json_pack("{s:i}", "hold_ms", hold_ms));
-	fake_await("done", "prepare");
+	prepared(CUDA_RANKS);
 	fake_command("freeze", json_pack("{s:b}", "held", held));
 	fake_turn();
 }
@@ -232,7 +252,7 @@ static void shared(void)
 	fake_world->shared = true;
 	fake_world->device_free = 4 << 20;
 	fake_command("prepare", NULL);
-	fake_await("done", "prepare");
+	prepared(CUDA_RANKS);
 	fake_rank_ends(1, true);
 	fake_command("freeze", NULL);
 	fake_run(0.1);
@@ -402,6 +422,36 @@ static void not_drained(void)
 	threads_end();
 }
 
+/* What is queued on a GPU is waited for in `prepare`, when no rank is held. */
+static void not_prepared(void)
+{
+	begin();
+	fake_command("prepare", NULL);
+	ok(is_asked(0) && is_asked(1), "ranks without device data prepare, too");
+	ok(!fake_await_within("done", "prepare", 0.3), "and are waited for");
+	say(0, GCK_LINK_CUDA_PREPARED, 0, NULL);
+	say(1, GCK_LINK_CUDA_PREPARED, EBUSY, "the GPU is busy");
+	ok(answer_says(fake_await("done", "prepare"), "rank 1 on n1: the GPU is busy"),
+	   "a rank whose queue does not end refuses");
+	fake_turn();
+	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other rank is told");
+	is_int(thread_heard(0, GCK_LINK_CUDA_DRAIN), 0, "and nothing was drained");
+	threads_end();
+}
+
+static void ends(void)
+{
+	begin();
+	start_freeze(4000);
+	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
+	thread_leave(1);
+	fake_turn();
+	fake_rank_ends(1, true);
+	ok(packet_bool(fake_await("done", "freeze"), "ok"),
+	   "a rank that ends while it is to drain counts as finished");
+	threads_end();
+}
+
 static void not_frozen(void)
 {
 	begin();
@@ -494,7 +544,7 @@ static void too_little_memory(void)
 	fake_world->device = fake_world->device_free = 1 << 30;
 	fake_world->memory = 3000;
 	fake_command("prepare", NULL);
-	answer = fake_await("done", "prepare");
+	answer = prepared(CUDA_RANKS);
 	ok(packet_bool(answer, "ok") && !packet_bool(json_object_get(answer, "data"), "needs_hold"),
 	   "data that fits on the devices leaves host memory to the pages that ranks write");
 	fake_command("freeze", json_pack("{s:b}", "held", 1));
@@ -512,12 +562,12 @@ static void without_link(void)
 	ok(!fake_await_within("done", "prepare", 0.5),
 	   "a rank that uses CUDA and has no link is awaited");
 	connect_one(2, false);
-	ok(packet_bool(fake_await("done", "prepare"), "ok"), "until it has a link");
+	ok(packet_bool(prepared(FAKE_RANKS), "ok"), "until it has a link");
 	threads_end();
 
 	begin();
 	fake_world->cuda = FAKE_RANKS;
-	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 60000));
+	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 5000));
 	ok(answer_says(fake_await("done", "prepare"), "rank 2 on n1: its CUDA thread has no link"),
 	   "but not for ever");
 	threads_end();
@@ -706,7 +756,9 @@ int main(void)
 	needed();
 	needed_in_drain();
 	not_brought();
+	not_prepared();
 	not_drained();
+	ends();
 	not_frozen();
 	lost();
 	late_word();

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/restart/restart.h"
 
 int threads[FAKE_RANKS] = { -1, -1, -1 };
@@ -74,6 +75,8 @@ void threads_begin(void)
 
 void threads_end(void)
 {
+	if (fake_agent->transaction) /* its timers would run on */
+		transaction_abort(fake_agent->transaction);
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_leave(i);
 	fake_turn();

@@ -13,6 +13,7 @@
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/base/visible_devices.h"
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/backlog.h"
 #include "shim/cuda/gate/stream.h"
 
 static struct {
@@ -64,8 +65,10 @@ static bool gone(CUcontext context)
 	if (listed)
 		gck_cuda_handle_map_drop(&contexts.made, handle);
 	pthread_mutex_unlock(&contexts.lock);
-	if (listed)
+	if (listed) {
+		gck_cuda_backlog_forget(context);
 		gck_cuda_streams_forget(context);
+	}
 	return listed;
 }
 
@@ -202,6 +205,7 @@ static CUcontext ended_primary(CUdevice device)
 static void forget_primary(CUcontext context, uint64_t newest)
 {
 	if (context) {
+		gck_cuda_backlog_forget(context);
 		gck_cuda_streams_forget(context);
 		ends->context(context, newest);
 	}

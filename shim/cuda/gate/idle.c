@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/backlog.h"
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/context.h"
 #include "shim/cuda/gate/driver_checkpoint.h"
@@ -322,6 +323,39 @@ int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_e
 		nap(ns);
 	}
 	return failed;
+}
+
+#define SLICE_MS 2
+#define CLOSED_NS (1600 * MS) /* the gate, while no thread waits for it */
+#define WAITED 5              /* slices after which one has waited enough */
+
+/* A closed gate costs the program nothing as long as no thread waits for it. */
+static bool leave_soon(void)
+{
+	int64_t end = gck_cuda_now_ns() + CLOSED_NS;
+	int waited = 0;
+
+	while (!gck_gate_wait_empty(SLICE_MS)) {
+		waited += gck_gate_waited();
+		if (waited > WAITED || gck_cuda_now_ns() > end)
+			return false;
+	}
+	return true;
+}
+
+bool gck_cuda_queue_done(bool *seen)
+{
+	struct gck_cuda_contexts all;
+	bool done = false;
+
+	gck_gate_close();
+	*seen = leave_soon();
+	if (*seen && gck_cuda_contexts_take(&all, NULL) == 0) {
+		done = gck_cuda_backlog_done(&all);
+		gck_cuda_contexts_give(&all);
+	}
+	gck_gate_open();
+	return done;
 }
 
 /* ---- streams of our own in a drain ---------------------------------------------------------- */

@@ -18,6 +18,11 @@
 int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
 	GCK_MUST_CHECK;
 
+/* Look whether what was queued when the backlog began (backlog.h) is done, in a moment with the
+ * gate closed. *seen: whether that is known; else a thread did not leave its call. In the CUDA
+ * thread. */
+bool gck_cuda_queue_done(bool *seen) GCK_MUST_CHECK;
+
 /* Wait until a context has finished its work, without a limit. For a thread of the program,
  * inside the gate. CUDA_ERROR_NOT_READY: a capture is under way; nothing was queried. */
 CUresult gck_cuda_wait_context(CUcontext context) GCK_MUST_CHECK;

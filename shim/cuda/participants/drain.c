@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "shim/cuda/base/participant.h"
+#include "shim/cuda/gate/backlog.h"
 #include "shim/cuda/gate/driver_checkpoint.h"
 #include "shim/cuda/gate/idle.h"
+#include "shim/cuda/gate/pace.h"
 #include "shim/inside/gate.h"
 
 /* ---- the participants ----------------------------------------------------------------------- */
@@ -97,6 +99,7 @@ static int resume_parts(bool restored, struct gck_error *err)
 
 void gck_cuda_release(void)
 {
+	gck_cuda_pace_end();
 	for (size_t i = 0; parts[i]; i++) {
 		if (parts[i]->release)
 			parts[i]->release();
@@ -117,6 +120,26 @@ void gck_cuda_prepare(const struct gck_link_cuda_drain *request)
 		if (parts[i]->prepare)
 			parts[i]->prepare(&order);
 	}
+	gck_cuda_pace_begin();
+	gck_cuda_backlog_begin();
+}
+
+bool gck_cuda_prepared(bool *over)
+{
+	bool seen, done = gck_cuda_queue_done(&seen);
+
+	*over = gck_cuda_now_ns() > order.end_ns;
+	return done || (*over && !seen);
+}
+
+static int quiesce(struct gck_error *err)
+{
+	int failed;
+
+	gck_cuda_pace_begin();
+	failed = gck_cuda_quiesce(order.end_ns, &order.contexts, err);
+	gck_cuda_pace_end();
+	return failed;
 }
 
 static void drain_fails(const struct gck_error *why)
@@ -140,7 +163,7 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *request, gck_cuda_fails_fn 
 	atomic_flag_clear(&on_failure.told);
 	gck_cuda_stream_wait_tells(drain_fails);
 	take_order(request);
-	if (gck_cuda_quiesce(order.end_ns, &order.contexts, err))
+	if (quiesce(err))
 		return -1;
 	gck_cuda_able(refuse, &why);
 	if (!why.code && drain_parts(&why) == 0 && gck_cuda_driver_down(order.end_ns, &why) == 0)

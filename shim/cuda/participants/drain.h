@@ -30,7 +30,12 @@ void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg);
 /* Free what was kept for an image, with the gate open again. It may take long. */
 void gck_cuda_release(void);
 
-/* Prepare for such a drain, which follows soon, while the program runs. */
+/* Prepare for such a drain, which follows soon, while the program runs: from now on until the
+ * drain, or gck_cuda_release, the program's calls wait for what they would queue behind. */
 void gck_cuda_prepare(const struct gck_link_cuda_drain *request);
+
+/* True: the drain can come, since what was queued when the preparation began is done, or (over: its
+ * time has passed) cannot be seen. To be called again and again until true or over. */
+bool gck_cuda_prepared(bool *over);
 
 #endif

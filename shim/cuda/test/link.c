@@ -3,6 +3,7 @@
  * checkpoint. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -415,6 +416,60 @@ static void alone(void)
 	cuda_rank_end(&r);
 }
 
+static bool uses_cuda(const struct cuda_rank *r, const struct gck_link_hello *hello)
+{
+	uint64_t address = 0;
+
+	agent_peek(r->rank.pid, hello->state + offsetof(struct gck_shim_state, cuda_state),
+		   &address, sizeof address);
+	return address != 0;
+}
+
+/* cuInit opens devices, before there is a CUDA thread: a checkpoint must know why. */
+static void starts(void)
+{
+	char file[] = "/tmp/gpuckpt-cuda-slow-XXXXXX", slow[64];
+	struct gck_link_hello hello;
+	struct cuda_rank r;
+
+	close(mkstemp(file));
+	snprintf(slow, sizeof slow, "cuInit=%d@%s", WAIT_MS, file);
+	setenv("FAKE_CUDA_SLOW", slow, 1);
+	cuda_rank_launch(&r, NULL, &hello);
+	unsetenv("FAKE_CUDA_SLOW");
+	ok(!uses_cuda(&r, &hello), "a rank does not use CUDA");
+	cuda_begin(&r, "init");
+	for (int ms = 0; ms < WAIT_MS && !uses_cuda(&r, &hello); ms += 5)
+		pause_ms(5);
+	ok(all_of(uses_cuda(&r, &hello), !cuda_accept(&r, 0)),
+	   "it says that it does before cuInit ends");
+	unlink(file);
+	is_int(cuda_answer(&r, WAIT_MS), 0, "cuInit ends");
+	ok(cuda_accept(&r, WAIT_MS), "then it has a CUDA thread");
+	cuda_rank_end(&r);
+
+	cuda_rank_launch(&r, "cuInit=100", &hello);
+	cuda_tell(&r, "init");
+	ok(!uses_cuda(&r, &hello), "a rank whose cuInit fails does not use CUDA");
+	cuda_rank_end(&r);
+}
+
+/* exit() shuts the driver down: neither during a checkpoint nor on the way back. */
+static void exits(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	ok(cuda_drain(&r, 1, LIMIT_MS), "drained: %s", text);
+	cuda_begin(&r, "exit");
+	is_int(cuda_answer(&r, 200), -1000, "a program in exit() waits while the rank is drained");
+	ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
+	is_int(cuda_answer(&r, WAIT_MS), 0, "its exit() goes on");
+	ok(all_of(!cuda_drain(&r, 2, 500), strstr(text, "is in exit")),
+	   "from then on a drain is refused: %s", text);
+	is_int(cuda_rank_end(&r), 0, "the program ends well");
+}
+
 int main(void)
 {
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
@@ -457,5 +512,7 @@ int main(void)
 	too_slow();
 	socket_name();
 	alone();
+	starts();
+	exits();
 	return tap_done();
 }

@@ -18,11 +18,10 @@ bool cuda_accept(struct cuda_rank *r, int ms)
 	return cuda_link_accept(&r->cuda, &r->agent, ms);
 }
 
-void cuda_rank_start(struct cuda_rank *r, const char *fail)
+void cuda_rank_launch(struct cuda_rank *r, const char *fail, struct gck_link_hello *hello)
 {
 	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
 	static int serial;
-	struct gck_link_hello hello;
 
 	*r = (struct cuda_rank){.link = -1, .cuda.fd = -1};
 	snprintf(r->agent.name, sizeof r->agent.name, "gpuckpt-cuda-test-%d-%d", getpid(),
@@ -33,7 +32,14 @@ void cuda_rank_start(struct cuda_rank *r, const char *fail)
 		unsetenv("FAKE_CUDA_FAIL");
 	agent_listen(&r->agent);
 	r->rank = agent_run(&r->agent, NULL, argv, true);
-	r->link = agent_admit(&r->agent, &hello);
+	r->link = agent_admit(&r->agent, hello);
+}
+
+void cuda_rank_start(struct cuda_rank *r, const char *fail)
+{
+	struct gck_link_hello hello;
+
+	cuda_rank_launch(r, fail, &hello);
 	if (cuda_tell(r, "init") || !cuda_accept(r, WAIT_MS))
 		errx(99, "the rank did not come up");
 }

@@ -16,8 +16,9 @@ struct cuda_rank {
 	struct cuda_link cuda;
 };
 
-/* Start a rank on the fake driver with FAKE_CUDA_FAIL=fail (NULL: unset), and have it call cuInit.
- * */
+/* Start a rank on the fake driver with FAKE_CUDA_FAIL=fail (NULL: unset); cuda_rank_start has it
+ * call cuInit, too. */
+void cuda_rank_launch(struct cuda_rank *r, const char *fail, struct gck_link_hello *hello);
 void cuda_rank_start(struct cuda_rank *r, const char *fail);
 int cuda_rank_end(struct cuda_rank *r);
 

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static CUcontext context;
 static CUmodule module;
 static CUstream stream;
 static CUdeviceptr data, managed, large;
+static bool ending;
 static uint64_t *flag; /* a kernel waits for the first; it writes to the second */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -257,6 +259,45 @@ static void work(void *ms)
 static int work_for(int ms)
 {
 	return cuLaunchHostFunc(stream, work, (void *)(intptr_t)ms);
+}
+
+/* Queue many of them. */
+static int queue(int n, int ms)
+{
+	int rc = 0;
+
+	while (n--)
+		rc |= work_for(ms);
+	return rc;
+}
+
+/* Queue seconds of work, and more as fast as it is done or faster, without end. */
+static void *keep_ahead(void *unused)
+{
+	cuCtxSetCurrent(context);
+	queue(150, 20);
+	for (;;) {
+		work_for(20);
+		usleep(10000);
+	}
+	return unused;
+}
+
+static int run_ahead(void)
+{
+	pthread_t thread;
+
+	return work_for(20) | pthread_create(&thread, NULL, keep_ahead, NULL) |
+	       pthread_detach(thread);
+}
+
+/* Give the stream work behind a kernel that this thread ends. */
+static int behind(void)
+{
+	int rc = queue(3, 1);
+
+	*flag = 1;
+	return rc | cuStreamSynchronize(stream);
 }
 
 /* Keep the stream busy for ms. */
@@ -515,6 +556,11 @@ static int run(const char *word)
 	if (!strcmp(word, "spin")) return spin(stream);
 	if (!strncmp(word, "work ", 5)) return work_for(atoi(word + 5));
 	if (!strncmp(word, "busy ", 5)) return busy(atoi(word + 5));
+	if (!strcmp(word, "queue")) return queue(35, 100);
+	if (!strcmp(word, "finish")) return cuCtxSynchronize();
+	if (!strcmp(word, "ahead")) return run_ahead();
+	if (!strcmp(word, "behind")) return behind();
+	if (!strcmp(word, "exit")) { ending = true; exit(0); }
 	if (!strcmp(word, "fill device")) return fill_device();
 	if (!strcmp(word, "stop")) { *flag = 1; return 0; }
 	if (!strcmp(word, "waiter")) return start_waiter();
@@ -548,10 +594,23 @@ static int run(const char *word)
 	return answer;
 }
 
+/* In exit(), after the driver's own handler: say so, and linger until the end of the input. */
+static void exits(void)
+{
+	char line[64];
+
+	if (ending)
+		puts("0");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin))
+		;
+}
+
 int main(void)
 {
 	char line[64];
 
+	atexit(exits);
 	while (fgets(line, sizeof line, stdin)) {
 		line[strcspn(line, "\n")] = '\0';
 		printf("%d\n", run(line));

@@ -19,9 +19,12 @@ GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
+	gck_cuda_thread_announce(true);
 	rc = gck_cuda_real.cuInit(flags);
 	if (rc == CUDA_SUCCESS)
 		gck_cuda_thread_start();
+	else
+		gck_cuda_thread_announce(false);
 	GCK_CUDA_LEAVE();
 	return rc;
 }

@@ -17,6 +17,7 @@
 
 #define MS 1000000ll
 #define LOOK_MS 1000         /* between checks that the link is still there */
+#define LOOK_QUEUE_MS 50     /* between looks at what the program has queued */
 #define RESUME_LOOK_MS 20    /* while drained: and that this is no restored process */
 #define CONNECT_AGAIN_NS (50 * MS)
 #define CONNECT_TIMES 200    /* after a restart, when the agent was there a moment ago */
@@ -249,6 +250,7 @@ static int drain(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 		return say(k, GCK_LINK_CUDA_RESUMED, m->head.seq, &k->lost);
 	memcpy(&d, m->data, sizeof d);
 	gck_cuda_data_end();
+	k->prepare_seq = 0;
 	k->drain_seq = m->head.seq;
 	if (gck_cuda_drain(&d, fails, k, &lost, &err))
 		return not_drained(k, m->head.seq, lost, &err);
@@ -270,9 +272,31 @@ static int prepare_drain(struct gck_cuda_thread *k, const struct gck_inside_mess
 	if (m->head.total != sizeof d)
 		return -1;
 	memcpy(&d, m->data, sizeof d);
-	if (!k->lost.code)
-		gck_cuda_prepare(&d);
-	return say(k, GCK_LINK_CUDA_PREPARED, m->head.seq, NULL);
+	if (k->lost.code)
+		return say(k, GCK_LINK_CUDA_PREPARED, m->head.seq, NULL);
+	gck_cuda_prepare(&d);
+	k->prepare_seq = m->head.seq;
+	return 0;
+}
+
+/* Answer the preparation under way once it is over. */
+static int tend_preparation(struct gck_cuda_thread *k)
+{
+	uint64_t seq = k->prepare_seq;
+	struct gck_error why;
+	bool over, done;
+
+	if (!seq)
+		return 0;
+	done = gck_cuda_prepared(&over);
+	if (!done && !over)
+		return 0;
+	k->prepare_seq = 0;
+	gck_fail(&why, EBUSY,
+		 "the GPU is busy with what the program had queued when the checkpoint began (long "
+		 "kernels, or one that waits for the CPU or for another rank): try again later, or "
+		 "give timeout= more");
+	return say(k, GCK_LINK_CUDA_PREPARED, seq, done ? NULL : &why);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -290,6 +314,7 @@ static int obey(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 	case GCK_LINK_CUDA_PREPARE:
 		return prepare_drain(k, m);
 	case GCK_LINK_CUDA_RESUME: /* the process runs already, and no drain comes */
+		k->prepare_seq = 0;
 		gck_cuda_release();
 		return 0;
 	case GCK_LINK_CUDA_HOLD:
@@ -306,11 +331,15 @@ void gck_cuda_serve(struct gck_cuda_thread *k)
 	while (rc == 0 && gck_inside_link_is_ours(&k->link)) {
 		struct gck_inside_message m;
 
-		rc = gck_inside_link_receive(&k->link, &m, gck_cuda_device_copy_tend(LOOK_MS));
+		rc = gck_inside_link_receive(
+			&k->link, &m,
+			gck_cuda_device_copy_tend(k->prepare_seq ? LOOK_QUEUE_MS : LOOK_MS));
 		if (rc > 0) {
 			rc = obey(k, &m);
 			gck_inside_link_drop(&m);
 		}
+		rc = rc ? rc : tend_preparation(k);
 	}
+	k->prepare_seq = 0;
 	gck_cuda_release();
 }

@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include "shim/cuda/thread/thread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +99,14 @@ static void leave_to_parent(void)
 	pthread_mutex_init(&thread.lock, NULL);
 }
 
+/* exit() calls this before the driver's own handlers, which are older. It waits here until a drain,
+ * or the way back from it, is over: a driver that has shut down can do neither. Then it stays
+ * inside the gate, so that no other drain begins. */
+static void program_ends(void)
+{
+	gck_gate_enter("exit", 0);
+}
+
 static int start(void)
 {
 	sigset_t all, before;
@@ -104,7 +114,8 @@ static int start(void)
 	int rc = 0;
 
 	if (!thread.hooked)
-		rc = pthread_atfork(NULL, NULL, leave_to_parent);
+		rc = pthread_atfork(NULL, NULL, leave_to_parent) || atexit(program_ends) ? ENOMEM
+											: 0;
 	if (rc)
 		return rc;
 	thread.hooked = true;
@@ -118,8 +129,17 @@ static int start(void)
 		return rc;
 	pthread_detach(id);
 	thread.runs = true;
-	gck_inside_uses_cuda(&gck_cuda_state);
 	return 0;
+}
+
+void gck_cuda_thread_announce(bool starts)
+{
+	if (!gck_inside_is_rank())
+		return;
+	pthread_mutex_lock(&thread.lock);
+	if (!thread.runs)
+		gck_inside_uses_cuda(starts ? &gck_cuda_state : NULL);
+	pthread_mutex_unlock(&thread.lock);
 }
 
 void gck_cuda_thread_start(void)

@@ -12,6 +12,10 @@
 #include "shim/cuda/base/state.h"
 #include "shim/inside/link.h"
 
+/* Around the driver's cuInit, which opens devices: a checkpoint waits until the thread has started,
+ * or until there is to be none. */
+void gck_cuda_thread_announce(bool starts);
+
 /* Start the thread, once, after cuInit succeeded. Does nothing in a process that is no rank of a
  * checkpointed step. A failure is reported on stderr: the program runs on, without checkpoints. */
 void gck_cuda_thread_start(void);
@@ -21,6 +25,7 @@ void gck_cuda_thread_start(void);
 struct gck_cuda_thread {
 	struct gck_inside_link link;
 	uint32_t restarts;       /* when last seen */
+	uint64_t prepare_seq;    /* the preparation's number, until it is answered; 0: none */
 	uint64_t drain_seq;          /* the drain's number, until it is answered; 0: none */
 	uint64_t seq;            /* the number it is drained for; 0: running */
 	int64_t watchdog_ns, heard_ns;

@@ -143,6 +143,7 @@ bool fake_enter(const char *name, bool pt)
 {
 	injected = fake.forked && !passes_lock(name) ? CUDA_ERROR_NOT_INITIALIZED : rule_for(name);
 	injected = injected ? injected : fake_ordered(name);
+	injected = fake.over ? CUDA_ERROR_DEINITIALIZED : injected;
 	if (injected)
 		return false;
 	per_thread = pt;

@@ -76,6 +76,7 @@ struct fake_state {
 	pthread_cond_t changed;  /* of anything */
 	bool inited;
 	bool forked;             /* in a child: its calls fail, without the lock */
+	_Atomic bool over;       /* the process is in exit(): all calls fail */
 	size_t memory;           /* of a device */
 	size_t used[FAKE_MAX_DEVICES];
 	struct fake_node seen;   /* the devices, by number */

@@ -18,6 +18,11 @@ static void in_child(void)
 	fake.forked = true;
 }
 
+static void shut_down(void)
+{
+	fake.over = true;
+}
+
 CUresult fake_cuInit(unsigned int flags)
 {
 	if (flags)
@@ -28,6 +33,7 @@ CUresult fake_cuInit(unsigned int flags)
 		fake.first = fake.seen;
 		fake.memory = (size_t)number("FAKE_CUDA_MEMORY", 1024) << 20;
 		pthread_atfork(NULL, NULL, in_child);
+		atexit(shut_down);
 		fake.inited = true;
 	}
 	fake_unlock();

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Programs that queue seconds of work on the GPU: a checkpoint is prepared while the queue runs
+ * dry, and then drained at once. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/cuda/test/link_agent.h"
+#include "test/support/tap.h"
+
+#define SUM (3 << 20)      /* of the bytes of cuda_rank's memory */
+#define DRAIN_MS 2500      /* shorter than the queues */
+
+static bool prepared(struct cuda_rank *r)
+{
+	return cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_PREPARED && !value;
+}
+
+static void drained(struct cuda_rank *r, uint64_t seq)
+{
+	cuda_link_ask_prepare(&r->cuda, seq, WAIT_MS);
+	ok(prepared(r), "it is prepared when its queue is done: %s", text);
+	ok(all_of(cuda_drain(r, seq, DRAIN_MS), cuda_resume(r, seq, NULL)),
+	   "it is drained and resumed: %s", text);
+}
+
+/* The program waits for its work, as most do. */
+static void waits(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "queue"), 0, "a program queues 3.5 s of work");
+	cuda_begin(&r, "finish");
+	drained(&r, 1);
+	is_int(cuda_answer(&r, WAIT_MS), 0, "its wait for its work succeeds");
+	is_int(cuda_tell(&r, "sum"), SUM, "it has its data");
+	cuda_rank_end(&r);
+}
+
+/* It queues more than the GPU can do, as fast as it may. */
+static void runs_ahead(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "ahead"), 0, "a program runs 3 s ahead, and further all the time");
+	drained(&r, 1);
+	is_int(cuda_tell(&r, "sum"), SUM, "it has its data");
+	cuda_rank_end(&r);
+}
+
+static void never_ends(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "spin");
+	cuda_link_ask_prepare(&r.cuda, 1, 300);
+	ok(all_of(cuda_hear(&r, WAIT_MS) == GCK_LINK_CUDA_PREPARED, value == EBUSY,
+		  strstr(text, "the GPU is busy")),
+	   "a kernel does not end: the preparation fails: %s", text);
+	is_int(cuda_tell(&r, "stop"), 0, "the program goes on");
+	drained(&r, 2);
+	cuda_rank_end(&r);
+}
+
+/* No deadlock. */
+static void ends_its_kernel(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "spin");
+	cuda_link_ask_prepare(&r.cuda, 1, WAIT_MS);
+	is_int(cuda_tell(&r, "behind"), 0,
+	       "a kernel waits for a thread that queues work behind it: both go on");
+	ok(prepared(&r), "and the rank is prepared: %s", text);
+	ok(all_of(cuda_drain(&r, 1, DRAIN_MS), cuda_resume(&r, 1, NULL)),
+	   "it is drained and resumed: %s", text);
+	cuda_rank_end(&r);
+}
+
+/* The checkpoint is given up meanwhile. */
+static void is_cancelled(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "spin");
+	cuda_link_ask_prepare(&r.cuda, 1, WAIT_MS);
+	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 1);
+	is_str(cuda_look(&r), "", "a preparation is cancelled: the rank serves its agent again");
+	is_int(cuda_tell(&r, "stop"), 0, "the program goes on");
+	drained(&r, 2);
+	cuda_rank_end(&r);
+}
+
+int main(void)
+{
+	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
+	waits();
+	runs_ahead();
+	never_ends();
+	ends_its_kernel();
+	is_cancelled();
+	return tap_done();
+}
