@@ -193,17 +193,22 @@ static void write_timeout(const struct gck_options *o, char *value, size_t size)
 
 static int read_hold(struct gck_options *o, const char *value, struct gck_error *err)
 {
-	uint64_t ms = 0;
+	uint64_t ms = GCK_HOLD_AUTO_MS;
+	bool automatic = !strcmp(value, "auto");
 
-	if (read_time(value, 10, DAY, &ms, err))
+	if (!automatic && read_time(value, 10, DAY, &ms, err))
 		return -1;
 	o->hold_ms = (unsigned)ms;
+	o->hold_auto = automatic;
 	return 0;
 }
 
 static void write_hold(const struct gck_options *o, char *value, size_t size)
 {
-	print(value, size, "%ums", o->hold_ms);
+	if (o->hold_auto)
+		print(value, size, "auto");
+	else
+		print(value, size, "%ums", o->hold_ms);
 }
 
 static int read_restart_wait(struct gck_options *o, const char *value, struct gck_error *err)

@@ -16,6 +16,8 @@ enum gck_mpi { GCK_MPI_AUTO, GCK_MPI_OPENMPI, GCK_MPI_NONE };
 enum gck_gpu { GCK_GPU_AUTO, GCK_GPU_NVIDIA, GCK_GPU_NONE };
 enum gck_restart { GCK_RESTART_AUTO, GCK_RESTART_NEVER, GCK_RESTART_FROM };
 
+#define GCK_HOLD_AUTO_MS 5000 /* hold=auto: at least */
+
 struct gck_options {
 	unsigned interval_s;     /* seconds between checkpoints; 0: "off"; "auto" is 1800 */
 	char store[PATH_MAX];    /* "file:/path" or "s3://bucket/prefix"; "": not set */
@@ -26,6 +28,7 @@ struct gck_options {
 	bool encrypt;            /* encrypt images with a key of the job */
 	unsigned timeout_ms;     /* limit of the wait for running ranks and stalled writes */
 	unsigned hold_ms;        /* how long a create may hold ranks */
+	bool hold_auto;          /* as long as that, or longer if ranks are known to need it */
 	unsigned restart_wait_s; /* how long a restart waits for the coordinator */
 	enum gck_mpi mpi;
 	enum gck_gpu cuda;

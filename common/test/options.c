@@ -71,6 +71,7 @@ static void test_good(void)
 	good("encrypt=no", "encrypt=no");
 	good("timeout=1", "timeout=1000ms");
 	good("hold=500ms", "hold=500ms");
+	good("hold=auto", "hold=auto");
 	good("restart-wait=0", "restart-wait=0s");
 	good("mpi=none", "mpi=none");
 	good("mpi=openmpi", "mpi=openmpi");

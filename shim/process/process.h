@@ -57,6 +57,11 @@ uint64_t gck_capture_device(const struct gck_capture *c);
 /* The same for each of its n devices, in the rank's order. Owned by the capture. */
 const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n);
 
+/* Bytes of device data that are managed memory. A drain copies it slowly: how long a rank with this
+ * much on its GPUs is held, in ms, as measured on an H200. */
+uint64_t gck_capture_managed(const struct gck_capture *c);
+uint64_t gck_managed_hold_ms(uint64_t bytes);
+
 /* Stop every thread but the helper. */
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
 

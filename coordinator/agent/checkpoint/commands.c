@@ -58,6 +58,12 @@ static void begin(struct agent *a, const json_t *prepare)
 	phase_start(t, PHASE_PREPARE);
 }
 
+static void freeze_order(struct transaction *t, const json_t *body)
+{
+	t->held_write = t->keep_held || packet_bool(body, "held");
+	t->hold_s = (double)packet_int(body, "hold_ms", (json_int_t)(t->hold_s * 1000)) / 1000;
+}
+
 static void command(struct transaction *t, enum phase p)
 {
 	struct gck_error err = { 0 };
@@ -134,7 +140,7 @@ void checkpoint_command(struct agent *a, const char *op, const json_t *body)
 		if (!strcmp(op, "quiesce") && t->asked == PHASES)
 			quiesce_order(t, body);
 		if (!strcmp(op, "freeze") && t->asked == PHASES)
-			t->held_write = t->keep_held || packet_bool(body, "held");
+			freeze_order(t, body);
 		command(t, phase_of(op));
 	} else {
 		gck_fail(&err, ENOENT, "node %s: checkpoint %u is not known here: its agent was "

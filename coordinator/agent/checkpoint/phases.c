@@ -13,6 +13,7 @@
 #include "coordinator/agent/checkpoint/quiesce.h"
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/upstream/upstream.h"
+#include "shim/process/process.h"
 #include "storage/store/store.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
@@ -238,6 +239,14 @@ static int check_memory(const struct transaction *t, bool held, struct gck_error
 			held ? "" : "and cannot keep ", (long long)needs >> 20);
 }
 
+/* What ranks are known to need of hold=auto: twice the measured time, for slower machines. */
+static json_int_t hold_needs(const struct transaction *t)
+{
+	uint64_t managed = (uint64_t)extreme(t, PHASE_PREPARE, "managed", -1);
+
+	return (json_int_t)(2 * gck_managed_hold_ms(managed));
+}
+
 /* Every page that a rank writes while its clone exists is copied and charged to the step. Unless
  * there is memory for all pages, the ranks are held for the write. */
 static void prepared(struct transaction *t)
@@ -260,9 +269,10 @@ static void prepared(struct transaction *t)
 			PREPARE_PART * ev_timer_remaining(t->agent->loop, &t->limit)))
 		return;
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
-	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "expected",
-	       expected, "exited", carried(t), "needs_hold", memory < host, "memory", memory,
-	       "space", packet_int(t->checked, "space", 0), "mpi", (json_int_t)mpi, "pmix", pmix));
+	answer(t, PHASE_PREPARE, json_pack("{s:I, s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "hold_ms",
+	       hold_needs(t), "expected", expected, "exited", carried(t), "needs_hold",
+	       memory < host, "memory", memory, "space", packet_int(t->checked, "space", 0), "mpi",
+	       (json_int_t)mpi, "pmix", pmix));
 }
 
 static void quiesced(struct transaction *t)

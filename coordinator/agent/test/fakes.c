@@ -188,13 +188,13 @@ static json_t *answer_to(const char *phase, unsigned rank)
 	json_int_t device = cuda ? fake_world->device : 0,
 		   free_bytes = cuda ? fake_world->device_free : 0;
 
-	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:[{s:s, s:I, s:I}], s:I, s:I, "
-			 "s:i, s:i, s:s,"
+	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:I, s:[{s:s, s:I, s:I}], s:I, "
+			 "s:I, s:i, s:i, s:s,"
 			 " s:i, s:i, s:{s:i}}",
 			 "op", "done", "phase", phase, "ok", 1, "asked_one", rank == 1, "asked_all",
 			 rank == 2 ? 4 : 0, "mpi", rank < fake_world->mpi, "cuda", cuda,
-			 "device", device, "devices", "uuid", fake_world->shared ? "one" : rank ?
-			 "other" : "one",
+			 "device", device, "managed", rank == 1 ? fake_world->managed : 0,
+			 "devices", "uuid", fake_world->shared ? "one" : rank ? "other" : "one",
 			 "bytes", device, "room", free_bytes, "expected", 1000 + device,
 			 "chunks", fake_world->chunks,
 			 "first_ns", 100 + (int)rank, "last_ns", 200 + (int)rank, "manifest",

@@ -31,6 +31,7 @@ struct fake_world {
 				     * ones, use MPI or CUDA */
 	int64_t device;             /* workers: bytes in each of these ranks' GPUs, */
 	int64_t device_free;               /* and free bytes there */
+	int64_t managed;            /* of the second rank's: managed memory */
 	bool shared;                /* all use one device */
 	int64_t chunks;             /* workers: of each image */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */

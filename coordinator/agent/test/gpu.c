@@ -439,6 +439,25 @@ static void not_prepared(void)
 	threads_end();
 }
 
+/* Managed memory takes seconds a GiB. */
+static void held_longer(void)
+{
+	struct gck_thread_msg m;
+	const json_t *data;
+	int fds[2];
+
+	begin();
+	fake_world->managed = 4ll << 30;
+	fake_command("prepare", json_pack("{s:i}", "hold_ms", 5000));
+	data = json_object_get(prepared(CUDA_RANKS), "data");
+	is_int(packet_int(data, "hold_ms", 0), 12400, "a node says how long its ranks are held");
+	fake_command("freeze", json_pack("{s:i}", "hold_ms", 12400));
+	m = next(0, fds);
+	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.limit_ms > 8000,
+	   "if the coordinator grants it, the drain has its part of it");
+	threads_end();
+}
+
 static void ends(void)
 {
 	begin();
@@ -758,6 +777,7 @@ int main(void)
 	not_brought();
 	not_prepared();
 	not_drained();
+	held_longer();
 	ends();
 	not_frozen();
 	lost();

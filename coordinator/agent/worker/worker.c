@@ -294,11 +294,13 @@ int worker_main(int fd, void *arg)
 	}
 	if (t->tracker_fds[1] >= 0)
 		gck_capture_take_tracker(w.capture, t->tracker_fds);
-	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:I, s:o, s:b, s:b}", "expected",
-		    (json_int_t)gck_capture_expected(w.capture), "chunks",
+	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:I, s:I, s:o, s:b, s:b}",
+		    "expected", (json_int_t)gck_capture_expected(w.capture), "chunks",
 		    (json_int_t)gck_capture_chunks(w.capture), "device",
-		    (json_int_t)gck_capture_device(w.capture), "devices", devices(w.capture), "mpi",
-		    gck_capture_has_mpi(w.capture), "cuda", gck_capture_has_cuda(w.capture)));
+		    (json_int_t)gck_capture_device(w.capture), "managed",
+		    (json_int_t)gck_capture_managed(w.capture), "devices", devices(w.capture),
+		    "mpi", gck_capture_has_mpi(w.capture), "cuda",
+		    gck_capture_has_cuda(w.capture)));
 	rc = serve(&w);
 	close_store(&w);
 	gck_capture_close(w.capture);

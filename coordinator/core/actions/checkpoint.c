@@ -115,6 +115,7 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 	c->began_ms = core->world->now_ms();
 	c->held = c->keep_held;
+	c->hold_ms = 0;
 	if (gck_checkpoint_ready(step, &err) || know_numbers(core, step, &err) ||
 	    (!c->keep_held && gck_quota_check(core, step->job->uid, 0, &err)) ||
 	    gck_encrypt_ready(core, step, &err) || journal_intent(core, step, &err)) {
@@ -130,12 +131,20 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 /* ---- freeze to commit ----------------------------------------------------------------------- */
 
+static unsigned hold_ms(const struct gck_live *live)
+{
+	const unsigned needed = live->checkpoint.hold_ms, given = live->options.hold_ms;
+
+	return needed > given ? needed : given;
+}
+
 /* GPUs are drained differently if ranks stay held until they are written. */
 static json_t *freeze_order(const struct gck_step *step)
 {
 	json_t *body = gck_live_order("freeze", step);
 
 	json_object_set_new(body, "held", json_boolean(step->live->checkpoint.held));
+	json_object_set_new(body, "hold_ms", json_integer(hold_ms(step->live)));
 	return body;
 }
 
@@ -150,13 +159,13 @@ void gck_act_freeze(struct gck_core *core, struct gck_step *step)
 		give_up(core, step, &err);
 		return;
 	}
-	gck_live_phase_timer(core, step, step->live->options.hold_ms);
+	gck_live_phase_timer(core, step, hold_ms(step->live));
 	gck_live_ask_all(core, step, freeze_order(step));
 }
 
 void gck_act_resume(struct gck_core *core, struct gck_step *step)
 {
-	gck_live_phase_timer(core, step, step->live->options.hold_ms);
+	gck_live_phase_timer(core, step, hold_ms(step->live));
 	gck_live_ask_all(core, step, gck_live_order("resume", step));
 }
 

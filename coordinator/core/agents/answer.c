@@ -15,6 +15,8 @@
 #include "coordinator/core/operations/operation.h"
 #include "storage/image/image.h"
 
+#define HOLD_MOST_MS (24 * 3600 * 1000)
+
 const char *gck_phase_question(enum gck_phase phase)
 {
 	switch (phase) {
@@ -108,6 +110,17 @@ static void take_needs(struct gck_step *step, const json_t *data)
 		 step->job->id, step->id, c->seq);
 }
 
+/* Managed memory may need longer than hold=auto allows at first. */
+static void take_hold(struct gck_step *step, const json_t *data)
+{
+	json_int_t ms = json_integer_value(json_object_get(data, "hold_ms"));
+	unsigned *hold_ms = &step->live->checkpoint.hold_ms;
+
+	ms = ms < HOLD_MOST_MS ? ms : HOLD_MOST_MS;
+	if (step->live->options.hold_auto && ms > *hold_ms)
+		*hold_ms = (unsigned)ms;
+}
+
 static void take_first(int64_t *least, const json_t *data, const char *key)
 {
 	json_int_t v = json_integer_value(json_object_get(data, key));
@@ -189,6 +202,7 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 	case GCK_PREPARING:
 		gck_answer_exits(core, step, data);
 		take_needs(step, data);
+		take_hold(step, data);
 		gck_quiesce_note(node, data);
 		return 0;
 	case GCK_QUIESCING:

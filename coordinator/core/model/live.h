@@ -44,6 +44,7 @@ struct gck_node {
 struct gck_checkpoint {
 	uint32_t seq;            /* 0: none */
 	bool keep_held;          /* ranks stay held until the operation decides */
+	unsigned hold_ms;        /* how long ranks may be held, if that is more than hold= */
 	bool held;               /* ranks are held until the commit: keep_held, or little memory */
 	uint32_t round;          /* the current round of the quiesce */
 	bool terminating;        /* its agents were told to end the ranks */

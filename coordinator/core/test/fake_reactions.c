@@ -142,8 +142,9 @@ static void on_prepare(struct fake *f, struct gck_agent *a, const json_t *body, 
 	fake_lets_go(a);
 	a->seq = seq;
 	a->keep_held = json_is_true(json_object_get(body, "keep_held"));
-	done(a, "prepare", seq, true, json_pack("{s:o, s:b, s:i, s:b}", "exited", fake_exited(a),
-						"needs_hold", a->needs_hold, "mpi", a->mpi, "pmix",
+	done(a, "prepare", seq, true, json_pack("{s:o, s:b, s:i, s:i, s:b}", "exited",
+						fake_exited(a), "needs_hold", a->needs_hold,
+						"hold_ms", a->hold_ms, "mpi", a->mpi, "pmix",
 						a->node % 2));
 }
 
@@ -234,6 +235,7 @@ static void on_freeze(struct fake *f, struct gck_agent *a, const json_t *body, u
 		return;
 	}
 	a->held_write = json_is_true(json_object_get(body, "held"));
+	a->may_hold_ms = (int)json_integer_value(json_object_get(body, "hold_ms"));
 	if (!is_quiesced(a, seq) || !others_are(f, a, seq, is_quiesced))
 		fake_wrong(f, "step %u: a freeze before MPI is at rest", a->step);
 	a->frozen = a->held = true;

@@ -32,6 +32,8 @@ struct gck_agent {
 	bool keep_held, frozen, held, written;
 	bool held_write;     /* the freeze said that the write comes while they are held */
 	bool needs_hold;     /* it has no memory for clones */
+	int hold_ms;         /* its ranks must be held as long as that; as long as they may be */
+	int may_hold_ms;
 	bool mpi;            /* its ranks use MPI */
 	uint32_t round;      /* of the quiesce, that they wait for; 0: none */
 	bool quiesced;

@@ -332,6 +332,27 @@ static void test_needs_hold(void)
 	end();
 }
 
+/* The time that the ranks of one node need is the limit on all. */
+static void test_hold_auto(void)
+{
+	begin();
+	f.agents[0][1].hold_ms = 12400;
+	create();
+	fake_settle(&f);
+	ok(all_of(ended, ended_well), "a node's ranks need to be held for long");
+	is_int(f.agents[0][0].may_hold_ms, 12400, "with hold=auto they may");
+	f.agents[0][1].hold_ms = 0;
+	create();
+	fake_settle(&f);
+	is_int(f.agents[0][0].may_hold_ms, 5000, "at the next checkpoint they need not");
+	step_0()->live->options.hold_auto = false;
+	f.agents[0][1].hold_ms = 12400;
+	create();
+	fake_settle(&f);
+	is_int(f.agents[0][0].may_hold_ms, 5000, "a time that the user gave is the limit");
+	end();
+}
+
 /* ---- an agent is missing ------------------------------------------------------------------- */
 
 static void test_missing(void)
@@ -682,6 +703,7 @@ int main(void)
 	test_much_in_common();
 	test_stall();
 	test_needs_hold();
+	test_hold_auto();
 	test_missing();
 	test_starts_while_written();
 	test_not_begun();

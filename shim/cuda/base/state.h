@@ -51,7 +51,9 @@ struct gck_cuda_state {
 	char library[256];       /* the driver's library, as loaded; "" */
 	char visible[256];       /* CUDA_VISIBLE_DEVICES at cuInit; "" */
 	/* Written by the restorer: the UUID of the device on which devices[i] is to come back. */
-	uint32_t nonto, unused;  /* 0: every device stays where it was */
+	uint32_t nonto;          /* 0: every device stays where it was */
+	uint32_t managed_mib;    /* of device_bytes: managed memory, which is copied slowly. Written
+				  * by this process; 0 in images of 0.1.0 */
 	unsigned char onto[GCK_CUDA_DEVICES_MAX][16];
 };
 

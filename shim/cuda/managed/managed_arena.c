@@ -80,6 +80,7 @@ static int list(struct gck_cuda_managed *m)
 	all->v[all->n++] = m;
 	gck_cuda_state.device_bytes += m->size; /* the driver never keeps it on the device in a
 						 * checkpoint */
+	gck_cuda_state.managed_mib += (uint32_t)(m->size >> 20);
 	return 0;
 }
 
@@ -92,6 +93,7 @@ void gck_cuda_managed_unlist(struct gck_cuda_managed *m)
 		i++;
 	all->v[i] = all->v[--all->n];
 	gck_cuda_state.device_bytes -= m->size;
+	gck_cuda_state.managed_mib -= (uint32_t)(m->size >> 20);
 	gck_cuda_advice_forget(m->base, m->size);
 	gck_cuda_arena_free(&m->suballocations);
 	free(m);

@@ -260,6 +260,7 @@ static void managed(void)
 	}
 	is_int(cuda_tell(&r, "steps"), 0, "the program uses it at random after the last resume");
 	is_int(cuda_tell(&r, "model ends"), 0, "no data is lost");
+	is_int(cuda_state(&r).managed_mib, 32, "its state has the size of its managed memory");
 	is_int((long long)cuda_state(&r).device_bytes, 64ll << 20,
 	       "empty managed memory is freed, except for 64 MiB");
 	is_int(cuda_rank_end(&r), 0, "the rank ends well");

@@ -3,13 +3,16 @@
  * where its CUDA thread restores the GPU; another one goes on after its image was taken. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/options.h"
 #include "shim/cuda/test/commands.h"
+#include "shim/process/process.h"
 #include "test/support/cuda_data.h"
 #include "test/support/cuda_link.h"
 #include "test/support/tap.h"
@@ -45,6 +48,27 @@ static void lineage(void)
 		   "its CUDA thread reports that CUDA is back");
 		ok(has_one_vault(), "it has one thread that holds descriptors");
 	}
+}
+
+/* Whether able notes that managed memory may need a longer hold=. */
+static bool notes_hold(bool hold_auto)
+{
+	struct gck_options options;
+	json_t *items, *item;
+	bool found = false;
+	size_t i;
+
+	gck_options_init(&options);
+	options.hold_auto = hold_auto;
+	options.hold_ms = 1000;
+	items = gck_process_able(l.pid, &l.hello, &options, NULL);
+	json_array_foreach(items, i, item)
+		found |= json_is_false(json_object_get(item, "refuse")) &&
+			 !strcmp(json_string_value(json_object_get(item, "object")),
+				 "managed memory") &&
+			 strstr(json_string_value(json_object_get(item, "remedy")), "hold=2s");
+	json_decref(items);
+	return found;
 }
 
 /* Take an image, read its device data while the rank goes on, then kill the rank. */
@@ -215,6 +239,8 @@ int main(void)
 	   "the program starts as a rank");
 	ok(cuda_link_has_memory(&cuda, l.pid), "it has device memory");
 	lineage();
+	ok(notes_hold(false), "able names a hold= that may be too short for managed memory");
+	ok(!notes_hold(true), "but not hold=auto");
 	filled(RESTARTS + 2);
 	is_int(lineage_wait(&l), 0, "the program ends well");
 	is_str(lineage_output(&l), alone, "its answer is that of a run alone");

@@ -186,6 +186,11 @@ bool gck_capture_has_cuda(const struct gck_capture *c)
 	return c->t.shim->cuda_state;
 }
 
+uint64_t gck_capture_managed(const struct gck_capture *c)
+{
+	return c->t.excluded.managed_bytes;
+}
+
 uint64_t gck_capture_device(const struct gck_capture *c)
 {
 	return c->t.excluded.device_bytes;

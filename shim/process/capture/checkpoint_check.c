@@ -2,6 +2,7 @@
  * gck_process_able: the obstacles to a checkpoint, found without stopping anything. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -60,6 +61,29 @@ static void note_clock(const struct gck_target *t, struct gck_obstacles *f)
 				 "this one");
 }
 
+uint64_t gck_managed_hold_ms(uint64_t bytes)
+{
+	return bytes ? 1000 + 1300 * (bytes >> 20) / 1024 : 0;
+}
+
+/* What is not on a GPU is copied faster, so this may be too much. */
+static void note_hold(const struct gck_target *t, const struct gck_options *o,
+		      struct gck_obstacles *f)
+{
+	uint64_t bytes = t->excluded.managed_bytes, ms = gck_managed_hold_ms(bytes);
+	char remedy[32];
+
+	if (o->hold_auto || o->hold_ms >= ms)
+		return;
+	snprintf(remedy, sizeof remedy, "hold=%llus, or hold=auto",
+		 (unsigned long long)(ms + 999) / 1000);
+	gck_obstacle_add(f, false, "managed memory", remedy,
+			 "a checkpoint copies %llu MiB of it in up to %.1f s if its GPUs have it, "
+			 "and may hold ranks for %.1f s",
+			 (unsigned long long)bytes >> 20, (double)ms / 1000,
+			 (double)o->hold_ms / 1000);
+}
+
 static int scan_all(const struct gck_target *t, const struct gck_options *o,
 		    struct gck_obstacles *f, struct gck_error *err)
 {
@@ -103,6 +127,7 @@ json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 	if (!failed) {
 		failed = scan_all(&t, o, &f, err);
 		note_clock(&t, &f);
+		note_hold(&t, o, &f);
 		gck_target_close(&t);
 	}
 	if (failed) {

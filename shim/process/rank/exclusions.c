@@ -144,6 +144,7 @@ static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, stru
 	l->cuda_fds[4] = state.data_fd[1];
 	l->ncuda_fds = 5;
 	l->device_bytes = state.device_bytes;
+	l->managed_bytes = (uint64_t)state.managed_mib << 20;
 	l->ndevices = state.devices.n < GCK_LINK_CUDA_DEVICES ? state.devices.n
 							      : GCK_LINK_CUDA_DEVICES;
 	for (size_t i = 0; i < l->ndevices; i++) {

@@ -24,6 +24,7 @@ struct gck_exclusions {
 	size_t ncuda_fds;
 	bool cuda;               /* it uses CUDA and its GPU can be drained */
 	uint64_t device_bytes;   /* in its memory while drained, or in device copies */
+	uint64_t managed_bytes;  /* of these: managed memory */
 	struct gck_device_memory devices[GCK_LINK_CUDA_DEVICES]; /* the same by device */
 	size_t ndevices;
 	struct gck_ranges ranges; /* by address, not adjacent */
