@@ -5,6 +5,7 @@
  *   init                              in sbatch and salloc: removes inherited variables
  *   init, the option          0/0     once per step and node
  *   init_post_opt                     in srun: sets variables for the launch of the step
+ *   local_user_init           user    in srun: says that a launcher's ranks are not checkpointed
  *   user_init                 0/user  makes sockets, owned by the user
  *   task_init_privileged      0/0     in each task: clocks
  *   task_post_fork            0/0     in slurmstepd, for all tasks before the first exec
@@ -31,6 +32,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include "spank/agent.h"
 #include "spank/environment.h"
 #include "spank/input.h"
+#include "spank/launcher.h"
 #include "spank/option.h"
 #include "spank/standins.h"
 #include "spank/task.h"
@@ -104,6 +106,17 @@ static int choose_standins(struct gck_error *err)
 			   "%s",
 			   step.standins.mpi_left_out.text);
 	return 0;
+}
+
+/* The step's program, if it is a launcher of MPI; NULL: it is not. */
+static const char *launcher_of(spank_t spank)
+{
+	char **argv;
+	int n;
+
+	if (spank_get_item(spank, S_JOB_ARGV, &n, &argv) != ESPANK_SUCCESS || n < 1)
+		return NULL;
+	return gck_launcher_is(argv[0]) ? argv[0] : NULL;
 }
 
 static int configure(spank_t spank, struct gck_error *err)
@@ -226,13 +239,29 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
 	return 0;
 }
 
+/* A launcher's step is left alone. With require=yes it does not start. */
+int slurm_spank_local_user_init(spank_t spank, int ac, char *argv[])
+{
+	const char *launcher = gck_option_given() ? launcher_of(spank) : NULL;
+	char text[PATH_MAX + 128];
+
+	(void)ac;
+	(void)argv;
+	if (!launcher)
+		return 0;
+	snprintf(text, sizeof text, "gpuckpt: ranks that %.*s starts are not checkpointed: start "
+		 "them with srun --mpi=pmix", PATH_MAX, launcher);
+	gck_launcher_tell(text);
+	return step.options.require ? -1 : 0;
+}
+
 int slurm_spank_user_init(spank_t spank, int ac, char *argv[])
 {
 	struct gck_error err = { 0 };
 
 	(void)ac;
 	(void)argv;
-	if (!gck_option_given() || !is_regular_step(spank))
+	if (!gck_option_given() || !is_regular_step(spank) || launcher_of(spank))
 		return 0;
 	step.on = true;
 	step.restarts = gck_environment_restarts(spank);

@@ -16,6 +16,7 @@ spank_plugin_version
 slurm_spank_exit
 slurm_spank_init
 slurm_spank_init_post_opt
+slurm_spank_local_user_init
 slurm_spank_task_exit
 slurm_spank_task_init
 slurm_spank_task_init_privileged
@@ -23,6 +24,7 @@ slurm_spank_task_post_fork
 slurm_spank_user_init
 END
 none "$(diff "$tmp/want" "$tmp/got")" "exported symbols"
+none "$(nm -D --undefined-only "$so" | grep -o 'gck_.*')" "has all its own functions"
 none "$(readelf -d "$so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
 	grep -v -e '^libc\.so' -e '^ld-linux')" \
 	"needs no library but libc"

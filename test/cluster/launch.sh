@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Programs run with --gpu-ckpt as without: each row of launch.tbl is a task of one step without the
-# option and of one with it. Exit status and output are compared. Arguments: names of rows.
+# option and of one with it. Exit status and output are compared. Arguments: names of rows. Ranks
+# that mpirun starts run, too.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 dir=$(work_dir)
@@ -161,5 +162,45 @@ if [[ -x $b/launched-musl ]]; then
 	)
 	check "able refuses a program of musl by name" wait_for 30 refuses "$job" "not glibc's"
 	end_job "$job"
+fi
+
+# ---- ranks that a launcher starts
+
+# ranks_end NAME [SBATCH-OPTION...] -- COMMAND...: a job of two ranks with the option, which its
+# steps inherit, ends; leaves its output in $out
+ranks_end()
+{
+	local name=$1 job options=()
+	out=$dir/${name// /_}.out
+	for ((; $# > 1; )); do
+		shift
+		[[ $1 != -- ]] || break
+		options+=("$1")
+	done
+	shift
+	job=$(submit "$dir" -n2 -o "$out" --gpu-ckpt "${options[@]}" <<-END
+		#!/bin/bash
+		timeout 200 $*
+		echo "status \$?"
+	END
+	)
+	wait_for 70 grep -q ^status "$out"
+	is "$(grep -e ^rank -e ^status "$out" | sort)" "$("$ring" want 2 20; echo status 0)" \
+		"$name: all ranks end" || diag "$(cat "$out")"
+	end_job "$job"
+}
+
+if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
+	ring=$(CC=mpicc program ring)
+	ranks_end "mpirun" -N2 -- mpirun -np 2 --map-by node "$ring" 20
+	like "$(cat "$out")" "gpuckpt: ranks that orted starts are not checkpointed" \
+		"the user is told that they are not checkpointed"
+	if [[ ${GPUCKPT_LONG-} ]]; then
+		ranks_end "mpirun in a rank" -N1 -- srun -n1 bash -c \
+			"'mpirun --oversubscribe -np 2 $ring 20'"
+		# shellcheck disable=SC2016 # for the shell in the task
+		ranks_end "one rank without the stand-in" -N2 -- srun --mpi=pmix bash -c \
+			"'[[ \$SLURM_PROCID = 0 ]] || unset LD_PRELOAD; exec $ring 20'"
+	fi
 fi
 finish

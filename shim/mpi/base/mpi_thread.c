@@ -199,6 +199,11 @@ int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_erro
 	return start(&mpi_thread, err);
 }
 
+bool gck_mpi_thread_in_step(void)
+{
+	return mpi_thread.runs || *gck_inside_agent();
+}
+
 /* ---- the program's side --------------------------------------------------------------------- */
 
 static void enter_stage(enum gck_mpi_stage stage, int rank, int size)

@@ -88,6 +88,10 @@ enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms);
 bool gck_mpi_thread_stage_reported(struct gck_mpi_thread_state *k);
 void gck_mpi_thread_set_reported(struct gck_mpi_thread_state *k, bool stage_reported);
 
+/* Whether this process is a task of a step with --gpu-ckpt, or a test of the stand-in. True also if
+ * the thread could not be made: its peers do not know that. */
+bool gck_mpi_thread_in_step(void);
+
 /* Makes exit() wait for the thread before the real library's destructors run: the thread may be in
  * that library, or about to discard a dead copy, whose destructors must not run. Not to be called
  * before main(): the loader's own exit handler would run before one registered then. */

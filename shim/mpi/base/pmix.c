@@ -21,6 +21,7 @@
 #define KEY "gpuckpt.words"
 #define PAUSE_NS 100000
 #define JOIN_MS 10000
+#define LOCK_S 10
 #define HEAD_WORDS 2 /* serial, number of words; the words follow, and maybe one of padding */
 
 /* Real functions of the copy's libpmix. */
@@ -292,9 +293,21 @@ int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gc
 	return rc;
 }
 
+/* PMIx_Get of the MPI thread may wait for words that a rank did not put, because it is in
+ * MPI_Finalize. The program must not wait with it. */
+static bool take_lock(void)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += LOCK_S;
+	return pthread_mutex_timedlock(&lock, &end) == 0;
+}
+
 void gck_mpi_pmix_give_up(void)
 {
-	pthread_mutex_lock(&lock);
+	if (!take_lock())
+		return;
 	pmix.given_up = true;
 	pmix.serial = 0;
 	release_client();
@@ -305,7 +318,8 @@ uint64_t gck_mpi_pmix_leave(void)
 {
 	uint64_t pending;
 
-	pthread_mutex_lock(&lock);
+	if (!take_lock())
+		return 0;
 	pmix.finalizing = true;
 	pending = ended == pmix.entered ? 0 : pmix.entered;
 	pthread_mutex_unlock(&lock);

@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "shim/mpi/handles/bind.h"
+#include "shim/mpi/base/allgather.h"
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/base/pmix.h"
 #include "shim/mpi/base/mpi_thread.h"
@@ -15,6 +17,9 @@
 #include "shim/mpi/p2p/request_pool.h"
 #include "shim/mpi/tool/tool.h"
 #include "shim/namespace/namespace.h"
+
+#define AGREE_S 60
+#define AGREE_PAUSE_NS 50000
 
 static struct {
 	/* The level requested of the real library is the program's. The MPI thread calls it as
@@ -145,15 +150,36 @@ GCK_MPI_FUNCTION(Init_thread, (int *argc, char ***argv, int required, int *provi
 	return rc;
 }
 
+/* The largest fence in which a rank waits; 0: none, or not all ranks have this library and ask. The
+ * others would wait in MPI_Finalize for a rank that waits here without a limit. */
+static uint64_t find_pending_fence(uint64_t own_fence)
+{
+	static uint64_t own, pending; /* the real library may use them for longer */
+	int64_t end = gck_mpi_now_ns() + AGREE_S * 1000000000ll;
+	MPI_Request request;
+	int done = 0, rc;
+
+	own = own_fence;
+	rc = gck_mpi_real.Iallreduce(&own, &pending, 1, gck_mpi_real_of(MPI_UINT64_T),
+				     gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD),
+				     &request);
+	while (!rc && !done && gck_mpi_now_ns() < end) {
+		rc = gck_mpi_real.Test(&request, &done, MPI_STATUS_IGNORE);
+		if (!done)
+			nanosleep(&(struct timespec){.tv_nsec = AGREE_PAUSE_NS}, NULL);
+	}
+	return done && !rc ? pending : 0;
+}
+
 /* A quiesce that was called off may have left some ranks in a fence that others have not entered.
- * The next fence of each rank is MPI_Finalize's: some ranks would leave it early, some never. */
+ * The next fence of each rank is MPI_Finalize's: some ranks would leave it early, some never. Ranks
+ * outside a step with --gpu-ckpt enter no fence, and do not communicate here. */
 static void end_fences(void)
 {
-	uint64_t own_fence = gck_mpi_pmix_leave(), pending_fence = 0;
+	uint64_t own_fence = gck_mpi_pmix_leave(), pending_fence;
 
-	if (!gck_mpi_real.Allreduce(&own_fence, &pending_fence, 1, gck_mpi_real_of(MPI_UINT64_T),
-				    gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD)) &&
-	    pending_fence)
+	pending_fence = gck_mpi_thread_in_step() ? find_pending_fence(own_fence) : 0;
+	if (pending_fence)
 		gck_mpi_pmix_join(pending_fence);
 	gck_mpi_pmix_give_up();
 }
