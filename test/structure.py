@@ -16,6 +16,7 @@ layers, lowest first. The lines are lowest first as well. Prints one line for ea
   function     a function of more than 70 lines
   line         a line of more than 100 columns
   unlisted     a folder with sources that structure.layers does not name
+  limits       a row of the last table of doc/limits.md without a verdict, or whose test is missing
 
 The files of tests (a folder named test, and test/ at the top) are left out, but for `line` and
 `unused`: a function that tests alone use counts as unused."""
@@ -33,7 +34,8 @@ COLUMNS = 100
 HEADER = 30
 MODULE = 100
 KINDS = ('upward', 'circle', 'declared', 'unused', 'header', 'name', 'folder', 'function',
-         'line', 'unlisted')
+         'line', 'unlisted', 'limits')
+VERDICTS = ('carried', 'refused', 'noted', 'harmless')
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 USAGE = 'usage: structure.py [--top DIR] BUILD [COMPONENT...]'
 
@@ -69,6 +71,18 @@ def read_tree():
                 if not text.startswith('/* Generated'):
                     tree[path] = text
     return tree
+
+
+def read_tests():
+    """{base name: text} of all files of tests."""
+    tests = {}
+    for base, _, files in os.walk(TOP):
+        folder = os.path.relpath(base, TOP)
+        for name in files:
+            if is_test(folder + '/') and name.endswith(('.c', '.sh')):
+                with open(os.path.join(base, name), errors='replace') as f:
+                    tests[name] = tests.get(name, '') + f.read()
+    return tests
 
 
 def objects(build, tree):
@@ -360,6 +374,24 @@ class Check:
             if folder not in self.rank and (folder + '/').startswith(
                     tuple(c + '/' for c in self.chosen) or ''):
                 self.say('unlisted', folder)
+
+    def limits(self):
+        """A row: | what | verdict: explanation | `FILE` TEXT; ... |. A test file has the text."""
+        path = os.path.join(TOP, 'doc/limits.md')
+        if self.chosen or not os.path.exists(path):
+            return
+        with open(path) as f:
+            rows = re.findall(r'^\| (.*?) \| (.*?) \| (.*) \|$', f.read().split('\n## ')[-1],
+                              flags=re.M)
+        tests = read_tests()
+        for what, verdict, test in rows[1:]:
+            verdict = re.match(r'\w*', verdict)[0]
+            named = re.findall(r'`([\w.]+)` ([^;]+)', test)
+            if verdict not in VERDICTS or not (named or verdict == 'harmless'):
+                self.say('limits', f'{what}: no verdict, or no test')
+            for name, text in named:
+                if text.strip() not in tests.get(name, ''):
+                    self.say('limits', f'{what}: {name} has no {text.strip()}')
 
     def run(self):
         for kind in KINDS:

@@ -102,6 +102,16 @@ finds line "app/test/x.h:1: 104 columns" "a long line, in a test"
 make_tree
 rm "$small/app/README.md"
 finds folder "app: no README.md" "a folder that does not say what it holds"
+make_tree
+put app/test/x.c "int main(void) { return 0; } /* do_this */"
+put doc/limits.md "" "## Last" "| what | verdict | test |" "|---|---|---|" \
+	"| this | refused: so | \`x.c\` do_this |" "| those | harmless: why | — |"
+finds "" "" "a table of limits whose tests exist"
+put doc/limits.md "" "## Last" "| what | verdict | test |" "|---|---|---|" \
+	"| this | refused: so | \`x.c\` do_that |" "| those | harmless: why | — |"
+finds limits "this: x.c has no do_that" "a limit whose test is missing"
+put doc/limits.md "" "## Last" "| what | verdict | test |" "|---|---|---|" "| this | carried | — |"
+finds limits "this: no verdict, or no test" "a limit without a test"
 
 out=$("$here/structure.py" "${GPUCKPT_BUILD:-.}")
 report $? "the tree keeps its rule" || grep '^#' <<<"$out"

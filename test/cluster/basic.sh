@@ -11,10 +11,15 @@ burn_answers "${args[@]}" >"$dir/want"
 
 job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
-	srun --gpu-ckpt bash -c 'exec $burn ${args[*]} >rank\$SLURM_PROCID'
+	srun --gpu-ckpt bash -c '(until test -e $dir/alone; do sleep 0.1; done &)
+		exec $burn ${args[*]} >rank\$SLURM_PROCID'
 	echo "after srun"
 	END
 )
+# The parent of each rank's loop has ended.
+orphans() { [[ $(alice gpuckpt able "$job" 2>&1) == *"descendant process whose parent has ended"* ]]; }
+check "able: names a descendant of a rank whose parent has ended" wait_for 30 orphans
+touch "$dir/alone"
 check "the step runs under gpuckpt" wait_ready "$job"
 check "its ranks have their memory" wait_for 30 have_said "$dir"/rank{0,1}
 

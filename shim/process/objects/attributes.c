@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attributes of the whole process: rights, namespaces, children, limits, memory layout, directory,
- * program and CPU. Scan and restore. */
+ * Attributes of the whole process: namespaces, limits, memory layout, directory, program and CPU.
+ * Scan and restore. */
 #include "config.h"
 
 #include <errno.h>
@@ -23,26 +23,6 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-static void check_rights(struct gck_scan *s, const char *status)
-{
-	const char *uid = gck_proc_field(status, "Uid:");
-	uint64_t tracer = gck_proc_number(status, "TracerPid:", 10, 0);
-	unsigned real = 0, effective = 0, saved = 0;
-
-	if (gck_proc_number(status, "Seccomp:", 10, 0))
-		gck_obstacle_add(s->f, true, "process", "run it without",
-				 "it has a seccomp filter");
-	if (tracer && tracer != (uint64_t)getpid())
-		gck_obstacle_add(s->f, true, "process", "end the debugger",
-				 "it is traced by process %llu", (unsigned long long)tracer);
-	if (uid && (sscanf(uid, "%u %u %u", &real, &effective, &saved) != 3 ||
-		    real != effective || real != saved))
-		gck_obstacle_add(s->f, true, "process", "run it without a set-user-id program",
-			 "its user ids differ: %u %u %u", real, effective, saved);
-	if (real && gck_proc_number(status, "CapPrm:", 16, 0))
-		gck_obstacle_add(s->f, true, "process", "run it without", "it has capabilities");
-}
-
 static void check_namespaces(struct gck_scan *s)
 {
 	static const char *const names[] = {"mnt", "user", "pid", "net", "ipc", "uts"};
@@ -60,28 +40,6 @@ static void check_namespaces(struct gck_scan *s)
 	    (theirs.st_ino != ours.st_ino || theirs.st_dev != ours.st_dev))
 		gck_obstacle_add(s->f, true, "process", "start gpuckpt's step inside it",
 			 "it has its own root directory (chroot)");
-}
-
-static int check_children(struct gck_scan *s)
-{
-	int *tids;
-	size_t n;
-
-	if (gck_proc_list(s->t->proc, "task", &tids, &n, s->err))
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		char file[48], *text;
-
-		snprintf(file, sizeof(file), "task/%d/children", tids[i]);
-		text = tids[i] == s->t->shim->helper_tid
-			       ? NULL : gck_proc_read(s->t->proc, file, NULL, NULL);
-		if (text && *text)
-			gck_obstacle_add(s->f, true, "process", "wait until it has ended",
-				 "it has a child process: %.*s", (int)strcspn(text, " \n"), text);
-		free(text);
-	}
-	free(tids);
-	return 0;
 }
 
 static int read_limits(struct gck_scan *s)
@@ -148,7 +106,7 @@ int gck_scan_process(struct gck_scan *s)
 	if (!status)
 		return -1;
 	s->img->umask = (uint32_t)gck_proc_number(status, "Umask:", 8, 022);
-	check_rights(s, status);
+	gck_check_rights(s, status);
 	gck_note_locks(s, status);
 	free(status);
 	check_namespaces(s);
@@ -162,7 +120,7 @@ int gck_scan_process(struct gck_scan *s)
 	text = gck_proc_read(s->t->proc, "personality", NULL, NULL);
 	s->img->personality = text ? (uint32_t)strtoul(text, NULL, 16) : 0;
 	free(text);
-	if (check_children(s) || read_limits(s) || read_memory_layout(s) || read_directory(s))
+	if (gck_scan_children(s) || read_limits(s) || read_memory_layout(s) || read_directory(s))
 		return -1;
 	return gck_scan_timer_list(s);
 }
@@ -192,6 +150,8 @@ int gck_scan_node(struct gck_scan *s)
 {
 	size_t n;
 
+	if (gck_scan_rights(s) || gck_scan_orphans(s) || gck_scan_sysv(s))
+		return -1;
 	s->img->exe = gck_proc_link(s->t->proc, "exe", s->err);
 	if (!s->img->exe)
 		return -1;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
@@ -17,6 +18,8 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
+
+#define MQUEUE_MAGIC 0x19800202
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
@@ -123,6 +126,20 @@ static int stdio_of(const struct walk *w, const struct gck_fd_view *v)
 	return -1;
 }
 
+/* A POSIX message queue: of its file system, which need not be mounted anywhere. Its link is
+ * "/NAME". */
+static bool is_queue(const struct gck_scan *s, const struct gck_fd_view *v)
+{
+	bool queue = S_ISREG(v->st.st_mode) && v->link[0] == '/' && !strchr(v->link + 1, '/');
+	int fd = queue ? gck_target_fd(s->t, v->fd) : -1;
+	struct statfs fs;
+
+	queue = fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == MQUEUE_MAGIC;
+	if (fd >= 0)
+		close(fd);
+	return queue;
+}
+
 static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	if (gck_proc_field(v->info, "lock:"))
@@ -131,6 +148,11 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 	if (v->flags & O_ASYNC)
 		gck_obstacle_add(s->f, true, v->object, "use poll or threads",
 			 "signal-driven I/O (O_ASYNC) on %s", v->link);
+	if (is_queue(s, v)) {
+		gck_obstacle_add(s->f, true, v->object, "close it first",
+				 "a POSIX message queue: %s", v->link);
+		return 0;
+	}
 	if (starts(v->link, "anon_inode:"))
 		return gck_fd_anonymous(s, v, x);
 	if (starts(v->link, "socket:"))

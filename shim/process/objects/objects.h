@@ -14,9 +14,19 @@
 /* ---- scan ---------------------------------------------------------------------------------- */
 
 /* attributes.c: attributes of the whole process in /proc (rights, namespaces, children, limits,
- * timers). gck_scan_node: the CPU's features and the program's file, which never change. */
+ * timers). gck_scan_node: the CPU's features and the program's file, which never change, and what
+ * takes too long for a held rank. */
 int gck_scan_process(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_node(struct gck_scan *s) GCK_MUST_CHECK;
+
+/* rights.c: of the process, whose /proc/PID/status is given; and of its threads. */
+void gck_check_rights(struct gck_scan *s, const char *status);
+int gck_scan_rights(struct gck_scan *s) GCK_MUST_CHECK;
+
+/* descendants.c, sysv.c: what a rank may have made outside itself. */
+int gck_scan_children(struct gck_scan *s) GCK_MUST_CHECK;
+int gck_scan_orphans(struct gck_scan *s) GCK_MUST_CHECK;
+int gck_scan_sysv(struct gck_scan *s) GCK_MUST_CHECK;
 
 /* fds.c: descriptors. After the mappings, which make the objects that a memfd may be. */
 int gck_scan_fds(struct gck_scan *s) GCK_MUST_CHECK;

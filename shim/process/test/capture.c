@@ -29,6 +29,14 @@ static void test_able(void)
 		{"renamed", "belongs to another file"}, {"large", "more than files="},
 		{"epoll", "closed under that number"}, {"half", "the other end of a pipe"},
 		{"child", "it has a child process"}, {"sysv", "System V shared memory"},
+		{"sem", "it uses System V semaphores"}, {"msg", "it uses a System V message queue"},
+		{"shm", "it uses System V shared memory"}, {"mq", "a POSIX message queue"},
+		{"aio", "asynchronous I/O of the kernel"}, {"userfault", "[userfaultfd]"},
+		{"guarded", "shared memory with guard pages"},
+		{"traced", "it is traced by process"},
+		{"orphan", "a descendant process whose parent has ended"},
+		{"unshared", "it has its own table of descriptors"},
+		{"no-privs", "differs from the main thread in NoNewPrivs"},
 		{"cputimer", "it runs on CPU time"}, {"directory", "working directory is gone"},
 	};
 	struct gck_error err = {0};
@@ -40,6 +48,8 @@ static void test_able(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ok(is_noted("clocks", "not in a time namespace") == (now.tv_sec < time(NULL) - 10),
 	   "so is its clock, unless it is in a time namespace of the step");
+	ok(is_noted("scheduling", "parent-death signal"), "so is what is lost");
+	ok(is_noted("clocks", "CPU time clocks"), "and that CPU time starts from zero");
 	options.files = 1 << 20;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gck_capture *c;
@@ -54,6 +64,10 @@ static void test_able(void)
 	}
 	ok(refuses(NULL), "no obstacles without them");
 	gck_options_init(&options);
+	if (!geteuid())
+		tell("do", "rights");
+	ok(geteuid() || refuses("it has changed its rights since its start: CapPrm"),
+	   "capabilities that were dropped are refused");
 	tell("do", "seccomp");
 	ok(refuses("seccomp filter"), "a seccomp filter is refused");
 	is_int(stop(), 0, "the rank ends by itself");
@@ -313,6 +327,19 @@ static void test_headless(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* Comes last: after unshare the rank's helper connects again. */
+static void test_namespace(void)
+{
+	if (geteuid()) {
+		skip("a namespace of its own", "only root may make one");
+		return;
+	}
+	start();
+	tell("do", "namespace");
+	ok(refuses("it has its own uts namespace"), "a namespace of its own is refused");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 int main(void)
 {
 	tests_begin();
@@ -321,6 +348,7 @@ int main(void)
 	test_locked();
 	test_append();
 	test_headless();
+	test_namespace();
 	tests_end();
 	return tap_done();
 }

@@ -198,6 +198,10 @@ static void test_stopped(void)
 	ok(becomes(rank.pid, 'T'), "it stays stopped");
 	kill(rank.pid, SIGCONT);
 	is_str(rank_ask(&rank, "count"), "0", "until it is continued");
+	tell("do", "inherit");
+	ok(fails("a priority-inheritance mutex"),
+	   "a mutex that belongs to the kernel's TID is refused");
+	tell("undo", "inherit");
 	tell("do", "raw");
 	ok(fails("not made by pthread_create"), "a thread that glibc does not know is refused");
 	is_str(rank_ask(&rank, "count"), "0", "the rank goes on");

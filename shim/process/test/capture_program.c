@@ -7,9 +7,11 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/futex.h>
+#include <mqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,8 +26,12 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -256,6 +262,228 @@ static void do_sysv(void)
 static void undo_sysv(void)
 {
 	shmdt(area);
+}
+
+static int ids[3] = {-1, -1, -1};
+
+static void do_sem(void)
+{
+	struct sembuf up = {0, 1, SEM_UNDO};
+
+	ids[0] = semget(IPC_PRIVATE, 2, 0600);
+	if (semop(ids[0], &up, 1))
+		perror("semop");
+}
+
+static void undo_sem(void)
+{
+	semctl(ids[0], 0, IPC_RMID);
+}
+
+static void do_msg(void)
+{
+	struct msgbuf m = {.mtype = 1};
+
+	ids[1] = msgget(IPC_PRIVATE, 0600);
+	if (msgsnd(ids[1], &m, 1, 0))
+		perror("msgsnd");
+}
+
+static void undo_msg(void)
+{
+	msgctl(ids[1], IPC_RMID, NULL);
+}
+
+/* Not attached. */
+static void do_shm(void)
+{
+	ids[2] = shmget(IPC_PRIVATE, PAGE, 0600);
+}
+
+static void undo_shm(void)
+{
+	shmctl(ids[2], IPC_RMID, NULL);
+}
+
+static void do_mq(void)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/gpuckpt-%d", (int)getpid());
+	fds[0] = mq_open(name, O_RDWR | O_CREAT, 0600, NULL);
+	mq_unlink(name);
+}
+
+/* A grandchild whose parent has ended. */
+static void do_orphan(void)
+{
+	int ends[2];
+	pid_t parent;
+
+	if (pipe(ends))
+		perror("pipe");
+	parent = fork();
+	if (parent == 0) {
+		child = fork();
+		if (child == 0)
+			for (;;)
+				pause();
+		_exit(write(ends[1], &child, sizeof(child)) < 0);
+	}
+	if (read(ends[0], &child, sizeof(child)) != sizeof(child))
+		perror("read");
+	waitpid(parent, NULL, 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void undo_orphan(void)
+{
+	kill(child, SIGKILL);
+	while (!kill(child, 0)) /* until its new parent has reaped it */
+		usleep(1000);
+}
+
+/* A thread that is not like the main thread, until it may end. */
+static volatile int unlike;
+
+static void *own_files(void *unused)
+{
+	unlike = unshare(CLONE_FILES) ? -1 : 1;
+	while (unlike == 1)
+		usleep(1000);
+	return unused;
+}
+
+static void *own_rights(void *unused)
+{
+	unlike = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -1 : 1;
+	while (unlike == 1)
+		usleep(1000);
+	return unused;
+}
+
+static void do_unlike(void *(*thread)(void *))
+{
+	unlike = 0;
+	pthread_create(&churner, NULL, thread, NULL);
+	while (!unlike)
+		usleep(1000);
+}
+
+static void do_unshared(void)
+{
+	do_unlike(own_files);
+}
+
+static void do_no_privs(void)
+{
+	do_unlike(own_rights);
+}
+
+/* Cannot be undone. */
+static void do_rights(void)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data))
+		perror("capget");
+	data[0].effective = data[0].permitted &= ~(1u << CAP_CHOWN);
+	if (syscall(SYS_capset, &header, data))
+		perror("capset");
+}
+
+static void undo_unlike(void)
+{
+	unlike = 0;
+	pthread_join(churner, NULL);
+}
+
+static pthread_mutex_t inheriting;
+
+static void do_inherit(void)
+{
+	pthread_mutexattr_t a;
+
+	pthread_mutexattr_init(&a);
+	pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_INHERIT);
+	pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST);
+	if (pthread_mutex_init(&inheriting, &a) || pthread_mutex_lock(&inheriting))
+		puts("mutex");
+}
+
+static void undo_inherit(void)
+{
+	pthread_mutex_unlock(&inheriting);
+}
+
+/* Cannot be undone. */
+static void do_namespace(void)
+{
+	if (unshare(CLONE_NEWUTS))
+		perror("unshare");
+}
+
+static void do_aio(void)
+{
+	unsigned long context = 0;
+
+	if (syscall(SYS_io_setup, 1, &context))
+		perror("io_setup");
+	area = (void *)context;
+}
+
+static void undo_aio(void)
+{
+	syscall(SYS_io_destroy, area);
+}
+
+static void do_userfault(void)
+{
+	fds[0] = (int)syscall(SYS_userfaultfd, O_CLOEXEC | 1); /* UFFD_USER_MODE_ONLY */
+}
+
+/* Shared memory with a guard page, if the kernel has these. */
+static void do_guarded(void)
+{
+	area = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (madvise(area, PAGE, 102)) /* MADV_GUARD_INSTALL */
+		perror("madvise");
+}
+
+static void undo_guarded(void)
+{
+	munmap(area, 2 * PAGE);
+}
+
+/* A child debugs it. */
+static void do_traced(void)
+{
+	pid_t rank = getpid();
+	int ends[2];
+	char byte;
+
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	if (pipe(ends))
+		perror("pipe");
+	child = fork();
+	if (child == 0) {
+		if (ptrace(PTRACE_SEIZE, rank, NULL, NULL) || write(ends[1], "", 1) != 1)
+			perror("ptrace");
+		for (;;)
+			pause();
+	}
+	if (read(ends[0], &byte, 1) != 1)
+		perror("read");
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void undo_traced(void)
+{
+	undo_child();
+	prctl(PR_SET_PTRACER, gck_preload_state()->tracer);
 }
 
 static void do_cputimer(void)
@@ -659,8 +887,15 @@ static const struct {
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
 	{"sysv", do_sysv, undo_sysv},
+	{"sem", do_sem, undo_sem}, {"msg", do_msg, undo_msg}, {"shm", do_shm, undo_shm},
+	{"inherit", do_inherit, undo_inherit}, {"namespace", do_namespace, NULL},
+	{"aio", do_aio, undo_aio}, {"userfault", do_userfault, NULL},
+	{"guarded", do_guarded, undo_guarded}, {"traced", do_traced, undo_traced},
+	{"mq", do_mq, NULL}, {"orphan", do_orphan, undo_orphan},
+	{"unshared", do_unshared, undo_unlike}, {"no-privs", do_no_privs, undo_unlike},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
-	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"tiles", do_tiles, undo_tiles},
+	{"raw", do_raw, NULL}, {"rights", do_rights, NULL}, {"seccomp", do_seccomp, NULL},
+	{"tiles", do_tiles, undo_tiles},
 	{"memory", do_memory, NULL},
 	{"swapped", do_swapped, NULL}, {"locked", do_locked, undo_locked},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},

@@ -27,7 +27,7 @@ static const char smaps[] =
 	"ProtectionKey:         3\n"
 	"VmFlags: rd wr sh mr mw me ms wf hg lo \n"
 	"7fff8669f000-7fff866c0000 ---p 00000000 00:00 0 \n"
-	"VmFlags: gd dd nh \n"
+	"VmFlags: gd dd nh ss ht io um sl \n"
 	"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n";
 
 static void test_smaps(void)
@@ -50,7 +50,9 @@ static void test_smaps(void)
 	   "flags of a shared mapping");
 	ok(gck_path_deleted(m.v[1].name) && !gck_path_deleted(m.v[0].name), "deleted");
 	ok(m.v[2].prot == 0 && !*m.v[2].name &&
-	   m.v[2].flags == (GCK_VM_GROWSDOWN | GCK_VM_DONTDUMP | GCK_VM_NOHUGE), "no name");
+	   m.v[2].flags == (GCK_VM_GROWSDOWN | GCK_VM_DONTDUMP | GCK_VM_NOHUGE | GCK_VM_SHADOW |
+			   GCK_VM_HUGETLB | GCK_VM_DEVICE | GCK_VM_USERFAULT | GCK_VM_SEALED),
+	   "no name");
 	ok(m.v[2].known && !m.v[3].known, "flags are marked as known");
 	ok(gck_maps_find(&m, 0x400000) == &m.v[0] && gck_maps_find(&m, 0x41efff) == &m.v[0] &&
 	   !gck_maps_find(&m, 0x41f000) && !gck_maps_find(&m, 0) &&

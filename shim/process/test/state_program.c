@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -293,6 +294,27 @@ static void describe_tiles(struct state *s, char text[TEXT])
 	sprintf(text, "%#lx", mask);
 }
 
+#define SEMAPHORE "/gpuckpt-test-state"
+
+static bool make_semaphore(struct state *s)
+{
+	sem_unlink(SEMAPHORE);
+	s->at = (char *)sem_open(SEMAPHORE, O_CREAT, 0600, (unsigned)s->argument);
+	return s->at != (char *)SEM_FAILED;
+}
+
+/* By its name, too. */
+static void describe_semaphore(struct state *s, char text[TEXT])
+{
+	sem_t *again = sem_open(SEMAPHORE, 0);
+	int value = -1, named = -1;
+
+	sem_getvalue((sem_t *)(void *)s->at, &value);
+	if (again != SEM_FAILED)
+		sem_getvalue(again, &named);
+	sprintf(text, "%d %d", value, named);
+}
+
 /* ---- a thread ------------------------------------------------------------------------------ */
 
 struct sched_attributes {
@@ -303,6 +325,8 @@ struct sched_attributes {
 	uint64_t runtime, deadline, period;
 	uint32_t util_min, util_max;
 };
+
+static pthread_t threads[6];
 
 /* s->at is the thread's TID, s->argument which of the attributes it has. */
 static void *thread(void *state)
@@ -319,7 +343,13 @@ static void *thread(void *state)
 		a.flags = 0x60; /* SCHED_FLAG_UTIL_CLAMP */
 		a.util_max = 300;
 	}
-	if (s->argument == 4) {
+	if (s->argument == 5) {
+		cpu_set_t first;
+
+		CPU_ZERO(&first);
+		CPU_SET(0, &first);
+		s->value = sched_setaffinity(0, sizeof first, &first);
+	} else if (s->argument == 4) {
 		syscall(SYS_ioprio_set, 1, 0, 2 << 13 | 6); /* best effort, 6 */
 	} else if (syscall(SYS_sched_setattr, 0, &a, 0)) {
 		s->value = -1;
@@ -334,9 +364,8 @@ static void *thread(void *state)
 static bool make_thread(struct state *s)
 {
 	volatile int *value = &s->value;
-	pthread_t t;
 
-	if (pthread_create(&t, NULL, thread, s))
+	if (pthread_create(&threads[s->argument], NULL, thread, s))
 		return false;
 	while (!*value)
 		sched_yield();
@@ -347,17 +376,15 @@ static void describe_thread(struct state *s, char text[TEXT])
 {
 	struct sched_attributes a = {0};
 	int tid = (int)(intptr_t)s->at;
-	char path[64], name[16] = "";
-	int fd;
+	char name[16] = "";
+	cpu_set_t cpus;
 
-	snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
-	fd = open(path, O_RDONLY);
-	if (fd < 0 || read(fd, name, sizeof name - 1) < 0)
-		snprintf(name, sizeof name, "thread\n");
-	close(fd);
-	name[strcspn(name, "\n")] = '\0';
+	pthread_getname_np(threads[s->argument], name, sizeof name);
 	syscall(SYS_sched_getattr, tid, &a, sizeof a, 0);
-	sprintf(text, "policy %u flags %#llx nice %d clamps %u %u io %#lx", a.policy,
+	CPU_ZERO(&cpus);
+	sched_getaffinity(tid, sizeof cpus, &cpus);
+	sprintf(text, "%s: %d CPUs, policy %u flags %#llx nice %d clamps %u %u io %#lx", name,
+		CPU_COUNT(&cpus), a.policy,
 		(unsigned long long)a.flags, a.nice, a.util_min, a.util_max,
 		syscall(SYS_ioprio_get, 1, tid));
 }
@@ -394,6 +421,8 @@ static struct state states[] = {
 	{.group = "process", "SCHED_BATCH, reset on fork, nice", make_thread, describe_thread, 1},
 	{.group = "process", "SCHED_IDLE", make_thread, describe_thread, 2},
 	{.group = "process", "utilization clamps", make_thread, describe_thread, 3},
+	{.group = "process", "sched_setaffinity", make_thread, describe_thread, 5},
+	{.group = "process", "sem_open", make_semaphore, describe_semaphore, 3},
 	{.group = "process", "ioprio_set", make_thread, describe_thread, 4},
 	{.group = "memory", "MADV_SEQUENTIAL", make_advised, describe_flags, MADV_SEQUENTIAL},
 	{.group = "memory", "MADV_RANDOM", make_advised, describe_flags, MADV_RANDOM},
@@ -464,5 +493,6 @@ int main(int argc, char **argv)
 			s->describe(s, after);
 		printf("%s\t%s\t%s\n", s->name, s->before, after);
 	}
+	sem_unlink(SEMAPHORE);
 	return 0;
 }
