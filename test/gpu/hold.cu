@@ -6,8 +6,8 @@
  * turn). It ends when it is killed. With GPUCKPT_PIECE_MIB the checked data is in allocations of
  * that size, by cuMemCreate and cuMemMap. */
 #include "driver.h"
+#include "words.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,18 +16,6 @@
 #define GRID 132 * 8, 256
 
 static unsigned long long *bad;
-
-__device__ static uint64_t word(uint64_t i)
-{
-	return (i + 1) * 0x9e3779b97f4a7c15ull;
-}
-
-__global__ static void fill(uint64_t *p, uint64_t first, size_t n)
-{
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
-	     i += (size_t)gridDim.x * blockDim.x)
-		p[i] = word(first + i);
-}
 
 __global__ static void check(const uint64_t *p, uint64_t first, size_t n, unsigned long long *wrong)
 {

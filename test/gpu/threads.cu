@@ -5,9 +5,9 @@
  * kernel waits once for MS milliseconds. The last line depends on all data; a wrong word ends the
  * program. For gpu_storm; shim/cuda/test/storm_program.c is the same for the fake driver. */
 #include "driver.h"
+#include "words.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #define HELD 24           /* allocations that a thread has at a time */
@@ -31,18 +31,6 @@ struct worker {
 };
 
 static unsigned rounds, hold_ms;
-
-__device__ static uint64_t word(uint64_t i)
-{
-	return (i + 1) * 0x9e3779b97f4a7c15ull;
-}
-
-__global__ static void fill(uint64_t *p, uint64_t first, size_t n)
-{
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
-	     i += (size_t)gridDim.x * blockDim.x)
-		p[i] = word(first + i);
-}
 
 /* Sums up the right words, so that the digest depends on them. */
 __global__ static void look(const uint64_t *p, uint64_t first, size_t n, unsigned long long *wrong)

@@ -233,37 +233,25 @@ static void set_started(MPI_T_pvar_session session, MPI_T_pvar_handle handle, bo
 		((struct pvar *)handle)->started = started;
 }
 
-GCK_MPI_FUNCTION(T_pvar_start, (MPI_T_pvar_session session, MPI_T_pvar_handle handle))
-{
-	MPI_T_pvar_session s;
-	MPI_T_pvar_handle p;
-	int rc;
+#define START_OR_STOP(name, started) \
+	GCK_MPI_FUNCTION(name, (MPI_T_pvar_session session, MPI_T_pvar_handle handle)) \
+	{ \
+		MPI_T_pvar_session s; \
+		MPI_T_pvar_handle p; \
+		int rc; \
+\
+		gck_mpi_enter(); \
+		rc = real_handles(session, handle, &s, &p); \
+		if (!rc) \
+			rc = gck_mpi_real.name(s, p); \
+		if (!rc) \
+			set_started(session, handle, started); \
+		gck_mpi_leave(); \
+		return rc; \
+	}
 
-	gck_mpi_enter();
-	rc = real_handles(session, handle, &s, &p);
-	if (!rc)
-		rc = gck_mpi_real.T_pvar_start(s, p);
-	if (!rc)
-		set_started(session, handle, true);
-	gck_mpi_leave();
-	return rc;
-}
-
-GCK_MPI_FUNCTION(T_pvar_stop, (MPI_T_pvar_session session, MPI_T_pvar_handle handle))
-{
-	MPI_T_pvar_session s;
-	MPI_T_pvar_handle p;
-	int rc;
-
-	gck_mpi_enter();
-	rc = real_handles(session, handle, &s, &p);
-	if (!rc)
-		rc = gck_mpi_real.T_pvar_stop(s, p);
-	if (!rc)
-		set_started(session, handle, false);
-	gck_mpi_leave();
-	return rc;
-}
+START_OR_STOP(T_pvar_start, true)
+START_OR_STOP(T_pvar_stop, false)
 
 #define ACCESS(name, parameters, ...) \
 	GCK_MPI_FUNCTION(name, parameters) \
