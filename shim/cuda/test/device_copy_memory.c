@@ -25,6 +25,15 @@ static void no_rank_gives(struct cuda_rank *r)
 	close(fd);
 }
 
+/* Why the copy was freed, if it was: the answers to its reader. */
+static void show_answers(const struct cuda_data *d)
+{
+	struct gck_link_data m;
+
+	while (cuda_data_receive(d, &m))
+		printf("# answer %u: %u %.*s\n", m.type, m.value, (int)sizeof m.why, m.why);
+}
+
 /* A hash waits behind a kernel that fills the device and does not end. */
 static void hash_waits(void)
 {
@@ -44,8 +53,9 @@ static void hash_waits(void)
 	snprintf(word, sizeof word, "take %d", RESERVE + 40);
 	cuda_begin(&r, word);
 	no_rank_gives(&r);
-	is_int(cuda_answer(&r, WAIT_MS), 2,
-	       "an allocation that needs the copy's memory fails: it does not wait for the hash");
+	if (!is_int(cuda_answer(&r, WAIT_MS), 2,
+		    "an allocation that needs the copy's memory fails, and does not wait"))
+		show_answers(&d);
 	ok(all_of(!cuda_drain(&r, 3, WAIT_MS), value == EBUSY, strstr(text, "stream")),
 	   "a drain gives up: %s", text);
 	cuda_data_free(&d);
