@@ -208,6 +208,10 @@ for job in -1 +7 07 4294967296; do
 	call 1 import "$dir/bad" --store "file:$dir"
 	has err 'it does not say of which step'
 done
+script -qec "$gpuckpt export 7.0:2 $dir/copy -f $dir/conf" "$dir/terminal" >/dev/null
+result $? "an export on a terminal is done"
+grep -q '7[.]0 checkpoint 2: ' "$dir/terminal"
+result $? "it shows its progress there"
 call 1 export 7:2 "$dir/image"
 has err 'is there already'
 call 1 export 7:9 "$dir/image2"

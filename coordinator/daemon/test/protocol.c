@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -424,6 +425,23 @@ static void test_stale(void)
 	drop_all();
 }
 
+/* Send bytes that are no frame, until the other side ends the connection. */
+static bool sends_no_frame(void)
+{
+	const struct timeval limit = {.tv_sec = 10};
+	int fd = lab_knock("127.0.0.1");
+	char bytes[256] = "";
+	ssize_t n;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+	memset(bytes, 0xff, 4);
+	send(fd, bytes, 4, MSG_NOSIGNAL);
+	while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0)
+		;
+	close(fd);
+	return n == 0;
+}
+
 static void test_misbehaviour(void)
 {
 	struct gck_wire *many[25];
@@ -437,6 +455,9 @@ static void test_misbehaviour(void)
 	client = lab_connect();
 	lab_say(client, "{'op':'dance'}");
 	ok(lab_hear(client, "error", 0) && lab_closed(client), "an unknown request is refused");
+	ok(sends_no_frame(), "a connection that breaks the protocol is closed");
+	ok(lab_in_file("log", "is closed: a frame of 4294967295 bytes"), "the log has the reason");
+	ok(!lab_in_file("log", "closed the connection"), "it has no line for a client that ends");
 	drop_all();
 	test_clock_rate(HURRY);
 	for (int i = 0; i < 25; i++) {

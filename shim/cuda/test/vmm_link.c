@@ -96,7 +96,7 @@ static void not_kept(void)
 
 	struct gck_cuda_state before, after;
 
-	start(&r, "cuMemExportToShareableHandle:3+=1", SOME);
+	start(&r, "cuMemExportToShareableHandle:2+=1", "vmm few");
 	before = cuda_state(&r);
 	is_int(cuda_tell(&r, "vmm make"), 0,
 	       "the program makes memory that has no descriptor in the vault");
