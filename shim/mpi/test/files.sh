@@ -8,11 +8,6 @@ dir=$(mktemp -d -p /dev/shm) || exit 1
 data=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir" "$data"' EXIT
 
-cycles() { # [NAME=VALUE...] PROGRAM...: on 4 ranks, with an empty folder for their words
-	rm -rf "${dir:?}"/*
-	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
-}
-
 reference "files: Open MPI" plain 4 ./mpi_files "$data"
 passes "files by OMPIO: the stand-in" standin 4 ./mpi_files "$data"
 passes "files over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_files "$data"

@@ -21,6 +21,12 @@ standin() { # RANKS PROGRAM...: under the stand-in
 	timeout 300 mpirun --oversubscribe -np "$ranks" -x LD_PRELOAD="$library" "$@"
 }
 
+# With checkpoints in place, on 4 ranks. The folder $dir is emptied for their words.
+cycles() { # [NAME=VALUE...] PROGRAM...
+	rm -rf "${dir:?}"/*
+	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
+}
+
 alone() { # PROGRAM...: under the stand-in, one rank without mpirun
 	LD_PRELOAD=$library timeout 300 "$@"
 }

@@ -7,11 +7,6 @@
 dir=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-cycles() { # [NAME=VALUE...] PROGRAM...: on 4 ranks, with an empty folder for their words
-	rm -rf "${dir:?}"/*
-	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
-}
-
 reference "point-to-point: Open MPI" plain 4 ./mpi_pt2pt
 passes "point-to-point: the stand-in" standin 4 ./mpi_pt2pt
 passes "point-to-point over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_pt2pt

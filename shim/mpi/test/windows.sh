@@ -8,11 +8,6 @@
 dir=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-cycles() { # [NAME=VALUE...] PROGRAM...: on 4 ranks, with an empty folder for their words
-	rm -rf "${dir:?}"/*
-	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
-}
-
 reference "windows: Open MPI" plain 4 ./mpi_windows
 for osc in rdma pt2pt; do
 	passes "windows by osc/$osc: the stand-in" standin 4 --mca osc $osc ./mpi_windows
