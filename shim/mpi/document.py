@@ -13,14 +13,15 @@ HEAD = """\
 named. *counted*: the same, and the collective clock counts it. *here*: the stand-in implements it.
 The last column names the tests whose programs call the function, with Open MPI alone and under the
 stand-in, and most of them over checkpoints and restarts (handles and deprecated run one rank once).
-Traffic is `test/mpi`, random programs; fortran and cluster are programs of `test/mpi/fortran` and
-`test/programs`. A function that no test calls fails the build.
+Traffic is `test/mpi`, random programs; chapters is `test/mpi/chapters`; fortran and cluster are
+programs of `test/mpi/fortran` and `test/programs`. A function that no test calls fails the build.
 """
 HOW = {"local": "passed on", "collective": "counted", "hand": "here"}
 
 
 # Folders of tests' programs, and their names on the page; None: the file's, up to the first "_".
 PROGRAMS = (("test/*.c*", None), ("../../test/mpi/*.c", "traffic"),
+            ("../../test/mpi/chapters/*.c", "chapters"),
             ("../../test/mpi/fortran/*.[cF]*", "fortran"), ("../../test/programs/*.c", "cluster"))
 CALL = re.compile(r"\b(?:P?(mpix?_\w+)|(ompi_affinity_str))\b", re.IGNORECASE)
 NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", re.DOTALL)
