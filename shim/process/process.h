@@ -148,12 +148,15 @@ void gck_restore_asked(struct gck_restore *r, uint32_t all);
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err) GCK_MUST_CHECK;
 
-/* Cut files back to their size at the checkpoint (the cut part is kept in a file beside), then let
- * the rank run. After that the process is an ordinary rank, and its helper connects. */
+/* Cut files back to their size at the checkpoint, then let the rank run. After that the process is
+ * an ordinary rank, and its helper connects. The cut part is kept in a file beside, or, where that
+ * is not allowed, elsewhere: gck_restore_kept returns the name of the next such file, and in *path
+ * the file that it was cut from. *i begins at 0; NULL: no more. */
 int gck_restore_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Check what gck_restore_files needs, without changing a file. */
 int gck_restore_try_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+const char *gck_restore_kept(const struct gck_restore *r, size_t *i, const char **path);
 int gck_restore_run(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* After a build: whether the image uses MPI or CUDA. The stand-ins rebuild them once the rank
@@ -163,6 +166,10 @@ bool gck_restore_has_cuda(const struct gck_restore *r);
 
 /* Once an image is chosen: bytes of device data, which are restored once the rank runs (gpu.h). */
 uint64_t gck_restore_device(const struct gck_restore *r);
+
+/* After a build, until the rank runs: the descriptor in its process that is the new task's standard
+ * error, whatever the program has as its own. */
+int gck_restore_stderr(const struct gck_restore *r);
 
 /* Free. A rank that was not run is killed. */
 void gck_restore_close(struct gck_restore *r);

@@ -84,4 +84,36 @@ check "after the restart the step with other arguments is refused" wait_for 40 t
 counted() { grep -qx 'count none' "$dir/other"; }
 check "a job that the restarted one submits has no count of restarts" wait_for 40 counted
 end_job "$job"
+
+# What a restart cuts from a log is kept elsewhere if its directory cannot be written.
+rm -f "$dir/enough"
+cat >"$dir/logs.py" <<-END
+	import os, sys, time
+	log = open('logs/log', 'a')
+	log.write('before\n')
+	log.flush()
+	os.chmod('logs', 0o555)
+	os.chmod('logs/log', 0o444)
+	print('ready', flush=True)
+	while not os.path.exists('enough'):
+	    time.sleep(0.05)
+	log.write('after\n')
+END
+alice mkdir "$dir/logs"
+job=$(submit "$dir" -N1 -n1 -o "$dir/logs.out" <<<'#!/bin/bash
+srun --gpu-ckpt python3 logs.py')
+is_logged() { grep -q ready "$dir/logs.out" && ready "$job"; }
+check "a step has a log in a directory that cannot be written" wait_for 40 is_logged
+like "$(alice gpuckpt able "$job")" "kept in $dir" "able says where a restart keeps what it cuts"
+check "create" alice gpuckpt create "$job"
+echo lost >>"$dir/logs/log"
+root scontrol requeue "$job"
+check "the job is started again" wait_for 40 job_restarted "$job" 1
+check "the step runs again" wait_ready "$job" 60
+alice touch "$dir/enough"
+check "it ends" wait_job "$job" COMPLETED 60
+is "$(cat "$dir/logs/log")" "before"$'\n'"after" "the log has what the program wrote"
+is "$(cat "$dir/log.gpuckpt-cut-1")" lost "what was cut is in the working directory"
+like "$(cat "$dir/logs.out")" "cut from $dir/logs/log .* is in $dir/log.gpuckpt-cut-1" \
+	"and the job's output says so"
 finish

@@ -48,21 +48,37 @@ static bool may_write(const struct task *t, int fd)
 	return !S_ISREG(st.st_mode) || task_stdio_has(&given, &st);
 }
 
-/* A process of the same user can open the pipe or file behind a descriptor through /proc. Never
- * waits: if the pipe is full, only the log has the line. */
-static int say_to(const struct task *t, const char *line, size_t len)
+/* A process of the same user can open the pipe or file behind a descriptor through /proc. */
+static int open_output(pid_t pid, int fd)
 {
 	char path[64];
-	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof path, "/proc/%d/fd/2", (int)t->pid);
-	fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+	return open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+}
+
+/* Never waits: if the pipe is full, only the log has the line. */
+static int say_to(const struct task *t, const char *line, size_t len)
+{
+	int fd = open_output(t->pid, 2);
+	ssize_t n;
+
 	if (fd < 0)
 		return -1;
 	n = may_write(t, fd) ? write(fd, line, len) : -1;
 	close(fd);
 	return n == (ssize_t)len ? 0 : -1;
+}
+
+void say_on(pid_t pid, int fd, const char *text)
+{
+	int out = open_output(pid, fd);
+
+	gck_info("%s", text);
+	if (out < 0)
+		return;
+	(void)!dprintf(out, "gpuckpt: %s\n", text);
+	close(out);
 }
 
 void say_to_user(const struct tasks *t, const char *fmt, ...)

@@ -4,11 +4,14 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/fault.h"
 #include "common/wire/restart_code.h"
 #include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/worker/rank_image.h"
 #include "coordinator/agent/worker/report.h"
 #include "shim/process/gpu/gpu.h"
@@ -100,6 +103,19 @@ static void build(struct restorer *r, uint32_t seq, const char *hash)
 		report_no_build(&r->report, seq, &err);
 }
 
+static void say_kept(const struct restorer *r)
+{
+	char text[2 * PATH_MAX + 80];
+	const char *kept, *path;
+	size_t i = 0;
+
+	while ((kept = gck_restore_kept(r->restore, &i, &path))) {
+		snprintf(text, sizeof text, "what was cut from %s at this restart is in %s", path,
+			 kept);
+		say_on(r->task->pid, gck_restore_stderr(r->restore), text);
+	}
+}
+
 /* A rank whose files failed is lost: they may be between two states. */
 static int files(struct restorer *r)
 {
@@ -110,6 +126,8 @@ static int files(struct restorer *r)
 		report_failure(&r->report, "files", &err);
 		return 1;
 	}
+	if (r->restore)
+		say_kept(r);
 	report_done(&r->report, "files", NULL);
 	return -1;
 }

@@ -277,18 +277,6 @@ static int scan_area(struct gck_scan *s, const struct gck_vma *x)
 	return slot->name ? 0 : gck_fail(s->err, ENOMEM, "out of memory for the image");
 }
 
-static void note_contents(struct gck_scan *s)
-{
-	for (size_t i = 0; i < s->img->ncontents; i++) {
-		const struct gck_content *c = &s->img->contents[i];
-
-		if (!c->carried)
-			gck_obstacle_add(s->f, false, c->path, "keep it as it is",
-				 "a mapped file of %llu bytes is not in the image: the node of the "
-				 "restart needs the same file", (unsigned long long)c->size);
-	}
-}
-
 /* ---- MPI libraries ------------------------------------------------------------------------- */
 
 /* Only Open MPI's libmpi.so.40 has a stand-in. MPICH and its relatives (Intel MPI, MVAPICH2, Cray
@@ -358,7 +346,6 @@ int gck_scan_maps(struct gck_scan *s)
 	for (size_t i = 0; i < s->maps.n; i++)
 		if (scan_area(s, &s->maps.v[i]))
 			return -1;
-	note_contents(s);
 	scan_other_mpi(s);
 	return 0;
 }

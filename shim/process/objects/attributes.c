@@ -93,9 +93,9 @@ static int read_directory(struct gck_scan *s)
 	if (!s->img->cwd)
 		return -1;
 	if (gck_path_deleted(s->img->cwd) || s->img->cwd[0] != '/' ||
-	    stat(s->img->cwd, &there))
+	    stat(s->img->cwd, &there) || access(s->img->cwd, X_OK))
 		gck_obstacle_add(s->f, true, "process", "change to a directory that exists",
-			 "its working directory is gone: %s", s->img->cwd);
+			 "its working directory is gone or cannot be entered: %s", s->img->cwd);
 	return 0;
 }
 

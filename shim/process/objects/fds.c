@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
+#include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
@@ -296,7 +297,7 @@ int gck_scan_fds(struct gck_scan *s)
 	if (join_unlinked(&w))
 		goto out;
 	check_budget(s, w.fds);
-	result = 0;
+	result = gck_scan_file_rights(s);
 out:
 	free(list);
 	free(w.stats);

@@ -17,6 +17,7 @@
 
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/external_files.h"
+#include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
 
@@ -215,12 +216,13 @@ int gck_close_failed(int fd)
  * allows O_NOATIME: a program may ask for both, and can do without. */
 static int open_again(const char *path, const struct gck_file *f)
 {
-	int flags = ((int)f->flags & ~NOT_AGAIN) | O_CLOEXEC | O_NOCTTY, fd = open(path, flags);
+	int flags = ((int)f->flags & ~NOT_AGAIN) | O_CLOEXEC | O_NOCTTY;
+	int fd = gck_rights_open(path, flags);
 
 	if (fd < 0 && errno == EINVAL && flags & O_DIRECT)
-		fd = open(path, flags &= ~O_DIRECT);
+		fd = gck_rights_open(path, flags &= ~O_DIRECT);
 	if (fd < 0 && errno == EPERM && flags & O_NOATIME)
-		fd = open(path, flags & ~O_NOATIME);
+		fd = gck_rights_open(path, flags & ~O_NOATIME);
 	return fd;
 }
 

@@ -15,6 +15,7 @@
 
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/external_files.h"
+#include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/objects.h"
 
 static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
@@ -74,7 +75,7 @@ int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->ncontents; i++) {
 		const struct gck_content *c = &r->img->contents[i];
-		int fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		int fd = gck_rights_open(c->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 		if (fd >= 0 && !same_content(r, fd, c)) {
 			close(fd);
@@ -116,7 +117,7 @@ static bool is_made_again(const struct gck_restore *r, const char *path)
 /* A log must still begin with the bytes that it had at the checkpoint. */
 static int check_prefix(const struct gck_file *f, struct gck_error *err)
 {
-	int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+	int fd = gck_rights_open(f->path, O_RDONLY | O_CLOEXEC);
 	struct gck_hash hash;
 	void *at = NULL;
 

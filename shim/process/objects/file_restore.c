@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: files outside the process. The build fetches and verifies their contents.
  * gck_restore_files writes them, or cuts files back to their size and saves the cut part in a file
- * beside. Everything that may fail is tried before the first file is changed.
+ * beside (or elsewhere, where that is not allowed). Everything that may fail is tried before the first file is changed.
  *
  * A log is a file that is only appended to, also by other ranks and jobs. Ranks measure it for
  * their images one after the other, and the first may append again before the last has measured:
@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
+#include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/objects.h"
 
 static struct gck_rewrite *find(struct gck_restore *r, const char *path)
@@ -138,58 +138,86 @@ static uint64_t min_size(const struct gck_rewrite *w)
 	return w->log ? w->min_size : w->size;
 }
 
-/* Make a new file beside it, under the first free number; w->cut gets its name. */
-static int make_beside(struct gck_rewrite *w, const struct stat *st, struct gck_error *err)
+/* Make a new file in a directory, under the first free number; w->cut gets its name. */
+static int make_in(struct gck_rewrite *w, const char *directory, const struct stat *st,
+		   struct gck_error *err)
 {
+	const char *slash = strrchr(w->path, '/');
 	int fd = -1;
 
 	for (unsigned n = 1; fd < 0; n++) {
 		free(w->cut);
-		if (asprintf(&w->cut, "%s.gpuckpt-cut-%u", w->path, n) < 0)
+		if (asprintf(&w->cut, "%s/%s.gpuckpt-cut-%u", directory, slash + 1, n) < 0)
 			return w->cut = NULL, gck_fail(err, ENOMEM, "%s: no memory", w->path);
 		fd = open(w->cut, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st->st_mode & 0777);
-		if (fd < 0 && errno != EEXIST) {
-			gck_fail(err, errno, "%s, to keep what is cut from it, cannot be made: %s",
-				 w->cut, strerror(errno));
-			free(w->cut);
-			return w->cut = NULL, -1;
-		}
+		if (fd < 0 && errno != EEXIST)
+			return gck_fail(err, errno, "%s, to keep what is cut from %s, cannot be "
+					"made: %s", w->cut, w->path, strerror(errno));
 	}
 	return fd;
 }
 
+static void forget_cut(struct gck_rewrite *w)
+{
+	free(w->cut);
+	w->cut = NULL;
+}
+
 /* Another rank of the step cuts the same log back and has saved the cut part: ours is not
  * needed. */
-static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
+static bool is_cut_already(const struct gck_rewrite *w, const struct stat *before)
 {
 	struct stat now;
 
-	if (fstat(w->fd, &now) || now.st_size >= before->st_size ||
-	    (uint64_t)now.st_size < min_size(w))
-		return false;
-	unlink(w->cut);
-	free(w->cut);
-	w->cut = NULL;
-	return true;
+	return !fstat(w->fd, &now) && now.st_size < before->st_size &&
+	       (uint64_t)now.st_size >= min_size(w);
 }
 
-/* Copy the file from offset `from` on to a new file beside it. */
-static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, const struct stat *st,
-		struct gck_error *err)
+/* Copy the file from offset `from` on to a new file in a directory. */
+static int keep_in(struct gck_restore *r, struct gck_rewrite *w, const char *directory,
+		   uint64_t from, const struct stat *st, struct gck_error *err)
 {
-	int beside = make_beside(w, st, err), failed;
+	int out = make_in(w, directory, st, err), failed;
 
-	if (beside < 0)
-		return -1;
-	failed = copy(r, w->fd, from, (uint64_t)st->st_size, beside, 0);
-	if (failed && is_cut_already(w, st))
-		failed = 0;
-	else if (failed)
+	if (out < 0)
+		return forget_cut(w), -1;
+	failed = copy(r, w->fd, from, (uint64_t)st->st_size, out, 0);
+	if (failed)
 		gck_fail(err, errno, "%s: keeping the last %llu bytes of %s there: %s", w->cut,
 			 (unsigned long long)((uint64_t)st->st_size - from), w->path,
 			 strerror(errno));
-	close(beside);
-	return failed;
+	close(out);
+	if (!failed)
+		return 0;
+	unlink(w->cut);
+	forget_cut(w);
+	return is_cut_already(w, st) ? 0 : -1;
+}
+
+/* Copy it to the first directory that takes it. The reason is that of the best directory. */
+static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, const struct stat *st,
+		struct gck_error *err)
+{
+	const char *home = gck_rights_home(r->environment, r->environment_size);
+	char directory[PATH_MAX];
+	struct gck_error why;
+
+	for (unsigned n = 0; gck_rights_directory(n, w->path, r->img->cwd, home, directory); n++)
+		if (!keep_in(r, w, directory, from, st, n ? &why : err)) {
+			w->elsewhere = n && w->cut;
+			return 0;
+		}
+	return -1;
+}
+
+const char *gck_restore_kept(const struct gck_restore *r, size_t *i, const char **path)
+{
+	for (; *i < r->nrewrites; ++*i)
+		if (r->rewrites[*i].elsewhere) {
+			*path = r->rewrites[*i].path;
+			return r->rewrites[(*i)++].cut;
+		}
+	return NULL;
 }
 
 /* Compare the beginning of the file with the staged content, as far as both reach. */
@@ -252,12 +280,15 @@ static int cannot_open(const struct gck_rewrite *w, struct gck_error *err)
 
 static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
-	w->fd = open(w->path, O_RDWR | O_CLOEXEC);
+	w->fd = gck_rights_open(w->path, O_RDWR | O_CLOEXEC);
 	if (w->fd < 0 && errno == ENOENT && w->staged >= 0) {
 		w->fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, w->mode & 07777);
 		w->made = w->fd >= 0;
+		if (w->made && fchmod(w->fd, w->mode & 07777)) /* whatever our umask is */
+			return gck_fail(err, errno, "%s: setting its mode: %s", w->path,
+					strerror(errno));
 		if (w->fd < 0 && errno == EEXIST) /* another rank of the step has made it */
-			w->fd = open(w->path, O_RDWR | O_CLOEXEC);
+			w->fd = gck_rights_open(w->path, O_RDWR | O_CLOEXEC);
 	}
 	if (w->fd < 0)
 		return cannot_open(w, err);
@@ -266,31 +297,31 @@ static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck
 	return w->log && !w->made ? look_at_log(r, w, err) : 0;
 }
 
-/* A missing file is made, and what is cut from one is kept beside it. */
-static int try_outside(const struct gck_rewrite *w, struct gck_error *err)
+/* A missing file is made, and what is cut from one is kept beside it or elsewhere. */
+static int try_outside(const struct gck_restore *r, const struct gck_rewrite *w,
+		       struct gck_error *err)
 {
-	int fd = open(w->path, O_RDWR | O_CLOEXEC);
-	bool makes = fd < 0 && errno == ENOENT && w->staged >= 0;
+	const char *home = gck_rights_home(r->environment, r->environment_size);
 	char directory[PATH_MAX];
-	struct stat st;
+	struct stat st = {0};
+	unsigned n = 0;
 
-	if (fd < 0 && !makes)
+	if (stat(w->path, &st) && errno == ENOENT && w->staged >= 0)
+		return gck_rights_directory(0, w->path, NULL, NULL, directory) &&
+		       !access(directory, W_OK | X_OK) ? 0 : cannot_open(w, err);
+	if (!gck_rights_allow(w->path, O_RDWR))
 		return cannot_open(w, err);
-	if (fd >= 0) {
-		makes = !fstat(fd, &st) && (uint64_t)st.st_size > w->size;
-		close(fd);
-	}
-	snprintf(directory, sizeof directory, "%s", w->path);
-	if (makes && access(dirname(directory), W_OK | X_OK))
-		return gck_fail(err, errno, "%s: a file cannot be made in its directory: %s",
-				w->path, strerror(errno));
+	if ((uint64_t)st.st_size > w->size && (w->log || w->staged < 0) &&
+	    !gck_rights_place(w->path, r->img->cwd, home, &n, directory))
+		return gck_fail(err, errno, "%s: a file cannot be made in its directory or "
+				"elsewhere for what is cut from it: %s", w->path, strerror(errno));
 	return 0;
 }
 
 int gck_restore_try_files(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->nrewrites; i++)
-		if (try_outside(&r->rewrites[i], err))
+		if (try_outside(r, &r->rewrites[i], err))
 			return -1;
 	return 0;
 }

@@ -35,6 +35,7 @@ struct gck_rewrite {
 	bool there;           /* a log of that size that begins with the staged content */
 	bool made;            /* it was missing */
 	char *cut;            /* the file where a cut or replaced part was saved, or NULL */
+	bool elsewhere;       /* not beside it */
 };
 
 static inline bool gck_file_is_log(const struct gck_file *f)

@@ -207,6 +207,11 @@ bool gck_restore_has_cuda(const struct gck_restore *r)
 	return r->has_cuda;
 }
 
+int gck_restore_stderr(const struct gck_restore *r)
+{
+	return r->high + STDERR_FILENO;
+}
+
 uint64_t gck_restore_device(const struct gck_restore *r)
 {
 	return gck_page_groups_bytes(&r->img->device);

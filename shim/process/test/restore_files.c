@@ -5,6 +5,7 @@
  * words. */
 #include "config.h"
 
+#include <grp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -17,14 +18,18 @@
 #include "test/support/lineage.h"
 #include "test/support/tap.h"
 
+#define NOBODY 65534
+
 struct program {
 	const char *name;
 	const char *make;    /* python3: d is a directory for its files */
 	const char *check;   /* an exception fails the test */
 	const char *between; /* shell, in the directory, while the program is dead; or NULL */
 	const char *refused; /* words of the reason that there is no checkpoint; or NULL */
+	const char *noted;   /* words of a limit that `able` reports; or NULL */
 	const char *perl;    /* interpreter is perl: the whole program; else NULL */
 	bool listens;        /* at the abstract name of the directory */
+	bool executes;       /* `make` executes another program, which is then the rank */
 };
 
 #define EACH_FLAG \
@@ -97,6 +102,76 @@ static const struct program programs[] = {
 		 "before = [told(f) for f in files]",
 	 .check = "for f, b in zip(files, before):\n"
 		  "  assert told(f) == b and os.pread(f, 9, 0) == b'state'"},
+	{.name = "files whose rights were taken away",
+	 .make = "ways = [(os.O_RDWR, 0o444), (os.O_WRONLY | os.O_APPEND, 0o444),\n"
+		 "  (os.O_RDWR | os.O_APPEND, 0o400), (os.O_RDONLY, 0), (os.O_RDONLY, 0o200)]\n"
+		 "def opened(n, flags, mode):\n"
+		 "  p = d + '/f%d' % n; open(p, 'w').write('state'); f = os.open(p, flags)\n"
+		 "  os.chmod(p, mode); return f\n"
+		 "files = [opened(n, *w) for n, w in enumerate(ways)]\n"
+		 "def able(n): return os.stat(d + '/f%d' % n).st_mode & 0o777 == ways[n][1]\n"
+		 "m = open(d + '/mapped', 'w+b'); m.truncate(4096); m = mmap.mmap(m.fileno(), 4096)\n"
+		 "os.mkdir(d + '/x'); x = os.open(d + '/x', os.O_RDONLY)\n"
+		 "os.chmod(d + '/mapped', 0o444); os.chmod(d + '/x', 0)",
+	 .check = "assert all(map(able, range(len(ways))))\n"
+		  "for f in files[:3]: assert os.fstat(f).st_size == 5 and os.write(f, b'!') == 1\n"
+		  "for f in files[3:]: assert os.read(f, 9) == b'state'\n"
+		  "m[0] = 1; assert os.stat(d + '/mapped').st_mode & 0o777 == 0o444\n"
+		  "os.chmod(d + '/x', 0o700); assert os.path.samestat(os.stat(d + '/x'), os.fstat(x))"},
+	{.name = "a file whose rights were taken away, and that was removed since",
+	 .make = "f = os.open(d + '/f', os.O_RDWR | os.O_CREAT, 0o444); os.write(f, b'state')",
+	 .between = "rm -f f",
+	 .check = "assert os.pread(f, 9, 0) == b'state' and os.write(f, b'!') == 1\n"
+		  "assert os.stat(d + '/f').st_mode & 0o777 == 0o444"},
+	{.name = "a log in a directory that cannot be written",
+	 .make = "os.chdir(d); os.mkdir('x'); f = open('x/log', 'a'); f.write('state'); f.flush()\n"
+		 "os.chmod('x', 0o555)",
+	 .between = "echo more >>x/log",
+	 .noted = "cannot be written",
+	 .check = "assert open('x/log').read() == 'state' and os.listdir('x') == ['log']\n"
+		  "assert open('log.gpuckpt-cut-1').read() == 'more\\n'\n"
+		  "assert open('log.gpuckpt-cut-2').read() == 'more\\n'\n"
+		  "os.chmod('x', 0o755)"},
+	{.name = "a log beside which nothing can be kept, nor elsewhere",
+	 .make = "os.mkdir(d + '/x'); os.chdir(d + '/x'); f = open('log', 'a')\n"
+		 "os.chmod(d + '/x', 0o555)",
+	 .check = "os.chmod(d + '/x', 0o755)",
+	 .refused = "what a restart cuts from it cannot be kept"},
+	{.name = "a file that cannot be read",
+	 .make = "f = os.open(d + '/f', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o200)",
+	 .check = "pass",
+	 .refused = "cannot be read"},
+	{.name = "a working directory that cannot be entered",
+	 .make = "os.mkdir(d + '/x'); os.chdir(d + '/x'); os.chmod(d + '/x', 0)",
+	 .check = "os.chmod(d + '/x', 0o755)",
+	 .refused = "cannot be entered"},
+	{.name = "a long mapped file whose rights were taken away",
+	 .make = "f = open(d + '/f', 'w+b'); f.truncate(70 << 20); f.write(b'state'); f.close()\n"
+		 "f = open(d + '/f', 'rb'); m = mmap.mmap(f.fileno(), 70 << 20, mmap.MAP_PRIVATE)\n"
+		 "os.chmod(d + '/f', 0)",
+	 .check = "assert m[:6] == b'state\\0' and m[-1] == 0"},
+	{.name = "a private mapping of a file without a name",
+	 .make = "def mapped(size, length, close):\n"
+		 "  f, n = tempfile.mkstemp(dir=d); os.ftruncate(f, size); os.pwrite(f, b'state', 0)\n"
+		 "  m = mmap.mmap(f, length, mmap.MAP_PRIVATE); os.unlink(n)\n"
+		 "  if length > 4096: m[4096:4101] = b'other'\n"
+		 "  return os.close(f) if close else f, m\n"
+		 "all = [mapped(*x) for x in ((4096, 4096, True), (8192, 8192, True),\n"
+		 "  (4096, 4096, False), (10000, 10000, False), (300000, 270000, False))]\n"
+		 "page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)",
+	 .check = "for f, m in all:\n"
+		  "  assert m[:5] == b'state' and (len(m) == 4096 or m[4096:4101] == b'other')\n"
+		  "  assert f is None or os.pread(f, 5, 0) == b'state'"},
+	{.name = "a program that was executed in memory", .executes = true,
+	 .make = "if sys.argv[-1] != 'again':\n"
+		 "  m = os.memfd_create('program', 0); c = open(sys.executable, 'rb').read()\n"
+		 "  assert os.write(m, c) == len(c)\n"
+		 "  os.execv('/proc/self/fd/%d' % m, sys.orig_argv + ['again'])\n"
+		 "exe = os.readlink('/proc/self/exe')\n"
+		 "assert 'memfd:program' in exe\n"
+		 "m = [f for f in range(3, 9) if os.path.exists('/proc/self/fd/%d' % f) and\n"
+		 "  'memfd' in os.readlink('/proc/self/fd/%d' % f)][0]",
+	 .check = "assert os.pread(m, 4, 0) == b'\\x7fELF'"},
 };
 
 static char directory[] = "/tmp/gpuckpt-files-XXXXXX";
@@ -141,12 +216,11 @@ static void write_script(const struct program *p, char text[8000])
 		 p->make, p->check);
 }
 
-/* The refusal of `able` or of a checkpoint. */
-static bool is_refused(struct lineage *l, const char *words)
+/* Whether `able` reports these words: as a refusal, or as a limit. */
+static bool is_told(struct lineage *l, const char *words, bool refuse)
 {
 	struct gck_error err = {0};
 	struct gck_options o;
-	struct gck_capture *c;
 	json_t *items, *item;
 	bool found = false;
 	size_t i;
@@ -154,10 +228,21 @@ static bool is_refused(struct lineage *l, const char *words)
 	gck_options_init(&o);
 	items = gck_process_able(l->pid, &l->hello, &o, &err);
 	json_array_foreach(items, i, item)
-		found |= json_is_true(json_object_get(item, "refuse")) &&
+		found |= json_is_true(json_object_get(item, "refuse")) == refuse &&
 			 strstr(json_string_value(json_object_get(item, "reason")), words);
 	json_decref(items);
-	ok(found, "`able` refuses: %s", words);
+	return ok(found, "`able` %s: %s", refuse ? "refuses" : "reports", words);
+}
+
+/* The refusal of `able` or of a checkpoint. */
+static bool is_refused(struct lineage *l, const char *words)
+{
+	struct gck_error err = {0};
+	struct gck_options o;
+	struct gck_capture *c;
+	bool found = is_told(l, words, true);
+
+	gck_options_init(&o);
 	c = gck_capture_open(l->pid, l->link, &l->hello, &o, &err);
 	ok(!c && strstr(err.text, words), "so does a checkpoint: %s", err.text);
 	gck_capture_close(c);
@@ -192,6 +277,20 @@ static bool live_through(struct lineage *l, const struct program *p)
 	return true;
 }
 
+static bool start(struct lineage *l, const struct program *p)
+{
+	int link;
+
+	if (lineage_start(l))
+		return false;
+	if (p->executes) {
+		link = agent_admit(&l->agent, &l->hello);
+		close(l->link);
+		l->link = link;
+	}
+	return l->link >= 0 && wait_ready();
+}
+
 static void test_program(const struct program *p)
 {
 	static char script[8000];
@@ -210,7 +309,9 @@ static void test_program(const struct program *p)
 	}
 	if (shell("rm -rf ./* && umask 022") || lineage_begin(&l, "/tmp", argv))
 		return;
-	good = ok(!lineage_start(&l) && wait_ready(), "%s: started", p->name);
+	good = ok(start(&l, p), "%s: started", p->name);
+	if (good && p->noted)
+		is_told(&l, p->noted, false);
 	if (p->refused)
 		good = good && is_refused(&l, p->refused);
 	else
@@ -220,9 +321,18 @@ static void test_program(const struct program *p)
 	lineage_end(&l);
 }
 
+/* Root may open any file: a rank is an ordinary user's. Such a process is not dumpable, and cannot
+ * open its own /proc files. */
+static bool be_user(void)
+{
+	return geteuid() || (!setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
+			     !setresuid(NOBODY, NOBODY, NOBODY) && !prctl(PR_SET_DUMPABLE, 1));
+}
+
 int main(int argc, char **argv)
 {
-	if (!mkdtemp(directory) || chmod(directory, 0755))
+	setenv("HOME", "/nonexistent", 1);
+	if (!be_user() || !mkdtemp(directory) || chmod(directory, 0755))
 		return 1;
 	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
 		if (argc < 2 || strstr(programs[i].name, argv[1]))
