@@ -145,6 +145,7 @@ struct gck_object {
 	uint32_t seals;            /* F_GET_SEALS of a memfd, 0 for others */
 	uint64_t size;
 	uint64_t device, inode;    /* on the node of the capture; identifies the object */
+	int64_t mtime_ns;          /* of one with a descriptor; 0: unknown */
 	struct gck_page_groups groups; /* address: offset in the object */
 };
 
@@ -159,6 +160,16 @@ struct gck_epoll_entry {
 	int32_t fd;
 	uint32_t events;
 	uint64_t data;
+};
+
+struct gck_packet {
+	uint64_t size;
+};
+
+struct gck_socket_option {     /* of SOL_SOCKET, as getsockopt(2) returns it */
+	int32_t name;
+	unsigned char *value;
+	size_t size;
 };
 
 /* One open file description; several descriptors may share it. */
@@ -196,6 +207,11 @@ struct gck_file {
 	int32_t object;            /* GCK_FD_MEMFD: index into objects; else -1 */
 	struct gck_epoll_entry *entries;
 	size_t nentries;
+	struct gck_packet *packets; /* that wait in a pipe or socketpair that keeps them apart:
+				     * `data` is all of them; none: it is a stream */
+	size_t npackets;
+	struct gck_socket_option *options; /* of a socketpair's end */
+	size_t noptions;
 };
 
 /* The task's own standard output or error, if that is a file. */

@@ -148,6 +148,17 @@ static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
 	return low < img->nfds && img->fds[low].fd == fd ? &img->fds[low] : NULL;
 }
 
+static int check_packets(const struct gck_file *f, struct gck_error *err)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < f->npackets; i++)
+		sum += f->packets[i].size;
+	return !f->npackets || sum == f->data_size
+		       ? 0
+		       : gck_fail(err, EINVAL, "its packets are not its data");
+}
+
 static int check_file(const struct gck_image *img, size_t i, struct gck_error *err)
 {
 	const struct gck_file *f = &img->files[i];
@@ -163,7 +174,7 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 		if (!find_fd(img, f->entries[k].fd))
 			return gck_fail(err, EINVAL, "file %zu watches descriptor %d, which is not "
 					"open", i, f->entries[k].fd);
-	if (check_content(&f->data, f->data_size, "file", err))
+	if (check_content(&f->data, f->data_size, "file", err) || check_packets(f, err))
 		return gck_fail_in(err, "file %zu", i);
 	if (f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR)
 		return check_ends(img, i, err);

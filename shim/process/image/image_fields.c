@@ -12,6 +12,7 @@
 #define MAX_ITEMS (1u << 20)
 #define MAX_FILES 65536
 #define MAX_THREADS 4096
+#define MAX_PACKET (64u << 20)
 #define MAX_XSTATE 65536
 #define PID_MIN 1
 #define PID_LAST 4194304
@@ -100,8 +101,9 @@ static const struct gck_field object_fields[] = {
 	HEX(gck_object, device, UINT64_MAX),
 	HEX(gck_object, inode, UINT64_MAX),
 	GROUPS_AS("windows", gck_object, groups),
+	INT(gck_object, mtime_ns, INT64_MIN, MAX_SIZE),
 };
-static const struct gck_shape object_shape = SHAPE("object", gck_object, object_fields);
+static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 1);
 
 static const struct gck_field epoll_fields[] = {
 	INT(gck_epoll_entry, fd, 0, INT32_MAX),
@@ -109,6 +111,18 @@ static const struct gck_field epoll_fields[] = {
 	HEX(gck_epoll_entry, data, UINT64_MAX),
 };
 static const struct gck_shape epoll_shape = SHAPE("epoll entry", gck_epoll_entry, epoll_fields);
+
+static const struct gck_field packet_fields[] = {
+	INT(gck_packet, size, 0, MAX_PACKET),
+};
+static const struct gck_shape packet_shape = SHAPE("packet", gck_packet, packet_fields);
+
+static const struct gck_field option_fields[] = {
+	INT(gck_socket_option, name, 0, INT32_MAX),
+	BLOB(gck_socket_option, value, size, 4, 16),
+};
+static const struct gck_shape option_shape =
+	SHAPE("socket option", gck_socket_option, option_fields);
 
 static const struct gck_field file_fields[] = {
 	INT(gck_file, kind, 0, GCK_FD_LISTENER),
@@ -141,8 +155,10 @@ static const struct gck_field file_fields[] = {
 	HEX(gck_file, sigmask, UINT64_MAX),
 	INT(gck_file, object, -1, INT32_MAX),
 	LIST(gck_file, entries, nentries, 0, MAX_ITEMS, epoll_shape),
+	LIST(gck_file, packets, npackets, 0, MAX_ITEMS, packet_shape),
+	LIST(gck_file, options, noptions, 0, 64, option_shape),
 };
-static const struct gck_shape file_shape = SHAPE("file", gck_file, file_fields);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 2);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

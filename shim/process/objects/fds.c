@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
+#include "shim/process/objects/external_files.h"
 #include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
@@ -236,6 +237,7 @@ static int share(struct walk *w, size_t i)
 	o = &w->s->img->objects[x->object];
 	o->size = x->size;
 	o->mode = w->stats[i].st_mode & 07777;
+	o->mtime_ns = gck_mtime_ns(&w->stats[i]);
 	return 0;
 }
 

@@ -101,8 +101,12 @@ int gck_hold_file(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
 int gck_hold_pipe(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
 int gck_hold_socket(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
 
-/* Copy n bytes that wait in file i. */
+/* Copy n bytes that wait in file i; or packets, which are kept apart (their sizes are then the
+ * image's) or not. */
 int gck_hold_bytes(struct gck_hold *h, uint32_t i, const char *data, size_t n) GCK_MUST_CHECK;
+struct gck_packets;
+int gck_hold_packets(struct gck_hold *h, uint32_t i, struct gck_packets *p,
+		     bool apart) GCK_MUST_CHECK;
 
 /* Copy shared memory. */
 int gck_hold_objects(struct gck_hold *h) GCK_MUST_CHECK;
@@ -175,7 +179,7 @@ struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f) 
 struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
 			      struct gck_error *err) GCK_MUST_CHECK;
 
-/* Put the bytes that waited in an end back into it, and set the end's status flags. */
+/* Put what waited in an end, if anything, back into it; set the end's status flags. */
 int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,
 		    struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;

@@ -17,6 +17,7 @@
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
+#include "shim/process/objects/packets.h"
 #include "shim/process/proc/procfs.h"
 
 #define SET_LATER (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME)
@@ -110,29 +111,21 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 /* ---- hold ---------------------------------------------------------------------------------- */
 
 /* Duplicate a pipe's bytes into a pipe of ours (tee(2) consumes nothing), and read that. */
-static ssize_t tee_pipe(int from, size_t size, char *data)
+static int tee_pipe(int from, size_t size, struct gck_packets *p, struct gck_error *err)
 {
-	int pair[2];
-	ssize_t n, done = 0;
+	int pair[2], result = -1;
 
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK))
-		return -1;
-	if (fcntl(pair[1], F_SETPIPE_SZ, (int)size) < 0) {
-		close(pair[0]);
-		close(pair[1]);
-		return -1;
-	}
-	n = tee(from, pair[1], size, SPLICE_F_NONBLOCK);
-	close(pair[1]);
-	while (done < n) {
-		ssize_t got = read(pair[0], data + done, (size_t)(n - done));
-
-		if (got <= 0)
-			break;
-		done += got;
-	}
+		return gck_fail(err, errno, "no pipe: %s", strerror(errno));
+	if (fcntl(pair[1], F_SETPIPE_SZ, (int)size) < 0 ||
+	    tee(from, pair[1], size, SPLICE_F_NONBLOCK) < 0)
+		gck_fail(err, errno, "cannot copy what is in a pipe: %s (is "
+			 "fs.pipe-user-pages-soft reached?)", strerror(errno));
+	else
+		result = gck_packets_read(p, pair[0], err);
 	close(pair[0]);
-	return done;
+	close(pair[1]);
+	return result;
 }
 
 int gck_hold_bytes(struct gck_hold *h, uint32_t i, const char *data, size_t n)
@@ -141,28 +134,44 @@ int gck_hold_bytes(struct gck_hold *h, uint32_t i, const char *data, size_t n)
 	return gck_frozen_bytes(h->copies, GCK_FROZEN_FILE, i, data, n, h->err);
 }
 
+int gck_hold_packets(struct gck_hold *h, uint32_t i, struct gck_packets *p, bool apart)
+{
+	struct gck_file *x = &h->img->files[i];
+
+	if (apart) {
+		x->packets = p->v;
+		x->npackets = p->n;
+		p->v = NULL;
+	}
+	return gck_hold_bytes(h, i, p->data, p->size);
+}
+
+/* Whether what is written to the pipe stays apart. */
+static bool has_packets(const struct gck_image *img, const struct gck_file *pipe)
+{
+	for (size_t i = 0; i < img->nfiles; i++)
+		if (img->files[i].kind == GCK_FD_PIPE && img->files[i].id == pipe->id &&
+		    img->files[i].flags & O_DIRECT)
+			return true;
+	return false;
+}
+
 int gck_hold_pipe(struct gck_hold *h, uint32_t i)
 {
 	const struct gck_file *x = &h->img->files[i];
-	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), bytes = 0, result;
-	char *data;
+	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), bytes = 0, result = 0;
+	struct gck_packets p = {0};
 
-	if (fd < 0 || ioctl(fd, FIONREAD, &bytes)) {
+	if (fd < 0 || ioctl(fd, FIONREAD, &bytes))
 		result = gck_fail(h->err, errno, "cannot look into a pipe: %s", strerror(errno));
-	} else if (!bytes) {
-		result = 0;
-	} else if (x->flags & O_DIRECT) {
-		result = gck_fail(h->err, EAGAIN, "a pipe of packets (O_DIRECT) is not empty; try "
-				  "again");
-	} else {
-		data = malloc((size_t)bytes);
-		result = data && tee_pipe(fd, x->pipe_size, data) == bytes
-				 ? gck_hold_bytes(h, i, data, (size_t)bytes)
-				 : gck_fail(h->err, data ? errno : ENOMEM, "cannot copy the %d "
-					    "bytes in a pipe (is fs.pipe-user-pages-soft "
-					    "reached?)", bytes);
-		free(data);
-	}
+	else if (bytes)
+		result = tee_pipe(fd, x->pipe_size, &p, h->err);
+	if (!result && p.size != (size_t)bytes)
+		result = gck_fail(h->err, EAGAIN, "cannot copy the %d bytes in a pipe; try again",
+				  bytes);
+	if (!result && bytes)
+		result = gck_hold_packets(h, i, &p, p.n > 1 || has_packets(h->img, x));
+	gck_packets_free(&p);
 	if (fd >= 0)
 		close(fd);
 	return result;
@@ -202,27 +211,41 @@ struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
 	return &r->pairs[r->npairs++];
 }
 
-/* Write back the bytes that were written but not read, without blocking. */
-static int put_back(struct gck_restore *r, const struct gck_file *f, int from, int into)
+static int put_bytes(struct gck_restore *r, const struct gck_file *f, int from, int into)
 {
-	int flags = fcntl(into, F_GETFL);
 	ssize_t n = 1;
 
-	if (flags < 0 || fcntl(into, F_SETFL, flags | O_NONBLOCK))
-		return -1;
 	for (uint64_t done = 0; n > 0 && done < f->data_size; done += (uint64_t)n) {
 		n = pread(from, r->buffer, GCK_CHUNK_MAX, (off_t)done);
 		if (n > 0)
 			n = write(into, r->buffer, (size_t)n);
 	}
-	return n <= 0 || fcntl(into, F_SETFL, flags) ? -1 : 0;
+	return n <= 0 ? -1 : 0;
+}
+
+/* Write back what was written but not read, without blocking. In a pipe, O_DIRECT keeps packets
+ * apart. */
+static int put_back(struct gck_restore *r, const struct gck_file *f, int from, int into)
+{
+	int flags = fcntl(into, F_GETFL);
+	int apart = f->kind == GCK_FD_PIPE && f->npackets ? O_DIRECT : 0;
+
+	if (flags < 0 || fcntl(into, F_SETFL, flags | O_NONBLOCK | apart))
+		return -1;
+	if (f->npackets ? gck_packets_put(f->packets, f->npackets, from, into)
+			: put_bytes(r, f, from, into))
+		return -1;
+	return fcntl(into, F_SETFL, flags);
 }
 
 int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,
 		    struct gck_error *err)
 {
-	int failed, staged = memfd_create("gpuckpt", MFD_CLOEXEC);
+	int failed, staged;
 
+	if (!f->data_size && !f->npackets)
+		return 0;
+	staged = memfd_create("gpuckpt", MFD_CLOEXEC);
 	if (staged < 0)
 		return gck_make_failed(err, f, "memfd");
 	failed = gck_restore_fill_file(r, &f->data, f->data_size, staged, "what waits in a pipe",
@@ -250,7 +273,7 @@ int gck_make_pipe(struct gck_restore *r, const struct gck_file *f, struct gck_er
 	if (f->pipe_size && fcntl(pair->end[1], F_GETPIPE_SZ) != (int)f->pipe_size &&
 	    fcntl(pair->end[1], F_SETPIPE_SZ, (int)f->pipe_size) < 0)
 		return gck_make_failed(err, f, "setting the size of a pipe");
-	if (f->data_size && gck_make_refill(r, f, pair->end[1], err))
+	if (gck_make_refill(r, f, pair->end[1], err))
 		return -1;
 	if (gck_make_status(pair->end[side], f, err))
 		return -1;

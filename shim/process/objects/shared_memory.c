@@ -74,6 +74,7 @@ int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fil
 	o->device = v->st.st_dev;
 	o->size = (uint64_t)v->st.st_size;
 	o->mode = v->st.st_mode & 07777;
+	o->mtime_ns = gck_mtime_ns(&v->st);
 	copy = memfd ? gck_fd_reopen(s->t, v->fd, s->err) : -1;
 	if (copy >= 0) {
 		struct statfs fs;
@@ -254,6 +255,14 @@ int gck_hold_objects(struct gck_hold *h)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
+static bool has_descriptor(const struct gck_image *img, size_t object)
+{
+	for (size_t i = 0; i < img->nfiles; i++)
+		if (img->files[i].object == (int32_t)object)
+			return true;
+	return false;
+}
+
 static int seal(const struct gck_object *o, int fd, struct gck_error *err)
 {
 	if (!o->seals || o->seals == F_SEAL_SEAL || !fcntl(fd, F_ADD_SEALS, o->seals))
@@ -277,6 +286,9 @@ int gck_restore_objects(struct gck_restore *r, struct gck_error *err)
 			return gck_fail(err, errno, "shared memory \"%s\": %s", o->name,
 					strerror(errno));
 		r->objects[i] = fd;
+		if (has_descriptor(r->img, i) && fchmod(fd, o->mode))
+			return gck_fail(err, errno, "setting the mode of the memory file \"%s\": "
+					"%s", o->name, strerror(errno));
 		if (gck_restore_fill_file(r, &o->groups, o->size, fd, o->name, err) ||
 		    (o->seals & F_SEAL_WRITE && seal(o, fd, err)))
 			return -1;
@@ -284,13 +296,19 @@ int gck_restore_objects(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* Set the other seals once everything is mapped: one may forbid new writable mappings. */
+/* Set the time, and the other seals, once everything is filled and mapped: a seal may forbid new
+ * writable mappings. */
 int gck_restore_seals(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nobjects; i++) {
 		const struct gck_object *o = &r->img->objects[i];
 
-		if (r->objects[i] >= 0 && !(o->seals & F_SEAL_WRITE) && seal(o, r->objects[i], err))
+		if (r->objects[i] < 0)
+			continue;
+		if (o->mtime_ns && gck_set_mtime(r->objects[i], o->mtime_ns))
+			return gck_fail(err, errno, "setting the time of the memory file \"%s\": "
+					"%s", o->name, strerror(errno));
+		if (!(o->seals & F_SEAL_WRITE) && seal(o, r->objects[i], err))
 			return -1;
 	}
 	return 0;

@@ -21,6 +21,7 @@
 
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
+#include "shim/process/objects/packets.h"
 #include "shim/process/proc/procfs.h"
 
 /* ---- scan ---------------------------------------------------------------------------------- */
@@ -188,7 +189,35 @@ static int read_listener(struct gck_scan *s, const struct gck_fd_view *v,
 	return 0;
 }
 
-static int read_end(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+/* Options that matter to a socketpair. */
+static const int options[] = {
+	SO_SNDBUF, SO_RCVBUF, SO_RCVLOWAT, SO_RCVTIMEO, SO_SNDTIMEO, SO_PASSCRED, SO_PEEK_OFF,
+	SO_TIMESTAMP, SO_TIMESTAMPNS,
+};
+
+static int read_options(struct gck_scan *s, int fd, struct gck_file *x)
+{
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+		unsigned char value[16];
+		socklen_t n = sizeof value;
+		struct gck_socket_option *o;
+
+		if (getsockopt(fd, SOL_SOCKET, options[i], value, &n))
+			continue; /* not of this kind of socket */
+		o = gck_grow(&x->options, &x->noptions, sizeof *o, s->err);
+		if (!o)
+			return -1;
+		o->name = options[i];
+		o->size = n;
+		o->value = malloc(n);
+		if (!o->value)
+			return gck_fail(s->err, ENOMEM, "out of memory for the image");
+		memcpy(o->value, value, n);
+	}
+	return 0;
+}
+
+static int read_end(struct gck_scan *s, const struct gck_fd_view *v, int copy, struct gck_file *x)
 {
 	struct known k;
 
@@ -197,6 +226,8 @@ static int read_end(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 	x->kind = GCK_FD_SOCKETPAIR;
 	x->shutdown = k.shutdown;
 	x->id = k.peer && k.peer < v->st.st_ino ? k.peer : v->st.st_ino;
+	if (read_options(s, copy, x))
+		return -1;
 	/* until gck_fds_check_ends: whether it has a peer */
 	x->count = k.peer != 0;
 	if (gck_proc_number(v->info, "scm_fds:", 10, 0))
@@ -222,7 +253,7 @@ int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 	if (domain == AF_UNIX && listening && (n = abstract_name(copy, name)))
 		result = read_listener(s, v, name, n, x);
 	else if (domain == AF_UNIX && !listening && unnamed(copy))
-		result = read_end(s, v, x);
+		result = read_end(s, v, copy, x);
 	else
 		name_socket(s, v, copy, domain, x->sock_type, listening);
 	close(copy);
@@ -258,37 +289,125 @@ static ssize_t peek(int fd, char *data, size_t size, bool *descriptors)
 	return n;
 }
 
+static int hold_bytes(struct gck_hold *h, uint32_t i, int fd, int bytes)
+{
+	bool descriptors = false;
+	char *data = malloc((size_t)bytes);
+	int result;
+
+	if (!data || peek(fd, data, (size_t)bytes, &descriptors) != bytes || descriptors)
+		result = gck_fail(h->err, EAGAIN, "cannot copy the %d bytes in a socketpair%s; try "
+				  "again", bytes,
+				  descriptors ? ": a descriptor comes with them" : "");
+	else
+		result = gck_hold_bytes(h, i, data, (size_t)bytes);
+	free(data);
+	return result;
+}
+
+static int hold_stream(struct gck_hold *h, uint32_t i, int fd)
+{
+	int bytes = 0, before = -1, set, result;
+
+	if (ioctl(fd, FIONREAD, &bytes))
+		return gck_fail(h->err, errno, "cannot look into a socketpair: %s",
+				strerror(errno));
+	if (!bytes)
+		return 0;
+	if (gck_peek_offset(fd, -1, &before, h->err))
+		return -1;
+	result = hold_bytes(h, i, fd, bytes);
+	return gck_peek_offset(fd, before, &set, result ? NULL : h->err) ? -1 : result;
+}
+
+/* A descriptor of ours for the other end; -1: it is closed. */
+static int other_end(const struct gck_hold *h, uint32_t i)
+{
+	const struct gck_file *all = h->img->files;
+
+	for (uint32_t k = 0; k < h->img->nfiles; k++)
+		if (k != i && all[k].kind == GCK_FD_SOCKETPAIR && all[k].id == all[i].id)
+			return gck_target_fd(h->t, gck_image_fd_of(h->img, k));
+	return -1;
+}
+
+static int hold_packets(struct gck_hold *h, uint32_t i, int fd)
+{
+	int from = other_end(h, i);
+	struct gck_packets p = {0};
+	int result = gck_packets_peek(&p, fd, h->img->files[i].sock_type, from, h->err);
+
+	if (!result && p.n)
+		result = gck_hold_packets(h, i, &p, true);
+	gck_packets_free(&p);
+	if (from >= 0)
+		close(from);
+	return result;
+}
+
 int gck_hold_socket(struct gck_hold *h, uint32_t i)
 {
-	const struct gck_file *x = &h->img->files[i];
-	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), bytes = 0, result = 0;
-	bool descriptors = false;
-	char *data = NULL;
+	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), result;
 
-	if (fd < 0 || ioctl(fd, FIONREAD, &bytes)) {
-		result = gck_fail(h->err, errno, "cannot look into a socketpair: %s",
-				  strerror(errno));
-	} else if (bytes && x->sock_type != SOCK_STREAM) {
-		result = gck_fail(h->err, EAGAIN, "packets are under way in a socketpair; try "
-				  "again");
-	} else if (bytes) {
-		data = malloc((size_t)bytes);
-		if (!data || peek(fd, data, (size_t)bytes, &descriptors) != bytes || descriptors)
-			result = gck_fail(h->err, EAGAIN, "cannot copy the %d bytes in a "
-					  "socketpair%s; try again", bytes,
-					  descriptors ? ": a descriptor comes with them" : "");
-		else
-			result = gck_hold_bytes(h, i, data, (size_t)bytes);
-	}
-	free(data);
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return gck_fail(h->err, errno, "cannot look into a socketpair: %s",
+				strerror(errno));
+	result = h->img->files[i].sock_type == SOCK_STREAM ? hold_stream(h, i, fd)
+							   : hold_packets(h, i, fd);
+	close(fd);
 	return result;
 }
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-/* An end's data is what it can still receive, so it is sent from the other end. */
+/* size: as the kernel reports it, which has doubled it. A node may allow less. */
+static void set_buffer(int fd, int option, int size)
+{
+	int value = size / 2;
+
+	if (get_option(fd, option) != size)
+		setsockopt(fd, SOL_SOCKET, option, &value, sizeof value);
+}
+
+static bool has_option(int fd, const struct gck_socket_option *o)
+{
+	unsigned char now[16];
+	socklen_t n = sizeof now;
+
+	return !getsockopt(fd, SOL_SOCKET, o->name, now, &n) && n == o->size &&
+	       !memcmp(now, o->value, n);
+}
+
+/* Only what differs: switching one kind of time stamps off switches the other off, too. */
+static int set_options(int fd, const struct gck_file *f, struct gck_error *err)
+{
+	for (size_t i = 0; i < f->noptions; i++) {
+		const struct gck_socket_option *o = &f->options[i];
+		int size;
+
+		memcpy(&size, o->value, sizeof size);
+		if (o->name == SO_SNDBUF || o->name == SO_RCVBUF)
+			set_buffer(fd, o->name, size);
+		else if (!has_option(fd, o) &&
+			 setsockopt(fd, SOL_SOCKET, o->name, o->value, (socklen_t)o->size))
+			return gck_fail(err, errno, "setting option %d of a socketpair: %s",
+					o->name, strerror(errno));
+	}
+	return 0;
+}
+
+/* An end's data is what it can still receive, so it is sent from the other end, whose buffer may
+ * not have its size yet. */
+static int refill(struct gck_restore *r, const struct gck_file *f, int from, struct gck_error *err)
+{
+	int size = get_option(from, SO_SNDBUF), failed;
+
+	set_buffer(from, SO_SNDBUF, INT32_MAX);
+	failed = gck_make_refill(r, f, from, err);
+	set_buffer(from, SO_SNDBUF, size);
+	return failed;
+}
+
 int gck_make_socket(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
 {
 	struct gck_pair *pair = gck_pair_find(r, f);
@@ -296,10 +415,7 @@ int gck_make_socket(struct gck_restore *r, const struct gck_file *f, struct gck_
 
 	if (!pair && !(pair = gck_pair_add(r, f, err)))
 		return -1;
-	if (f->data_size && f->sock_type != SOCK_STREAM)
-		return gck_fail(err, ENOTSUP,
-				"messages that wait in a socketpair cannot be restored");
-	if (f->data_size && gck_make_refill(r, f, pair->end[!side], err))
+	if (set_options(pair->end[side], f, err) || refill(r, f, pair->end[!side], err))
 		return -1;
 	if (gck_make_status(pair->end[side], f, err))
 		return -1;

@@ -228,12 +228,12 @@ static void test_keys(void)
 	const json_t *image = json_object_get(j, "image");
 
 	are_keys(image, "contents", "path,device,inode,size,mtime_ns,carried,windows");
-	are_keys(image, "objects", "name,has_path,mode,seals,size,device,inode,windows");
+	are_keys(image, "objects", "name,has_path,mode,seals,size,device,inode,windows,mtime_ns");
 	are_keys(image, "maps", "start,end,prot,kind,flags,content,object,offset,name");
 	are_keys(image, "files", "kind,flags,offset,path,size,least,mtime_ns,mode,unlinked,"
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
-		 "value_ns,interval_ns,ticks,sigmask,object,entries");
+		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options");
 	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
 		 "robust_size,rseq.address,rseq.size,rseq.signature,altstack.sp,"
 		 "altstack.size,altstack.flags,pending,affinity,nice,policy,priority,sched,"
@@ -399,6 +399,7 @@ static void test_relations(void)
 		json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"), "not open");
 	refused("files 0 path", json_null(), "no path");
 	refused("files 2 write_end", json_false(), "too many ends");
+	refused("files 1 packets", json_pack("[{s:i}]", "size", 1), "not its data");
 	refused("files 0 object", json_integer(0), "not there");
 	refused("exe", json_string("x"), "no absolute path");
 	refused("exe", json_null(), "not a text");
@@ -408,6 +409,29 @@ static void test_relations(void)
 	refused("umask", json_real(1.5), "not a whole number");
 	refused("actions", json_array(), "not a list of 65");
 	refused("dumpable", json_true(), "not a whole number");
+}
+
+/* Images of 0.1.0 do not have these. */
+static void test_later(void)
+{
+	static const char *const later[][2] = {
+		{"objects", "mtime_ns"},
+		{"files", "packets"}, {"files", "options"},
+	};
+	json_t *j = make_manifest(), *one;
+	struct gck_error err = {0};
+	struct gck_image *img;
+	size_t k;
+
+	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+		json_array_foreach(json_object_get(json_object_get(j, "image"), later[i][0]), k, one)
+			if (json_object_del(one, later[i][1]))
+				printf("# %s is missing\n", later[i][1]);
+	img = gck_image_from_json(j, &err);
+	ok(img && !img->files[0].npackets && !img->objects[0].mtime_ns,
+	   "an image without members that came later: %s", err.text);
+	gck_image_free(img);
+	json_decref(j);
 }
 
 static json_t *random_value(void)
@@ -498,6 +522,7 @@ int main(int argc, char **argv)
 	test_keys();
 	test_many();
 	test_relations();
+	test_later();
 	test_mutations(argc > 2 ? (unsigned)atoi(argv[2]) : 2000);
 	return tap_done();
 }

@@ -29,6 +29,7 @@ struct program {
 	const char *noted;   /* words of a limit that `able` reports; or NULL */
 	const char *perl;    /* interpreter is perl: the whole program; else NULL */
 	bool listens;        /* at the abstract name of the directory */
+	bool once;           /* only one checkpoint can be taken of the process */
 	bool executes;       /* `make` executes another program, which is then the rank */
 };
 
@@ -172,6 +173,67 @@ static const struct program programs[] = {
 		 "m = [f for f in range(3, 9) if os.path.exists('/proc/self/fd/%d' % f) and\n"
 		 "  'memfd' in os.readlink('/proc/self/fd/%d' % f)][0]",
 	 .check = "assert os.pread(m, 4, 0) == b'\\x7fELF'"},
+	{.name = "modes, times and seals of memory files",
+	 .make = "def made(mode, seals):\n"
+		 "  m = os.memfd_create('m', os.MFD_ALLOW_SEALING); os.write(m, b'state')\n"
+		 "  os.fchmod(m, mode); os.utime(m, ns=(10**18, 10**18 + 7))\n"
+		 "  if seals: fcntl.fcntl(m, fcntl.F_ADD_SEALS, seals)\n"
+		 "  return m\n"
+		 "exec_seal = 0x20\n"
+		 "all = [made(*x) for x in ((0o777, 0), (0o640, 0), (0o400, 1), (0o600, 15),\n"
+		 "  (0o600, 2 | 4), (0o600, 0x10), (0o600, exec_seal), (0o600, 8))]\n"
+		 "all.append(os.memfd_create('plain'))\n"
+		 "os.ftruncate(all[0], 8192); os.utime(all[0], ns=(10**18, 10**18 + 7))\n"
+		 "shared = mmap.mmap(all[0], 8192)\n"
+		 "def told(m):\n"
+		 "  s = os.fstat(m)\n"
+		 "  return s.st_mode, s.st_size, s.st_mtime_ns, fcntl.fcntl(m, fcntl.F_GET_SEALS)\n"
+		 "before = [told(m) for m in all]",
+	 .check = "for m, b in zip(all, before): assert told(m) == b, (told(m), b)"},
+	{.name = "an empty packet that a checkpoint has seen",
+	 .make = "a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+		 "for x in b'one', b'', b'two': a.send(x)",
+	 .check = "for x in b'one', b'', b'two': assert b.recv(99) == x",
+	 .once = true},
+	{.name = "packets whose sender is closed, more than a buffer usually takes, and options",
+	 .make = "t = socket.SOCK_SEQPACKET, socket.SOCK_DGRAM, socket.SOCK_STREAM\n"
+		 "closed = [socket.socketpair(socket.AF_UNIX, x) for x in t]\n"
+		 "for a, b in closed: a.send(b'one'); a.send(b'two'); a.close()\n"
+		 "large = [socket.socketpair(socket.AF_UNIX, x) for x in t]\n"
+		 "for a, b in large:\n"
+		 "  a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 10**9)\n"
+		 "  for i in range(6): a.send(b'x' * 50000)\n"
+		 "def told(s): return [s.getsockopt(socket.SOL_SOCKET, x, 16) for x in\n"
+		 "  (socket.SO_SNDBUF, socket.SO_RCVBUF, socket.SO_RCVTIMEO, socket.SO_RCVLOWAT,\n"
+		 "  socket.SO_PASSCRED, 29, 35, 42)]\n"
+		 "s = large[2][1]; s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50000)\n"
+		 "s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, (7).to_bytes(16, 'little'))\n"
+		 "for x in socket.SO_RCVLOWAT, socket.SO_PASSCRED, 29, 42:\n"
+		 "  s.setsockopt(socket.SOL_SOCKET, x, 3 if x == 42 else 1)\n"
+		 "before = [told(s) for pair in large for s in pair]",
+	 .check = "for a, b in closed[:2]:\n"
+		  "  assert b.recv(99) == b'one' and b.recv(99) == b'two'\n"
+		  "assert closed[0][1].recv(99) == b'' and closed[2][1].recv(99) == b'onetwo'\n"
+		  "assert before == [told(s) for pair in large for s in pair]\n"
+		  "for a, b in large:\n"
+		  "  for i in range(6): assert b.recv(50000, socket.MSG_WAITALL) == b'x' * 50000"},
+	{.name = "packets that wait in socketpairs",
+	 .make = "pairs = [socket.socketpair(socket.AF_UNIX, t) for t in\n"
+		 "  (socket.SOCK_SEQPACKET, socket.SOCK_DGRAM, socket.SOCK_STREAM)]\n"
+		 "sent = [b'one', b'', b'three' * 9000, b'x'] + [b'%d' % i for i in range(4)]\n"
+		 "all = b''.join(sent)\n"
+		 "for a, b in pairs:\n"
+		 "  for x in sent: a.send(x)\n"
+		 "  b.send(b'back')\n"
+		 "r, w = os.pipe2(os.O_DIRECT)\n"
+		 "for x in b'one', b'three' * 100, b'x': os.write(w, x)",
+	 .check = "for a, b in pairs:\n"
+		  "  if a.type == socket.SOCK_STREAM:\n"
+		  "    assert b.recv(len(all), socket.MSG_WAITALL) == all\n"
+		  "  else:\n"
+		  "    for x in sent: assert b.recv(99999) == x\n"
+		  "  assert a.recv(99) == b'back'\n"
+		  "for x in b'one', b'three' * 100, b'x': assert os.read(r, 4096) == x"},
 };
 
 static char directory[] = "/tmp/gpuckpt-files-XXXXXX";
@@ -277,6 +339,16 @@ static bool live_through(struct lineage *l, const struct program *p)
 	return true;
 }
 
+/* What the first checkpoint saw is hidden from the second. */
+static bool is_seen_once(struct lineage *l, const struct program *p)
+{
+	bool good = ok(!lineage_checkpoint(l), "%s: a checkpoint", p->name) &&
+		    ok(lineage_checkpoint(l), "%s: another one is refused", p->name);
+
+	lineage_kill(l);
+	return good && ok(!lineage_restore(l, l->seq), "%s: restored", p->name);
+}
+
 static bool start(struct lineage *l, const struct program *p)
 {
 	int link;
@@ -314,6 +386,8 @@ static void test_program(const struct program *p)
 		is_told(&l, p->noted, false);
 	if (p->refused)
 		good = good && is_refused(&l, p->refused);
+	else if (p->once)
+		good = good && is_seen_once(&l, p);
 	else
 		good = good && ok(live_through(&l, p), "%s: restored twice", p->name);
 	create("go");

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Packets that wait in a socketpair or pipe. */
+#include "config.h"
+
+#include "shim/process/objects/packets.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PEEK (MSG_PEEK | MSG_DONTWAIT)
+
+void gck_packets_free(struct gck_packets *p)
+{
+	free(p->data);
+	free(p->v);
+	*p = (struct gck_packets){0};
+}
+
+/* Room for another packet of up to size bytes. */
+static char *room(struct gck_packets *p, size_t size, struct gck_error *err)
+{
+	char *data = realloc(p->data, p->size + size + 1);
+
+	if (!data) {
+		gck_fail(err, ENOMEM, "out of memory for %zu bytes of packets", p->size + size);
+		return NULL;
+	}
+	p->data = data;
+	return data + p->size;
+}
+
+static int add(struct gck_packets *p, size_t size, struct gck_error *err)
+{
+	struct gck_packet *x = gck_grow(&p->v, &p->n, sizeof *x, err);
+
+	if (!x)
+		return -1;
+	x->size = size;
+	p->size += size;
+	return 0;
+}
+
+/* ---- sockets ------------------------------------------------------------------------------- */
+
+/* Whether a 0 means the end: the other end has closed or shut down, and nothing is left. Only a
+ * SOCK_SEQPACKET reports an end so, and the bytes of all its packets. */
+static bool is_end(const struct gck_packets *p, int socket, int type)
+{
+	struct pollfd poll_for = {.fd = socket, .events = POLLRDHUP};
+	int waiting = 0;
+
+	return type == SOCK_SEQPACKET && poll(&poll_for, 1, 0) == 1 &&
+	       !ioctl(socket, SIOCINQ, &waiting) && p->size >= (size_t)waiting;
+}
+
+/* Read each packet from the peek offset on, which its reading advances. Its size comes first: a
+ * shorter buffer would cut it in two. */
+static int walk(struct gck_packets *p, int socket, int type, struct gck_error *err)
+{
+	for (;;) {
+		ssize_t n = recv(socket, NULL, 0, PEEK | MSG_TRUNC);
+		char *to = n < 0 ? NULL : room(p, (size_t)n, err);
+
+		if (n < 0)
+			return errno == EAGAIN ? 0
+					       : gck_fail(err, errno, "cannot look at the packets "
+							  "in a socketpair: %s", strerror(errno));
+		if (n == 0 && is_end(p, socket, type))
+			return 0;
+		if (!to || (n && recv(socket, to, (size_t)n, PEEK) != n))
+			return to ? gck_fail(err, EAGAIN, "the packets in a socketpair changed; "
+					     "try again") : -1;
+		if (add(p, (size_t)n, err))
+			return -1;
+	}
+}
+
+/* A memory file that has the packets' bytes. */
+static int data_file(const struct gck_packets *p)
+{
+	int fd = memfd_create("gpuckpt", MFD_CLOEXEC);
+
+	if (fd >= 0 && pwrite(fd, p->data, p->size, 0) != (ssize_t)p->size) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Whether the same packets, in a pair of ours, take the same memory. An empty packet that an
+ * earlier checkpoint has seen is hidden: with a peek offset the kernel passes it over. */
+static bool is_complete(const struct gck_packets *p, int type, int from)
+{
+	int pair[2] = {-1, -1}, theirs = 0, ours = 0, buffer = 0, data = data_file(p);
+	socklen_t n = sizeof buffer;
+	bool same;
+
+	same = data >= 0 && !socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) &&
+	       !getsockopt(from, SOL_SOCKET, SO_SNDBUF, &buffer, &n);
+	buffer /= 2; /* the kernel doubles it */
+	same = same && !setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer) &&
+	       !gck_packets_put(p->v, p->n, data, pair[0]) && !ioctl(from, SIOCOUTQ, &theirs) &&
+	       !ioctl(pair[0], SIOCOUTQ, &ours) && ours == theirs;
+	for (int i = 0; i < 2; i++)
+		if (pair[i] >= 0)
+			close(pair[i]);
+	if (data >= 0)
+		close(data);
+	return same;
+}
+
+int gck_peek_offset(int socket, int offset, int *before, struct gck_error *err)
+{
+	socklen_t n = sizeof *before;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEEK_OFF, before, &n) ||
+	    setsockopt(socket, SOL_SOCKET, SO_PEEK_OFF, &offset, sizeof offset))
+		return gck_fail(err, errno, "the peek offset of a socketpair cannot be set: %s",
+				strerror(errno));
+	return 0;
+}
+
+int gck_packets_peek(struct gck_packets *p, int socket, int type, int from, struct gck_error *err)
+{
+	int before = -1, set, result;
+
+	if (gck_peek_offset(socket, 0, &before, err))
+		return -1;
+	result = walk(p, socket, type, err);
+	if (gck_peek_offset(socket, before, &set, result ? NULL : err))
+		result = -1;
+	if (!result && from >= 0 && !is_complete(p, type, from))
+		result = gck_fail(err, EAGAIN, "an empty packet waits in a socketpair and cannot "
+				  "be seen again; try again when it is received");
+	return result;
+}
+
+/* ---- pipes --------------------------------------------------------------------------------- */
+
+int gck_packets_read(struct gck_packets *p, int pipe, struct gck_error *err)
+{
+	int waiting = 0;
+
+	while (!ioctl(pipe, FIONREAD, &waiting) && waiting) {
+		char *to = room(p, (size_t)waiting, err);
+		ssize_t n = to ? read(pipe, to, (size_t)waiting) : -1;
+
+		if (n <= 0 || add(p, (size_t)n, err))
+			return to ? gck_fail(err, errno, "cannot read the copy of a pipe: %s",
+					     strerror(errno)) : -1;
+	}
+	return 0;
+}
+
+/* ---- restore ------------------------------------------------------------------------------- */
+
+int gck_packets_put(const struct gck_packet *v, size_t n, int data, int into)
+{
+	off_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char *packet = malloc(v[i].size + 1);
+		ssize_t put = -1;
+
+		if (packet && pread(data, packet, v[i].size, at) == (ssize_t)v[i].size)
+			put = send(into, packet, v[i].size, MSG_NOSIGNAL);
+		if (put < 0 && errno == ENOTSOCK)
+			put = write(into, packet, v[i].size);
+		free(packet);
+		if (put != (ssize_t)v[i].size)
+			return -1;
+		at += (off_t)v[i].size;
+	}
+	return 0;
+}
