@@ -149,14 +149,12 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		      struct gck_error *err) GCK_MUST_CHECK;
 
 /* Cut files back to their size at the checkpoint, then let the rank run. After that the process is
- * an ordinary rank, and its helper connects. The cut part is kept in a file beside, or, where that
- * is not allowed, elsewhere: gck_restore_kept returns the name of the next such file, and in *path
- * the file that it was cut from. *i begins at 0; NULL: no more. */
+ * an ordinary rank, and its helper connects. The cut part is kept in a file beside, or elsewhere if
+ * that is not allowed, which is noted. */
 int gck_restore_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Check what gck_restore_files needs, without changing a file. */
 int gck_restore_try_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
-const char *gck_restore_kept(const struct gck_restore *r, size_t *i, const char **path);
 int gck_restore_run(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* After a build: whether the image uses MPI or CUDA. The stand-ins rebuild them once the rank
@@ -166,6 +164,10 @@ bool gck_restore_has_cuda(const struct gck_restore *r);
 
 /* Once an image is chosen: bytes of device data, which are restored once the rank runs (gpu.h). */
 uint64_t gck_restore_device(const struct gck_restore *r);
+
+/* What the user should know of this restart, known once its files are restored: n lines, owned by
+ * r. */
+char *const *gck_restore_notes(const struct gck_restore *r, size_t *n);
 
 /* After a build, until the rank runs: the descriptor in its process that is the new task's standard
  * error, whatever the program has as its own. */

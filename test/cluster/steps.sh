@@ -85,7 +85,8 @@ counted() { grep -qx 'count none' "$dir/other"; }
 check "a job that the restarted one submits has no count of restarts" wait_for 40 counted
 end_job "$job"
 
-# What a restart cuts from a log is kept elsewhere if its directory cannot be written.
+# What a restart cuts from a log is kept elsewhere if its directory cannot be written. The program
+# that the step's shell has executed is the process's program again.
 rm -f "$dir/enough"
 cat >"$dir/logs.py" <<-END
 	import os, sys, time
@@ -98,10 +99,13 @@ cat >"$dir/logs.py" <<-END
 	while not os.path.exists('enough'):
 	    time.sleep(0.05)
 	log.write('after\n')
+	log.flush()
+	again = 'import os; print("again", os.readlink("/proc/self/exe"), flush=True)'
+	os.execv('/proc/self/exe', ['python3', '-c', again])
 END
 alice mkdir "$dir/logs"
 job=$(submit "$dir" -N1 -n1 -o "$dir/logs.out" <<<'#!/bin/bash
-srun --gpu-ckpt python3 logs.py')
+srun --gpu-ckpt bash -c "exec python3 logs.py"')
 is_logged() { grep -q ready "$dir/logs.out" && ready "$job"; }
 check "a step has a log in a directory that cannot be written" wait_for 40 is_logged
 like "$(alice gpuckpt able "$job")" "kept in $dir" "able says where a restart keeps what it cuts"
@@ -116,4 +120,6 @@ is "$(cat "$dir/logs/log")" "before"$'\n'"after" "the log has what the program w
 is "$(cat "$dir/log.gpuckpt-cut-1")" lost "what was cut is in the working directory"
 like "$(cat "$dir/logs.out")" "cut from $dir/logs/log .* is in $dir/log.gpuckpt-cut-1" \
 	"and the job's output says so"
+like "$(cat "$dir/logs.out")" "again /[^ ]*/python3" \
+	"/proc/self/exe is the program, and not the shell that executed it"
 finish

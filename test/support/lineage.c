@@ -236,7 +236,9 @@ static int restore(struct lineage *l, json_t *manifest, struct gck_reader *reade
 		   struct gck_error *err)
 {
 	struct gck_restore *r;
+	char *const *notes;
 	int failed;
+	size_t n;
 
 	r = gck_restore_open(l->pid, l->agent.name, err);
 	if (!r)
@@ -244,6 +246,8 @@ static int restore(struct lineage *l, json_t *manifest, struct gck_reader *reade
 	failed = gck_restore_image(r, manifest, reader, err) ||
 		 gck_restore_build(r, NULL, NULL, err) || gck_restore_files(r, err) ||
 		 gck_restore_run(r, err);
+	for (notes = gck_restore_notes(r, &n); n--; notes++)
+		snprintf(l->note, sizeof l->note, "%s", *notes);
 	gck_restore_close(r);
 	return failed;
 }

@@ -19,6 +19,7 @@ struct lineage {
 	bool other_kernel;          /* restore as if this node had another kernel */
 	double held, wrote, restored; /* seconds that the last ones took */
 	uint64_t bytes;
+	char note[256];             /* the last one of a restore */
 };
 
 /* Make a directory and store below base. This and the functions below return -1 on failure, with

@@ -22,7 +22,7 @@ bool task_stdio_has(const struct task_stdio *g, const struct stat *st);
 void say_to_user(const struct tasks *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Prints "gpuckpt: TEXT" on a descriptor of a process that is the task's own output, and logs it. */
+/* Prints "gpuckpt: TEXT" on a descriptor of a process that is the task's own output; logs it. */
 void say_on(pid_t pid, int fd, const char *text);
 
 #endif

@@ -4,8 +4,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/fault.h"
@@ -103,17 +101,13 @@ static void build(struct restorer *r, uint32_t seq, const char *hash)
 		report_no_build(&r->report, seq, &err);
 }
 
-static void say_kept(const struct restorer *r)
+static void say_notes(const struct restorer *r)
 {
-	char text[2 * PATH_MAX + 80];
-	const char *kept, *path;
-	size_t i = 0;
+	size_t n;
+	char *const *notes = gck_restore_notes(r->restore, &n);
 
-	while ((kept = gck_restore_kept(r->restore, &i, &path))) {
-		snprintf(text, sizeof text, "what was cut from %s at this restart is in %s", path,
-			 kept);
-		say_on(r->task->pid, gck_restore_stderr(r->restore), text);
-	}
+	for (size_t i = 0; i < n; i++)
+		say_on(r->task->pid, gck_restore_stderr(r->restore), notes[i]);
 }
 
 /* A rank whose files failed is lost: they may be between two states. */
@@ -127,7 +121,7 @@ static int files(struct restorer *r)
 		return 1;
 	}
 	if (r->restore)
-		say_kept(r);
+		say_notes(r);
 	report_done(&r->report, "files", NULL);
 	return -1;
 }

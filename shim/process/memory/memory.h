@@ -30,7 +30,8 @@ int gck_guards_add(struct gck_image *img, const struct gck_ranges *guards,
 int gck_restore_check_guards(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_check_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Empty the process. Only the vdso, at its old place, and the plant are left. */
+/* Empty the process, and have it execute the image's program first if it has executed another one,
+ * so that /proc/PID/exe is right. Only the vdso and the plant are left. */
 int gck_restore_vacate(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Find an address range that is free in the process and in the image. */

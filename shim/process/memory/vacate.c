@@ -4,15 +4,18 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "shim/process/proc/procfs.h"
 #include "shim/process/memory/memory.h"
+#include "shim/process/ptrace/restore_note.h"
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -160,12 +163,59 @@ static int unmap_all(struct gck_restore *r, struct gck_error *err)
 	return failed;
 }
 
+static int plant(struct gck_restore *r, struct gck_error *err)
+{
+	uint64_t address;
+
+	return gck_restore_free_range(r, GCK_REMOTE_PLANT, &address, err) ||
+	       gck_remote_plant(&r->remote, address, err) ? -1 : 0;
+}
+
+/* ---- the program's file -------------------------------------------------------------------- */
+
+/* Whether this node has the image's program, with the same bytes. */
+static bool has_program(const struct gck_restore *r)
+{
+	for (size_t i = 0; i < r->img->ncontents; i++)
+		if (r->contents[i] >= 0 && !strcmp(r->img->contents[i].path, r->img->exe))
+			return true;
+	return false;
+}
+
+/* The new task's standard descriptors, where a previous build put them, outlive an execve(2). */
+static int keep_stdio(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_batch b;
+
+	b.n = 0;
+	for (int i = 0; i < 3 && r->high; i++)
+		gck_batch_add(&b, SYS_fcntl, (uint64_t)(r->high + i), F_SETFD, 0);
+	return gck_remote_run(&r->remote, r->remote.pid, &b, err);
+}
+
+/* /proc/PID/exe is the file that a process has executed, and only a privileged process may set it.
+ * The rank may have executed another one than the new task (`bash -c 'exec program'`). */
+static int execute(struct gck_restore *r, struct gck_error *err)
+{
+	struct stat want, now;
+	struct gck_error why;
+
+	if (fstatat(r->proc, "exe", &now, 0))
+		return gck_fail(err, errno, "process %d: its program: %s", r->remote.pid,
+				strerror(errno));
+	if (!stat(r->img->exe, &want) && want.st_ino == now.st_ino && want.st_dev == now.st_dev)
+		return 0;
+	if (keep_stdio(r, err))
+		return -1;
+	gck_fail(&why, ENOENT, "it is not there with the same content");
+	if (has_program(r) && !gck_remote_execute(&r->remote, r->img->exe, &why))
+		return plant(r, err);
+	return gck_restore_note(r, err, "/proc/self/exe of process %d is not %s: %s",
+				r->remote.pid, r->img->exe, why.text);
+}
+
 int gck_restore_vacate(struct gck_restore *r, struct gck_error *err)
 {
-	uint64_t plant;
-
-	if (gck_restore_free_range(r, GCK_REMOTE_PLANT, &plant, err) ||
-	    gck_remote_plant(&r->remote, plant, err))
-		return -1;
-	return end_threads(r, err) || forget(r, err) || unmap_all(r, err) ? -1 : 0;
+	return plant(r, err) || end_threads(r, err) || execute(r, err) || forget(r, err) ||
+	       unmap_all(r, err) ? -1 : 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: files outside the process. The build fetches and verifies their contents.
  * gck_restore_files writes them, or cuts files back to their size and saves the cut part in a file
- * beside (or elsewhere, where that is not allowed). Everything that may fail is tried before the first file is changed.
+ * beside, or elsewhere if that is not allowed. Everything that may fail is tried before the first
+ * file is changed.
  *
  * A log is a file that is only appended to, also by other ranks and jobs. Ranks measure it for
  * their images one after the other, and the first may append again before the last has measured:
@@ -23,6 +24,7 @@
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/objects.h"
+#include "shim/process/ptrace/restore_note.h"
 
 static struct gck_rewrite *find(struct gck_restore *r, const char *path)
 {
@@ -204,20 +206,11 @@ static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, con
 
 	for (unsigned n = 0; gck_rights_directory(n, w->path, r->img->cwd, home, directory); n++)
 		if (!keep_in(r, w, directory, from, st, n ? &why : err)) {
-			w->elsewhere = n && w->cut;
-			return 0;
+			return n && w->cut ? gck_restore_note(r, err, "what was cut from %s at "
+							      "this restart is in %s", w->path,
+							      w->cut) : 0;
 		}
 	return -1;
-}
-
-const char *gck_restore_kept(const struct gck_restore *r, size_t *i, const char **path)
-{
-	for (; *i < r->nrewrites; ++*i)
-		if (r->rewrites[*i].elsewhere) {
-			*path = r->rewrites[*i].path;
-			return r->rewrites[(*i)++].cut;
-		}
-	return NULL;
 }
 
 /* Compare the beginning of the file with the staged content, as far as both reach. */

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
+#include "shim/process/memory/packets.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
-#include "shim/process/objects/packets.h"
 #include "shim/process/proc/procfs.h"
 
 #define SET_LATER (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME)

@@ -19,9 +19,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "shim/process/memory/packets.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
-#include "shim/process/objects/packets.h"
 #include "shim/process/proc/procfs.h"
 
 /* ---- scan ---------------------------------------------------------------------------------- */

@@ -35,7 +35,6 @@ struct gck_rewrite {
 	bool there;           /* a log of that size that begins with the staged content */
 	bool made;            /* it was missing */
 	char *cut;            /* the file where a cut or replaced part was saved, or NULL */
-	bool elsewhere;       /* not beside it */
 };
 
 static inline bool gck_file_is_log(const struct gck_file *f)
@@ -72,6 +71,9 @@ struct gck_restore {
 	cpu_set_t cpus;              /* which the new task may use */
 	size_t xstate_size;          /* of a thread on this node */
 	uint64_t vdso_now;           /* 0: the vdso is the image's own */
+
+	char **notes;                /* for the user: gck_restore_notes */
+	size_t nnotes;
 
 	char *environment;           /* of the new task, as at its exec; NULL: unknown */
 	size_t environment_size;

@@ -356,6 +356,28 @@ int64_t gck_remote_last_(struct gck_remote *r, pid_t tid, struct gck_error *err,
 	return result;
 }
 
+/* Neither arguments nor environment: nothing of the program will run. */
+int gck_remote_execute(struct gck_remote *r, const char *path, struct gck_error *err)
+{
+	uint64_t argv = r->scratch, envp = argv + sizeof(uint64_t), name = envp + sizeof(uint64_t);
+	const uint64_t lists[2] = {0};
+	struct gck_remote now = {.pid = r->pid};
+	int64_t result;
+
+	if (gck_remote_write(r, argv, lists, sizeof lists, err) ||
+	    gck_remote_write(r, name, path, strlen(path) + 1, err) ||
+	    call_at(r, r->pid, find_syscall(r), SYS_execve, (uint64_t[6]){name, argv, envp},
+		    &result, err))
+		return -1;
+	if (result)
+		return gck_fail(err, (int)-result, "%s", strerror((int)-result));
+	if (ptrace(PTRACE_GETREGS, r->pid, 0, &now.base))
+		return gck_fail(err, errno, "reading registers of %d: %s", r->pid, strerror(errno));
+	now.base.orig_rax = ~0ull;
+	*r = now;
+	return 0;
+}
+
 int gck_remote_check(int64_t result, struct gck_error *err, const char *what, ...)
 {
 	char text[256];

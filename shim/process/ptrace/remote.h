@@ -54,6 +54,11 @@ int64_t gck_remote_call_(struct gck_remote *r, pid_t tid, struct gck_error *err,
 #define gck_remote_call(r, tid, err, nr, ...) \
 	gck_remote_call_(r, tid, err, nr, (const uint64_t[6]){__VA_ARGS__})
 
+/* Have the process, which has no other thread, execute this file. It stops before the new program's
+ * first instruction, and has no plant. After a failure it is as before. */
+int gck_remote_execute(struct gck_remote *r, const char *path,
+		       struct gck_error *err) GCK_MUST_CHECK;
+
 /* Wait until a thread that a batch made is stopped at its birth. */
 int gck_remote_born(pid_t tid, struct gck_error *err) GCK_MUST_CHECK;
 

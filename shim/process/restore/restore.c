@@ -69,11 +69,16 @@ static void drop_image(struct gck_restore *r)
 	free(r->rewrites);
 	free(r->deferred);
 	free(r->pairs);
+	for (size_t i = 0; i < r->nnotes; i++)
+		free(r->notes[i]);
+	free(r->notes);
 	gck_image_free(r->img);
 	r->contents = r->objects = NULL;
 	r->rewrites = NULL;
 	r->deferred = NULL;
 	r->pairs = NULL;
+	r->notes = NULL;
+	r->nnotes = 0;
 	r->nrewrites = r->npairs = 0;
 	r->img = NULL;
 	r->built = r->filed = false;
@@ -205,6 +210,12 @@ void gck_restore_asked(struct gck_restore *r, uint32_t all)
 bool gck_restore_has_cuda(const struct gck_restore *r)
 {
 	return r->has_cuda;
+}
+
+char *const *gck_restore_notes(const struct gck_restore *r, size_t *n)
+{
+	*n = r->nnotes;
+	return r->notes;
 }
 
 int gck_restore_stderr(const struct gck_restore *r)

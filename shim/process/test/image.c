@@ -418,13 +418,13 @@ static void test_later(void)
 		{"objects", "mtime_ns"},
 		{"files", "packets"}, {"files", "options"},
 	};
-	json_t *j = make_manifest(), *one;
+	json_t *j = make_manifest(), *image = json_object_get(j, "image"), *one;
 	struct gck_error err = {0};
 	struct gck_image *img;
 	size_t k;
 
 	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-		json_array_foreach(json_object_get(json_object_get(j, "image"), later[i][0]), k, one)
+		json_array_foreach(json_object_get(image, later[i][0]), k, one)
 			if (json_object_del(one, later[i][1]))
 				printf("# %s is missing\n", later[i][1]);
 	img = gck_image_from_json(j, &err);

@@ -29,6 +29,7 @@ struct program {
 	const char *noted;   /* words of a limit that `able` reports; or NULL */
 	const char *perl;    /* interpreter is perl: the whole program; else NULL */
 	bool listens;        /* at the abstract name of the directory */
+	const char *told;    /* words of what a restart notes for the user; or NULL */
 	bool once;           /* only one checkpoint can be taken of the process */
 	bool executes;       /* `make` executes another program, which is then the rank */
 };
@@ -111,14 +112,16 @@ static const struct program programs[] = {
 		 "  os.chmod(p, mode); return f\n"
 		 "files = [opened(n, *w) for n, w in enumerate(ways)]\n"
 		 "def able(n): return os.stat(d + '/f%d' % n).st_mode & 0o777 == ways[n][1]\n"
-		 "m = open(d + '/mapped', 'w+b'); m.truncate(4096); m = mmap.mmap(m.fileno(), 4096)\n"
+		 "m = open(d + '/mapped', 'w+b'); m.truncate(4096)\n"
+		 "m = mmap.mmap(m.fileno(), 4096)\n"
 		 "os.mkdir(d + '/x'); x = os.open(d + '/x', os.O_RDONLY)\n"
 		 "os.chmod(d + '/mapped', 0o444); os.chmod(d + '/x', 0)",
 	 .check = "assert all(map(able, range(len(ways))))\n"
 		  "for f in files[:3]: assert os.fstat(f).st_size == 5 and os.write(f, b'!') == 1\n"
 		  "for f in files[3:]: assert os.read(f, 9) == b'state'\n"
 		  "m[0] = 1; assert os.stat(d + '/mapped').st_mode & 0o777 == 0o444\n"
-		  "os.chmod(d + '/x', 0o700); assert os.path.samestat(os.stat(d + '/x'), os.fstat(x))"},
+		  "os.chmod(d + '/x', 0o700)\n"
+		  "assert os.path.samestat(os.stat(d + '/x'), os.fstat(x))"},
 	{.name = "a file whose rights were taken away, and that was removed since",
 	 .make = "f = os.open(d + '/f', os.O_RDWR | os.O_CREAT, 0o444); os.write(f, b'state')",
 	 .between = "rm -f f",
@@ -128,6 +131,7 @@ static const struct program programs[] = {
 	 .make = "os.chdir(d); os.mkdir('x'); f = open('x/log', 'a'); f.write('state'); f.flush()\n"
 		 "os.chmod('x', 0o555)",
 	 .between = "echo more >>x/log",
+	 .told = "/x/log at this restart is in /tmp/",
 	 .noted = "cannot be written",
 	 .check = "assert open('x/log').read() == 'state' and os.listdir('x') == ['log']\n"
 		  "assert open('log.gpuckpt-cut-1').read() == 'more\\n'\n"
@@ -153,7 +157,8 @@ static const struct program programs[] = {
 	 .check = "assert m[:6] == b'state\\0' and m[-1] == 0"},
 	{.name = "a private mapping of a file without a name",
 	 .make = "def mapped(size, length, close):\n"
-		 "  f, n = tempfile.mkstemp(dir=d); os.ftruncate(f, size); os.pwrite(f, b'state', 0)\n"
+		 "  f, n = tempfile.mkstemp(dir=d); os.ftruncate(f, size)\n"
+		 "  os.pwrite(f, b'state', 0)\n"
 		 "  m = mmap.mmap(f, length, mmap.MAP_PRIVATE); os.unlink(n)\n"
 		 "  if length > 4096: m[4096:4101] = b'other'\n"
 		 "  return os.close(f) if close else f, m\n"
@@ -173,6 +178,21 @@ static const struct program programs[] = {
 		 "m = [f for f in range(3, 9) if os.path.exists('/proc/self/fd/%d' % f) and\n"
 		 "  'memfd' in os.readlink('/proc/self/fd/%d' % f)][0]",
 	 .check = "assert os.pread(m, 4, 0) == b'\\x7fELF'"},
+	{.name = "a program that another one executed", .executes = true,
+	 .make = "prog = d + '/prog'\n"
+		 "if sys.argv[-1] != 'again':\n"
+		 "  shutil.copy(sys.executable, prog); os.execv(prog, sys.orig_argv + ['again'])\n",
+	 .check = "assert os.readlink('/proc/self/exe') == prog\n"
+		  "again = 'import os; print(os.readlink(\"/proc/self/exe\"))'\n"
+		  "again = subprocess.check_output(['/proc/self/exe', '-c', again], env={})\n"
+		  "assert again.decode().strip() == prog"},
+	{.name = "a program that another one executed, and that is gone", .executes = true,
+	 .make = "prog = d + '/prog'\n"
+		 "if sys.argv[-1] != 'again':\n"
+		 "  shutil.copy(sys.executable, prog); os.execv(prog, sys.orig_argv + ['again'])\n",
+	 .between = "rm -f prog",
+	 .check = "pass",
+	 .told = "/prog: it is not there with the same content"},
 	{.name = "modes, times and seals of memory files",
 	 .make = "def made(mode, seals):\n"
 		 "  m = os.memfd_create('m', os.MFD_ALLOW_SEALING); os.write(m, b'state')\n"
@@ -271,7 +291,7 @@ static bool wait_ready(void)
 static void write_script(const struct program *p, char text[8000])
 {
 	snprintf(text, 8000,
-		 "import os, sys, time, tempfile, fcntl, mmap, socket, stat, ctypes\n"
+		 "import os, sys, time, tempfile, shutil, subprocess, fcntl, mmap, socket, stat\n"
 		 "d = sys.argv[1]\n%s\n"
 		 "open(d + '/ready', 'w').close()\n"
 		 "while not os.path.exists(d + '/go'): time.sleep(0.005)\n%s\n",
@@ -392,6 +412,8 @@ static void test_program(const struct program *p)
 		good = good && ok(live_through(&l, p), "%s: restored twice", p->name);
 	create("go");
 	ok(good && lineage_wait(&l) == 0, "%s: it finds its state", p->name);
+	if (p->told)
+		ok(strstr(l.note, p->told) != NULL, "%s: the user is told: %s", p->name, l.note);
 	lineage_end(&l);
 }
 

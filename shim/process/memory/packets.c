@@ -2,7 +2,7 @@
  * Packets that wait in a socketpair or pipe. */
 #include "config.h"
 
-#include "shim/process/objects/packets.h"
+#include "shim/process/memory/packets.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
