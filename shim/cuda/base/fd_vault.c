@@ -113,7 +113,7 @@ static void *run(void *arg)
 {
 	struct vault *h = arg;
 
-	pthread_setname_np(pthread_self(), "gpuckpt-hold");
+	pthread_setname_np(pthread_self(), GCK_CUDA_VAULT_THREAD);
 	pthread_mutex_lock(&h->lock);
 	while (h->order != END) {
 		if (h->order == NOTHING) {

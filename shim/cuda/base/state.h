@@ -12,6 +12,10 @@
 #define GCK_CUDA_STATE_VERSION 6
 #define GCK_CUDA_DEVICES_MAX GCK_LINK_CUDA_DEVICES /* at most the bits of a uint64_t */
 
+/* The name of the vault's threads (fd_vault.c). Each has a descriptor table of its own, which a
+ * restored process does not need. */
+#define GCK_CUDA_VAULT_THREAD "gpuckpt-hold"
+
 /* The devices that a process sees, in its order. */
 struct gck_cuda_devices {
 	uint32_t n;              /* 0: unknown */

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/cuda/base/state.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 
@@ -64,10 +65,18 @@ static char *status_of(const struct gck_scan *s, int tid)
 	return gck_proc_read(s->t->proc, file, NULL, NULL);
 }
 
-/* unshare(2) in a thread. */
-static const char *unshared(const struct gck_scan *s, int tid)
+static bool is_of_vault(const char *status)
 {
-	if (syscall(SYS_kcmp, s->t->pid, tid, KCMP_FILES, 0, 0) > 0)
+	static const char name[] = GCK_CUDA_VAULT_THREAD "\n";
+	const char *is = status ? gck_proc_field(status, "Name:") : NULL;
+
+	return is && !strncmp(is, name, sizeof(name) - 1);
+}
+
+/* unshare(2) in a thread of the program's. */
+static const char *unshared(const struct gck_scan *s, int tid, const char *status)
+{
+	if (!is_of_vault(status) && syscall(SYS_kcmp, s->t->pid, tid, KCMP_FILES, 0, 0) > 0)
 		return "table of descriptors";
 	return syscall(SYS_kcmp, s->t->pid, tid, KCMP_FS, 0, 0) > 0 ? "working directory" : NULL;
 }
@@ -76,7 +85,7 @@ static void check_thread(struct gck_scan *s, int tid, const char *main_status)
 {
 	char *status = status_of(s, tid), object[32];
 	const char *line = status ? difference(main_status, status, NLINES) : NULL;
-	const char *own = unshared(s, tid);
+	const char *own = unshared(s, tid, status);
 
 	snprintf(object, sizeof(object), "thread %d", tid);
 	if (line)
