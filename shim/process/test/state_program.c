@@ -171,18 +171,12 @@ static bool make_prctl(struct state *s)
 /* By the call that reads what prctl's s->argument sets. */
 static void describe_prctl(struct state *s, char text[TEXT])
 {
-	int word = 0, get = s->argument + 1;
+	int get = s->argument == PR_SET_DUMPABLE ? PR_GET_DUMPABLE : s->argument + 1, word = 0;
 
-	switch (s->argument) {
-	case PR_SET_CHILD_SUBREAPER:
+	if (s->argument == PR_SET_CHILD_SUBREAPER)
 		prctl(PR_GET_CHILD_SUBREAPER, &word, 0, 0, 0);
-		break;
-	case PR_SET_DUMPABLE:
-		get = PR_GET_DUMPABLE;
-		/* fall through */
-	default:
+	else
 		word = prctl(get, 0, 0, 0, 0);
-	}
 	sprintf(text, "%d", word);
 }
 
