@@ -72,25 +72,34 @@ int lineage_begin(struct lineage *l, const char *base, char *const argv[])
 	return 0;
 }
 
-static int output(const struct lineage *l)
+static int output(const struct lineage *l, const char *name)
 {
 	char path[300];
 
-	snprintf(path, sizeof path, "%s/out", l->directory);
+	snprintf(path, sizeof path, "%s/%s", l->directory, name);
 	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-/* The rank inherits the test's standard output. */
+/* The rank inherits the test's standard output and error. Both are files of its own, since a restart
+ * cuts them back. */
 static pid_t run(struct lineage *l)
 {
-	int saved = fcntl(1, F_DUPFD_CLOEXEC, 3), out = output(l);
+	static const char *const names[] = {"out", "err"};
+	int saved[2];
 	struct rank r;
 
-	dup2(out, 1);
+	for (int i = 0; i < 2; i++) {
+		int fd = output(l, names[i]);
+
+		saved[i] = fcntl(1 + i, F_DUPFD_CLOEXEC, 3);
+		dup2(fd, 1 + i);
+		close(fd);
+	}
 	r = agent_run(&l->agent, NULL, l->argv, false);
-	dup2(saved, 1);
-	close(out);
-	close(saved);
+	for (int i = 0; i < 2; i++) {
+		dup2(saved[i], 1 + i);
+		close(saved[i]);
+	}
 	return r.pid;
 }
 
@@ -103,7 +112,7 @@ int lineage_start(struct lineage *l)
 
 int lineage_alone(struct lineage *l)
 {
-	int status, out = output(l);
+	int status, out = output(l, "out");
 	pid_t pid;
 
 	lineage_hurry(l, true);
@@ -345,13 +354,15 @@ const char *lineage_output(struct lineage *l)
 
 void lineage_end(struct lineage *l)
 {
-	char command[300];
+	char command[1000];
 
 	lineage_kill(l);
+	fflush(stdout);
 	close(l->agent.listener);
 	if (l->store)
 		gck_store_close(l->store);
-	snprintf(command, sizeof command, "rm -rf '%s'", l->directory);
+	snprintf(command, sizeof command, "! [ -e '%s/err' ] || sed 's/^/# /' '%s/err'; rm -rf '%s'",
+		 l->directory, l->directory, l->directory);
 	if (system(command))
 		printf("# %s: failed\n", command);
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int words = -1; /* its standard input */
@@ -21,6 +22,14 @@ bool told_start(struct lineage *l)
 	snprintf(path, sizeof path, "%s/out", l->directory);
 	unlink(path);
 	return lineage_start(l) == 0 && (answers = fopen(path, "re"));
+}
+
+void told_restored(void)
+{
+	struct stat st;
+
+	if (!fstat(fileno(answers), &st) && ftello(answers) > st.st_size)
+		fseeko(answers, 0, SEEK_END);
 }
 
 void told_begin(const char *word)

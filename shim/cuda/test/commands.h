@@ -16,4 +16,7 @@ void told_begin(const char *word);
 int told_answer(int ms);
 int told(const char *word);
 
+/* A restart has cut the program's output back to its size at the checkpoint: read on from there. */
+void told_restored(void);
+
 #endif

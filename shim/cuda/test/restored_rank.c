@@ -89,8 +89,10 @@ static void restore(struct outcome *o)
 {
 	struct cuda_data filled;
 
-	if (lineage_restore(&lineage, lineage.seq) ||
-	    !cuda_link_join(&cuda, &lineage.agent, true)) {
+	bool built = !lineage_restore(&lineage, lineage.seq);
+
+	told_restored();
+	if (!built || !cuda_link_join(&cuda, &lineage.agent, true)) {
 		*o = (struct outcome){true, true, "not restored", false};
 		return;
 	}
