@@ -80,8 +80,8 @@ static int output(const struct lineage *l, const char *name)
 	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-/* The rank inherits the test's standard output and error. Both are files of its own, since a restart
- * cuts them back. */
+/* The rank inherits the test's standard output and error. Both are files of its own, since a
+ * restart cuts them back. */
 static pid_t run(struct lineage *l)
 {
 	static const char *const names[] = {"out", "err"};
@@ -361,8 +361,9 @@ void lineage_end(struct lineage *l)
 	close(l->agent.listener);
 	if (l->store)
 		gck_store_close(l->store);
-	snprintf(command, sizeof command, "! [ -e '%s/err' ] || sed 's/^/# /' '%s/err'; rm -rf '%s'",
-		 l->directory, l->directory, l->directory);
+	snprintf(command, sizeof command,
+		 "! [ -e '%s/err' ] || sed 's/^/# /' '%s/err'; rm -rf '%s'", l->directory,
+		 l->directory, l->directory);
 	if (system(command))
 		printf("# %s: failed\n", command);
 }
