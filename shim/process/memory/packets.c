@@ -23,8 +23,8 @@ void gck_packets_free(struct gck_packets *p)
 	*p = (struct gck_packets){0};
 }
 
-/* Room for another packet of up to size bytes. */
-static char *room(struct gck_packets *p, size_t size, struct gck_error *err)
+/* Reserve space for another packet of up to size bytes. */
+static char *reserve(struct gck_packets *p, size_t size, struct gck_error *err)
 {
 	char *data = realloc(p->data, p->size + size + 1);
 
@@ -66,7 +66,7 @@ static int walk(struct gck_packets *p, int socket, int type, struct gck_error *e
 {
 	for (;;) {
 		ssize_t n = recv(socket, NULL, 0, PEEK | MSG_TRUNC);
-		char *to = n < 0 ? NULL : room(p, (size_t)n, err);
+		char *to = n < 0 ? NULL : reserve(p, (size_t)n, err);
 
 		if (n < 0)
 			return errno == EAGAIN ? 0
@@ -149,7 +149,7 @@ int gck_packets_read(struct gck_packets *p, int pipe, struct gck_error *err)
 	int waiting = 0;
 
 	while (!ioctl(pipe, FIONREAD, &waiting) && waiting) {
-		char *to = room(p, (size_t)waiting, err);
+		char *to = reserve(p, (size_t)waiting, err);
 		ssize_t n = to ? read(pipe, to, (size_t)waiting) : -1;
 
 		if (n <= 0 || add(p, (size_t)n, err))
