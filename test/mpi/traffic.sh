@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Random MPI programs on 4 ranks with a checkpoint every 50 ms (the library lives on; restarts are
 # in test/cluster/mpi_traffic.sh): the digests are the same as with Open MPI alone. In C, with
-# threads, and in Fortran. A few seeds; thousands with GPUCKPT_LONG=1, from GPUCKPT_SEED on. Runs in
+# threads, and in Fortran. A few seeds; hundreds with GPUCKPT_LONG=1, from GPUCKPT_SEED on. Runs in
 # the build folder.
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 top=$(cd "${srcdir:-.}" && pwd)
 batch=5 batches=1
-[ -z "${GPUCKPT_LONG-}" ] || batch=50 batches=20
+[ -z "${GPUCKPT_LONG-}" ] || batch=25 batches=4
 first=${GPUCKPT_SEED-1}
 export OMPI_MCA_osc=pt2pt # Open MPI 4.1's other components give wrong results within one node
 tmp=$(mktemp -d -p /dev/shm) || exit 1
