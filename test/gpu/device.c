@@ -14,7 +14,7 @@
  * or gone. moved: killed, and restored on the other of two GPUs, and back. moved_busy: the same
  * with kernels that need all its bandwidth. grow: the program needs the memory of the copy;
  * moved_grow: on the other GPU. full: another program has the memory that a restored one needs.
- * GPUCKPT_TEST_PRELOAD names the libraries to preload. */
+ * GPUCKPT_TEST_PRELOAD names the libraries to preload; GPUCKPT_DEVICE_GIB is the device's size. */
 #include "config.h"
 
 #include <errno.h>
@@ -524,7 +524,13 @@ static pid_t take_memory(char *program, long wanted)
 	return pid;
 }
 
-#define DEVICE_GIB 139
+/* What a program can have of the device. */
+static long device_gib(void)
+{
+	const char *all = getenv("GPUCKPT_DEVICE_GIB");
+
+	return all ? atol(all) : 0;
+}
 
 static void full(void)
 {
@@ -534,7 +540,7 @@ static void full(void)
 	cuda.keep = 0;
 	ok(cycle(1, NULL, capture) > 0, "captured");
 	lineage_kill(&l);
-	other = take_memory(l.argv[0], DEVICE_GIB - gib / 2);
+	other = take_memory(l.argv[0], device_gib() - gib / 2);
 	ok(other > 0, "another program has the device's memory");
 	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true)),
 	   "restored but for its GPU");
@@ -557,7 +563,7 @@ static void moved_grow(void)
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	killed_and_moved(1, "1");
-	other = take_memory(l.argv[0], DEVICE_GIB - 2 * gib - gib / 2);
+	other = take_memory(l.argv[0], device_gib() - 2 * gib - gib / 2);
 	ok(other > 0, "another program has the rest of the device's memory");
 	grows(2);
 	kill(other, SIGKILL);

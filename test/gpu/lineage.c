@@ -37,6 +37,14 @@ static void say(const char *name)
 	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 }
 
+static void unsay(const char *name)
+{
+	char path[64];
+
+	path_of(name, path);
+	unlink(path);
+}
+
 /* Waits for the file and removes it; false if the rank ends or too much time passes. */
 static bool heard(const char *name, pid_t rank)
 {
@@ -92,6 +100,8 @@ static bool stand_in_drains(struct lineage *l)
 	bool drained = cuda_link_prepare(&cuda, l->seq + 1) && cuda_link_drain(&cuda, l->seq + 1);
 
 	printf("# prepared and drained in %.0f ms\n", (seconds() - start) * 1e3);
+	say("drained"); /* ending.cu begins to end */
+	pause_ms(rand() % 20);
 	return drained;
 }
 
@@ -103,6 +113,7 @@ static bool stand_in_resumes(struct lineage *l)
 
 static bool stand_in_goes_on(struct lineage *l)
 {
+	unsay("drained");
 	return cuda_link_resume(&cuda, l->seq);
 }
 
@@ -191,12 +202,9 @@ int main(int argc, char **argv)
 		lineage_end(&l);
 	}
 	for (const char *const *left = (const char *const[]){"go", "ready", "resume", "done",
-							     "started", NULL}; *left; left++) {
-		char path[64];
-
-		path_of(*left, path);
-		unlink(path);
-	}
+							     "drained", "started", NULL};
+	     *left; left++)
+		unsay(*left);
 	rmdir(directory);
 	return tap_done();
 }
