@@ -110,8 +110,11 @@ void shot_haunt(struct shot *x)
 	if (!x->w[r])
 		return;
 	chunk(data, rnd() % 40);
-	must(gck_writer_put(x->w[r], data, SIZE, &c, NULL));
-	must(gck_writer_shared(x->w[r], rnd() % 2, NULL));
+	if (gck_writer_put(x->w[r], data, SIZE, &c, NULL) < 0 ||
+	    gck_writer_shared(x->w[r], rnd() % 2, NULL) < 0) {
+		gck_writer_close(x->w[r]); /* its folder was discarded */
+		x->w[r] = NULL;
+	}
 }
 
 void shot_commit(struct shot *x, struct gck_store *s)

@@ -21,7 +21,7 @@
 #include "test/support/tap.h"
 
 #define LATE 3 /* prunes, discards and checks under way at most */
-#define LONG_SEEDS 3000
+#define LONG_SEEDS 400
 #define LONG_STEPS 250
 
 /* The arguments when the work began. */

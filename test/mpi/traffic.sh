@@ -13,21 +13,23 @@ export OMPI_MCA_osc=pt2pt # Open MPI 4.1's other components give wrong results w
 tmp=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-# The digest of a program covers each message; a wrong one ends the program.
+# The digest of a program covers each message; a wrong one ends the program. (A checkpoint may be
+# refused, for a file that has just been removed: that is said on stderr.)
 digests() { # NAME COMMAND...: the same digests with Open MPI alone and with several checkpoints
 	name=$1
 	shift
 	mkdir "$tmp/cycle" "$tmp/files"
-	plain 4 "$@" >"$tmp/want" 2>&1
+	plain 4 "$@" >"$tmp/want" 2>"$tmp/errors"
 	GPUCKPT_MPI_TEST=$tmp/cycle GPUCKPT_MPI_TEST_MS=50 GPUCKPT_MPI_TEST_KEEP=1 \
-		standin 4 "$@" >"$tmp/got" 2>&1
+		standin 4 "$@" >"$tmp/got" 2>>"$tmp/errors"
 	# ranks exchange words in numbered files; a checkpoint has at least two rounds of them
 	rounds=$(find "$tmp/cycle" -name '[0-9]*.0' -printf '%f\n' | sed 's/\..*//' |
 		sort -n | tail -n 1)
 	[ -s "$tmp/want" ] && cmp -s "$tmp/want" "$tmp/got" && [ "${rounds:-0}" -ge 4 ]
 	result=$?
 	check $result "$name, ${rounds:-0} rounds of checkpoints"
-	[ $result -eq 0 ] || diff "$tmp/want" "$tmp/got" | head -n 40 | sed 's/^/# /'
+	[ $result -eq 0 ] || { diff "$tmp/want" "$tmp/got"; cat "$tmp/errors"; } | head -n 40 |
+		sed 's/^/# /'
 	rm -rf "$tmp/cycle" "$tmp/files"
 }
 

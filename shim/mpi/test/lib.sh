@@ -9,16 +9,18 @@ library=$PWD/libgpuckpt-mpi.so
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 export PMIX_MCA_gds=hash # PMIx serves its other store to a rank once, not to a second MPI_Init
 
+limit=300 # seconds of a run
+
 plain() { # RANKS PROGRAM...: with Open MPI alone
 	ranks=$1
 	shift
-	timeout 300 mpirun --oversubscribe -np "$ranks" "$@"
+	timeout $limit mpirun --oversubscribe -np "$ranks" "$@"
 }
 
 standin() { # RANKS PROGRAM...: under the stand-in
 	ranks=$1
 	shift
-	timeout 300 mpirun --oversubscribe -np "$ranks" -x LD_PRELOAD="$library" "$@"
+	timeout $limit mpirun --oversubscribe -np "$ranks" -x LD_PRELOAD="$library" "$@"
 }
 
 # With checkpoints in place, on 4 ranks. The folder $dir is emptied for their words.
@@ -28,7 +30,7 @@ cycles() { # [NAME=VALUE...] PROGRAM...
 }
 
 alone() { # PROGRAM...: under the stand-in, one rank without mpirun
-	LD_PRELOAD=$library timeout 300 "$@"
+	LD_PRELOAD=$library timeout $limit "$@"
 }
 
 long_only() { # NAME COMMAND...: as passes, but only with GPUCKPT_LONG=1
@@ -51,8 +53,23 @@ reference() { # NAME COMMAND...
 # program of Open MPI after another, about one MPI_Init in 500 hangs on a loaded machine
 # (mpirun -np 4 sh -c 'while ./program && meet_the_other_ranks; do :; done', PMIX_MCA_gds=hash).
 # A restart under Slurm is a new step with its own server: test/cluster/mpi*.sh, restart_lammps.sh.
+# A run that hangs is begun anew; one that fails in another way is not.
 reloads() { # NAME COMMAND...
-	long_only "$@"
+	name=$1
+	shift
+	long_only "$name" unless_it_hangs "$@"
+}
+
+unless_it_hangs() { # COMMAND...
+	for _ in 1 2 3 4 5; do
+		limit=150
+		"$@"
+		result=$?
+		limit=300
+		[ $result -eq 124 ] || return $result
+		echo "PMIx hung"
+	done
+	return 124
 }
 
 says() { # NAME PATTERN COMMAND...: the command fails with a message that matches PATTERN
