@@ -1,17 +1,16 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Commands that make and drop objects which prevent a checkpoint. */
 #include <cuda.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/cuda/test/rank_obstacles.h"
+#include "shim/cuda/test/rank.h"
 #include "test/support/driver/fake.h"
 
-#define SIZE (1 << 20)
-
-/* A descriptor that the test passes. */
 static CUdeviceptr theirs;
 
-int rank_open_memory(int fd)
+/* Open memory of another process: a descriptor of the parent. */
+static int open_memory(int fd)
 {
 	struct fake_ipc ipc = {.pid = getppid(), .fd = fd, .size = SIZE};
 	CUipcMemHandle handle = {""};
@@ -107,10 +106,8 @@ static int host_memory(void)
 	return cuMemCreate(&handle, 2 << 20, &prop, 0);
 }
 
-static const struct {
-	const char *word;
-	int (*run)(void);
-} commands[] = {
+const struct rank_command rank_obstacle_commands[] = {
+	{"ipc", .run_number = open_memory},
 	{"ipc close", close_memory},
 	{"event", open_event},
 	{"import pool", import_pool},
@@ -123,15 +120,5 @@ static const struct {
 	{"allow host", allow_host},
 	{"unmap for host", unmap_for_host},
 	{"host", host_memory},
+	{NULL},
 };
-
-bool rank_obstacle(const char *word, int *answer)
-{
-	size_t i = 0, n = sizeof commands / sizeof *commands;
-
-	while (i < n && strcmp(word, commands[i].word))
-		i++;
-	if (i < n)
-		*answer = commands[i].run();
-	return i < n;
-}
