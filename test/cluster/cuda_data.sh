@@ -3,7 +3,7 @@
 # Device data in the background: a checkpoint copies them on the device and reads the copy while the
 # rank runs. The agent is killed meanwhile, or the program needs the memory; a node dies; a commit
 # has damaged device data, which is found only when the ranks run; device data go through a node's
-# disk (stage=). On the fake driver, which GPUCKPT_CUDA_PROGRAMS has beside cuda_bulk. While the
+# disk (stage=); ranks have seconds of work queued, or end. On the fake driver, which GPUCKPT_CUDA_PROGRAMS has beside cuda_bulk. While the
 # file "slowly" exists its copies are so slow that they would take more than a minute.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -207,4 +207,74 @@ is "$(restored)" 2 "it is restored from the newest commit"
 rm "$dir/hold"
 check "the job ends" wait_job "$job" COMPLETED 60
 is "$(cat "$dir/answer")" "$(cat "$dir/want")" "its answer is that of the program alone"
+
+# ---- ranks with a long queue, and ranks that end
+
+# queue RANK: it queues seconds of work
+queue()
+{
+	rm -f "$dir/$1/queued"
+	alice touch "$dir/$1/queue"
+	wait_for 20 test -s "$dir/$1/queued"
+}
+
+# ends RANK: it ends by itself
+ends()
+{
+	rm "$dir/$1/hold"
+	wait_for 20 lines_in_answer $(($1 + 1))
+}
+lines_in_answer() { [[ $(wc -l <"$dir/answer") -ge $1 ]]; }
+in_phase() { [[ $(query "$job" .checkpoint.phase) = "$1" ]]; }
+
+# create_while PHASE RANK: a create, in that phase of which the rank ends
+create_while()
+{
+	create meanwhile &
+	wait_for 20 in_phase "$1" && ends "$2"
+	wait $!
+}
+queues_named()
+{
+	alice gpuckpt able "$job" --json |
+		jq -ce '[.steps[].items[] | select(.object == "GPU queue").rank]'
+}
+
+mib=8
+: >"$dir/answer"
+for rank in 0 1 2; do
+	alice mkdir "$dir/$rank"
+	alice touch "$dir/$rank/hold"
+done
+echo "* $bin/cuda_bulk $mib 400 $dir/%t" >"$dir/programs"
+job=$(submit "$dir" -N1 -n3 <<-END
+	#!/bin/bash
+	export $environment FAKE_CUDA_SLOW=cuMemcpyDtoHAsync_v2=1000@$dir/slowly
+	srun --multi-prog --gpu-ckpt=cuda=nvidia,compress=none $dir/programs >>$dir/answer
+END
+)
+check "a step of three ranks runs under gpuckpt" wait_ready "$job"
+for rank in 0 1 2; do
+	wait_for 20 test -e "$dir/$rank/started"
+done
+queue 1
+is "$(queues_named)" "[1]" "able names the rank that has work queued"
+check "create, which waits for that work" create
+queue 1
+check "create, while rank 0 ends before ranks are held" create_while prepare 0
+touch "$dir/slowly"
+check_not "rank 1 ends while its copy is read: that checkpoint fails" create_while write 1
+like "$(cat "$dir/err")" "rank 1 .*went away" "the message names the rank"
+rm "$dir/slowly"
+check "create, of the rank that is left" create
+check "verify: its commits build" alice gpuckpt verify --restore "$job"
+check "gpuckpt requeue" alice gpuckpt requeue "$job"
+check "Slurm starts the job again" wait_for 90 job_restarted "$job" 1
+check "the rank that is left comes back" wait_ready "$job" 60
+rm "$dir/2/hold"
+check "the job ends" wait_job "$job" COMPLETED 60
+# shellcheck disable=SC2086 # words
+want=$(alice env $environment "$bin/cuda_bulk" $mib 400 "$dir")
+is "$(cat "$dir/answer")" "$want"$'\n'"$want"$'\n'"$want" \
+	"each rank has given the answer of the program alone, once"
 finish

@@ -4,7 +4,7 @@
  * while DIR/hold exists, and obeys files, which it removes: DIR/dirty: change every page group
  * of 256 KiB, in words that the sum leaves out; DIR/some: change a twentieth of them, next to each
  * other; DIR/grow: allocate all memory that one device has free, free it, and write its size to
- * DIR/grown. */
+ * DIR/grown; DIR/queue: give a device 3 s of work, and make DIR/queued. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,8 @@
 #define PAGE_GROUP (256u << 10)
 #define STEP ((size_t)32 << 20)
 #define STEPS_MAX 4096
+#define QUEUED 30
+#define WORK_US 100000
 
 static const char *dir;
 static CUdeviceptr blocks[BLOCKS];
@@ -76,6 +78,19 @@ static void grow(void)
 		CHECK(cuMemFree(more[--n]));
 }
 
+static void work(void *unused)
+{
+	(void)unused;
+	usleep(WORK_US);
+}
+
+static void queue(void)
+{
+	for (int i = 0; i < QUEUED; i++)
+		CHECK(cuLaunchHostFunc(NULL, work, NULL));
+	say("queued", QUEUED);
+}
+
 static void obey(void)
 {
 	if (unlink(path("dirty")) == 0)
@@ -84,6 +99,8 @@ static void obey(void)
 		make_dirty(size / 20);
 	if (unlink(path("grow")) == 0)
 		grow();
+	if (unlink(path("queue")) == 0)
+		queue();
 }
 
 static size_t part_of(size_t at)

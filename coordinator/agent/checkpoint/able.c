@@ -26,10 +26,10 @@ struct question {
 };
 
 static json_t *item(const struct task *t, const char *object, const char *reason,
-		    const char *remedy)
+		    const char *remedy, bool refuse)
 {
 	return json_pack("{s:I, s:s, s:o, s:s, s:b}", "rank", (json_int_t)t->rank, "object", object,
-			 "reason", packet_string(reason), "remedy", remedy, "refuse", 1);
+			 "reason", packet_string(reason), "remedy", remedy, "refuse", refuse);
 }
 
 static void add_all(json_t *items, json_t *more, json_int_t rank)
@@ -52,9 +52,23 @@ static void add_said(const struct task *t, const struct thread_link *l, const ch
 		     const char *busy, json_t *items)
 {
 	if (l && !l->looked)
-		json_array_append_new(items, item(t, object, busy, "ask again"));
+		json_array_append_new(items, item(t, object, busy, "ask again", true));
 	else if (l)
 		add_all(items, json_deep_copy(l->items), t->rank);
+}
+
+/* No obstacle: a checkpoint waits for what is queued (gpu_prepare). */
+static void add_queue(const struct agent *a, const struct task *t, json_t *items)
+{
+	char reason[160], remedy[160];
+
+	if (!t->cuda || !t->cuda->queued_ms)
+		return;
+	snprintf(reason, sizeof reason, "work that was queued %u ms ago is not done; how far the "
+		 "queue reaches is not known", t->cuda->queued_ms);
+	snprintf(remedy, sizeof remedy, "a checkpoint waits for it within timeout=%gs: give more "
+		 "if it reaches further", a->step->options.timeout_ms / 1000.);
+	json_array_append_new(items, item(t, "GPU queue", reason, remedy, false));
 }
 
 static void look_at(const struct agent *a, const struct task *t, json_t *items)
@@ -68,7 +82,8 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		json_array_append_new(items, item(t, "preload",
 			"it has no link to its agent: not started yet, static, set-uid, not "
 			"glibc's, or with a seccomp filter for all threads",
-			"run a dynamically linked program of glibc; leave LD_PRELOAD in place"));
+			"run a dynamically linked program of glibc; leave LD_PRELOAD in place",
+			true));
 		return;
 	}
 	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
@@ -76,10 +91,12 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		 "checkpoint", items);
 	add_said(t, t->cuda, "CUDA", "its CUDA thread did not answer: it is inside a checkpoint",
 		 items);
+	add_queue(a, t, items);
 	if (found)
 		add_all(items, found, t->rank);
 	else if (!gck_process_ended(t->pid))
-		json_array_append_new(items, item(t, "process", err.text, "see the reason"));
+		json_array_append_new(items, item(t, "process", err.text, "see the reason",
+					      true));
 }
 
 static void look_at_store(const struct agent *a, json_t *items)

@@ -135,6 +135,7 @@ static void take_cuda(struct thread_link *l)
 		thread_link_item(l);
 		break;
 	case GCK_LINK_CUDA_OBSTACLES_END:
+		l->queued_ms = l->head.round;
 		l->looked = true;
 		break;
 	default:

@@ -289,6 +289,7 @@ void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_k
 static void look(struct thread_link *l, uint32_t type)
 {
 	l->looked = false;
+	l->queued_ms = 0;
 	json_array_clear(l->items);
 	thread_link_send(l, &(struct gck_thread_msg){ .type = type }, NULL, 0);
 }

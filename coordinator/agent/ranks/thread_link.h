@@ -33,6 +33,7 @@ struct thread_link {
 	size_t queued;
 	json_t *items;                    /* obstacles to a checkpoint, as it said last */
 	bool looked;                      /* it has said all of them */
+	uint32_t queued_ms;               /* of a CUDA thread: GPU work was queued for as long */
 };
 
 /* Takes over a connection of process pid, and its first packet. A newer link of a rank replaces

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The work that the program had queued when the preparation of a checkpoint began. */
+ * The work that the program had queued when a preparation, or `able`, began to look. */
 #ifndef GCK_CUDA_BACKLOG_H
 #define GCK_CUDA_BACKLOG_H
 

@@ -330,26 +330,28 @@ int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_e
 #define WAITED 5              /* slices after which one has waited enough */
 
 /* A closed gate costs the program nothing as long as no thread waits for it. */
-static bool leave_soon(void)
+static bool leave_soon(int64_t end_ns)
 {
-	int64_t end = gck_cuda_now_ns() + CLOSED_NS;
+	int64_t closed_ns = gck_cuda_now_ns() + CLOSED_NS;
 	int waited = 0;
 
 	while (!gck_gate_wait_empty(SLICE_MS)) {
+		int64_t now = gck_cuda_now_ns();
+
 		waited += gck_gate_waited();
-		if (waited > WAITED || gck_cuda_now_ns() > end)
+		if (waited > WAITED || now > closed_ns || now > end_ns)
 			return false;
 	}
 	return true;
 }
 
-bool gck_cuda_queue_done(bool *seen)
+bool gck_cuda_queue_done(int64_t end_ns, bool *seen)
 {
 	struct gck_cuda_contexts all;
 	bool done = false;
 
 	gck_gate_close();
-	*seen = leave_soon();
+	*seen = leave_soon(end_ns);
 	if (*seen && gck_cuda_contexts_take(&all, NULL) == 0) {
 		done = gck_cuda_backlog_done(&all);
 		gck_cuda_contexts_give(&all);

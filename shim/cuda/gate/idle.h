@@ -19,9 +19,9 @@ int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_e
 	GCK_MUST_CHECK;
 
 /* Look whether what was queued when the backlog began (backlog.h) is done, in a moment with the
- * gate closed. *seen: whether that is known; else a thread did not leave its call. In the CUDA
- * thread. */
-bool gck_cuda_queue_done(bool *seen) GCK_MUST_CHECK;
+ * gate closed, until end_ns at the latest. *seen: whether that is known; else a thread did not
+ * leave its call. In the CUDA thread. */
+bool gck_cuda_queue_done(int64_t end_ns, bool *seen) GCK_MUST_CHECK;
 
 /* Wait until a context has finished its work, without a limit. For a thread of the program,
  * inside the gate. CUDA_ERROR_NOT_READY: a capture is under way; nothing was queried. */

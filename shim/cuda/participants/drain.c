@@ -126,7 +126,7 @@ void gck_cuda_prepare(const struct gck_link_cuda_drain *request)
 
 bool gck_cuda_prepared(bool *over)
 {
-	bool seen, done = gck_cuda_queue_done(&seen);
+	bool seen, done = gck_cuda_queue_done(order.end_ns, &seen);
 
 	*over = gck_cuda_now_ns() > order.end_ns;
 	return done || (*over && !seen);

@@ -24,14 +24,24 @@ static void drained(struct cuda_rank *r, uint64_t seq)
 	   "it is drained and resumed: %s", text);
 }
 
+/* For how long, as `able` reports it, what was queued was not done. */
+static uint32_t queued_ms(struct cuda_rank *r)
+{
+	cuda_look(r);
+	return r->cuda.m.round;
+}
+
 /* The program waits for its work, as most do. */
 static void waits(void)
 {
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
+	is_int(queued_ms(&r), 0, "able sees no queue in a program without work");
 	is_int(cuda_tell(&r, "queue"), 0, "a program queues 3.5 s of work");
+	ok(queued_ms(&r) > 0, "able sees that it is not done");
 	cuda_begin(&r, "finish");
+	ok(queued_ms(&r) > 0, "and so while the program waits for it");
 	drained(&r, 1);
 	is_int(cuda_answer(&r, WAIT_MS), 0, "its wait for its work succeeds");
 	is_int(cuda_tell(&r, "sum"), SUM, "it has its data");
@@ -81,6 +91,21 @@ static void ends_its_kernel(void)
 	cuda_rank_end(&r);
 }
 
+/* `able` has asked, and does not wait for the queue. */
+static void begins_during_able(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "queue"), 0, "a program queues 3.5 s of work");
+	cuda_link_say(&r.cuda, GCK_LINK_CUDA_LIST_OBSTACLES, 0);
+	cuda_link_ask_prepare(&r.cuda, 1, WAIT_MS);
+	ok(all_of(cuda_hear(&r, WAIT_MS) == GCK_LINK_CUDA_OBSTACLES_END, !r.cuda.m.round),
+	   "a checkpoint begins while able looks: able is answered");
+	ok(prepared(&r), "then the checkpoint is prepared: %s", text);
+	cuda_rank_end(&r);
+}
+
 /* The checkpoint is given up meanwhile. */
 static void is_cancelled(void)
 {
@@ -103,6 +128,7 @@ int main(void)
 	runs_ahead();
 	never_ends();
 	ends_its_kernel();
+	begins_during_able();
 	is_cancelled();
 	return tap_done();
 }

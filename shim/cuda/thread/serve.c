@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "shim/cuda/gate/backlog.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/participants/drain.h"
 #include "shim/cuda/snapshot/device_copy.h"
@@ -18,6 +19,7 @@
 #define MS 1000000ll
 #define LOOK_MS 1000         /* between checks that the link is still there */
 #define LOOK_QUEUE_MS 50     /* between looks at what the program has queued */
+#define ABLE_QUEUE_MS 500    /* `able` waits for its end; less than the agent waits for `able` */
 #define RESUME_LOOK_MS 20    /* while drained: and that this is no restored process */
 #define CONNECT_AGAIN_NS (50 * MS)
 #define CONNECT_TIMES 200    /* after a restart, when the agent was there a moment ago */
@@ -64,10 +66,43 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 			     text, at);
 }
 
+/* queued_ms: for so long what was queued was not done. */
+static int end_look(struct gck_cuda_thread *k, uint32_t queued_ms)
+{
+	k->looks_until_ns = 0;
+	return gck_inside_link_send(&k->link,
+				    &(struct gck_thread_msg){.type = GCK_LINK_CUDA_OBSTACLES_END,
+							   .round = queued_ms},
+				    NULL, 0);
+}
+
+/* The queue of a preparation is watched already, and its checkpoint tells what becomes of it. */
 static int look(struct gck_cuda_thread *k)
 {
 	gck_cuda_able(tell_item, k);
-	return say(k, GCK_LINK_CUDA_OBSTACLES_END, 0, NULL);
+	if (k->prepare_seq || k->lost.code)
+		return end_look(k, 0);
+	gck_cuda_backlog_begin();
+	k->looks_until_ns = gck_cuda_now_ns() + ABLE_QUEUE_MS * MS;
+	return 0;
+}
+
+/* End the look under way once it is known whether the queue reaches further. */
+static int tend_look(struct gck_cuda_thread *k)
+{
+	bool seen;
+
+	if (!k->looks_until_ns)
+		return 0;
+	if (gck_cuda_queue_done(k->looks_until_ns, &seen))
+		return end_look(k, 0);
+	return gck_cuda_now_ns() < k->looks_until_ns ? 0 : end_look(k, ABLE_QUEUE_MS);
+}
+
+/* A checkpoint begins: it watches the queue itself. */
+static int interrupt_look(struct gck_cuda_thread *k)
+{
+	return k->looks_until_ns ? end_look(k, 0) : 0;
 }
 
 /* ---- drain and resume ----------------------------------------------------------------------- */
@@ -305,14 +340,14 @@ static int obey(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 {
 	switch (m->head.type) {
 	case GCK_LINK_CUDA_DRAIN:
-		return drain(k, m);
+		return interrupt_look(k) ? -1 : drain(k, m);
 	case GCK_LINK_CUDA_LIST_OBSTACLES:
 		return look(k);
 	case GCK_LINK_CUDA_YIELD:
 		gck_cuda_node_reclaim_serve(&k->link, m, false);
 		return 0;
 	case GCK_LINK_CUDA_PREPARE:
-		return prepare_drain(k, m);
+		return interrupt_look(k) ? -1 : prepare_drain(k, m);
 	case GCK_LINK_CUDA_RESUME: /* the process runs already, and no drain comes */
 		k->prepare_seq = 0;
 		gck_cuda_release();
@@ -329,17 +364,19 @@ void gck_cuda_serve(struct gck_cuda_thread *k)
 	int rc = 0;
 
 	while (rc == 0 && gck_inside_link_is_ours(&k->link)) {
+		bool watches = k->prepare_seq || k->looks_until_ns;
 		struct gck_inside_message m;
 
 		rc = gck_inside_link_receive(
-			&k->link, &m,
-			gck_cuda_device_copy_tend(k->prepare_seq ? LOOK_QUEUE_MS : LOOK_MS));
+			&k->link, &m, gck_cuda_device_copy_tend(watches ? LOOK_QUEUE_MS : LOOK_MS));
 		if (rc > 0) {
 			rc = obey(k, &m);
 			gck_inside_link_drop(&m);
 		}
 		rc = rc ? rc : tend_preparation(k);
+		rc = rc ? rc : tend_look(k);
 	}
 	k->prepare_seq = 0;
+	k->looks_until_ns = 0;
 	gck_cuda_release();
 }

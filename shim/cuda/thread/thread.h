@@ -26,6 +26,7 @@ struct gck_cuda_thread {
 	struct gck_inside_link link;
 	uint32_t restarts;       /* when last seen */
 	uint64_t prepare_seq;    /* the preparation's number, until it is answered; 0: none */
+	int64_t looks_until_ns;  /* `able` watches what is queued, until then; 0: it does not */
 	uint64_t drain_seq;          /* the drain's number, until it is answered; 0: none */
 	uint64_t seq;            /* the number it is drained for; 0: running */
 	int64_t watchdog_ns, heard_ns;
