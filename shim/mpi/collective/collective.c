@@ -127,7 +127,7 @@ int gck_mpi_persistent_begin(struct gck_mpi_nonblocking *n, MPI_Info info, MPI_R
 	if (!n)
 		return MPI_ERR_NO_MEM;
 	n->info = gck_mpi_retain_info(n, info);
-	gck_mpi_comm_reap();
+	gck_mpi_comm_tend();
 	if (!request || n->failed)
 		rc = request ? MPI_ERR_NO_MEM : MPI_ERR_REQUEST;
 	else

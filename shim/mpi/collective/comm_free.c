@@ -4,7 +4,10 @@
 
 #include "shim/mpi/collective/comm_free.h"
 
+#include <stdlib.h>
+
 #include "shim/mpi/base/function.h"
+#include "shim/mpi/base/sweep.h"
 #include "shim/mpi/collective/nonblocking.h"
 #include "shim/mpi/handles/attribute.h"
 #include "shim/mpi/p2p/flushed.h"
@@ -58,8 +61,8 @@ static const struct gck_mpi_request_class goodbye = {
 };
 
 /* Starts the goodbye. A quiesce does not hold it back as it does a program's collective, because no
- * program sees its end. -1: no memory, try again later. */
-static int leave(struct gck_mpi_comm *c)
+ * program sees its end. Without memory a later sweep tries again. */
+static void leave(struct gck_mpi_comm *c)
 {
 	struct gck_mpi_nonblocking *n = gck_mpi_nonblocking_new(sizeof *n, c->handle, issue);
 	struct gck_mpi_request *r = n ? gck_mpi_request_start(&goodbye, c->handle, n) : NULL;
@@ -69,7 +72,7 @@ static int leave(struct gck_mpi_comm *c)
 			    atomic_fetch_add_explicit(&c->clock.started, 1, memory_order_relaxed);
 		if (!n->issue(n, (MPI_Request *)&r->h.real)) {
 			gck_mpi_request_let_go(r);
-			return 0;
+			return;
 		}
 		gck_mpi_clock_unstart(&c->clock);
 		r->arg = NULL;
@@ -78,7 +81,6 @@ static int leave(struct gck_mpi_comm *c)
 	if (n)
 		gck_mpi_nonblocking_free(n);
 	c->life = GCK_MPI_COMM_FREED;
-	return -1;
 }
 
 /* ---- sweeps --------------------------------------------------------------------------------- */
@@ -99,29 +101,94 @@ bool gck_mpi_comm_in_use(const struct gck_mpi_comm *c)
 	return found != c->handle;
 }
 
-/* Claims c for the caller, so that no other thread finds it. A communicator with processes of other
- * worlds has no goodbye: they may run without the stand-in. */
-static bool may_leave(struct gck_mpi_handle *h, void *unused)
-{
-	struct gck_mpi_comm *c = h->body;
+/* Communicators that a sweep has claimed: no other thread finds them. */
+struct claim {
+	struct gck_mpi_comm *c;
+	MPI_Comm handle;
+	bool in_use;
+};
 
-	(void)unused;
-	if (!c || c->life != GCK_MPI_COMM_FREED || gck_mpi_comm_in_use(c))
-		return false;
-	c->life = c->dynamic ? GCK_MPI_COMM_LEFT : GCK_MPI_COMM_LEAVING;
-	return !c->dynamic;
+struct claims {
+	enum gck_mpi_comm_life life; /* that of all of them before */
+	struct claim *v;
+	size_t n, capacity, looks;
+};
+
+static int grow(struct claims *s)
+{
+	size_t capacity = s->capacity ? 2 * s->capacity : 64;
+	struct claim *v = realloc(s->v, capacity * sizeof *v);
+
+	if (!v)
+		return -1;
+	s->v = v;
+	s->capacity = capacity;
+	return 0;
 }
 
-/* Claims c: the MPI thread walks the list while other threads are inside. */
-static bool has_left(struct gck_mpi_handle *h, void *found)
+/* One that has left loses its handle's body, since the MPI thread walks the list while other
+ * threads are inside. Without memory the others are left to the next sweep. */
+static bool claim(struct gck_mpi_handle *h, void *to)
 {
+	struct claims *s = to;
 	struct gck_mpi_comm *c = h->body;
 
-	if (!c || __atomic_load_n(&c->life, __ATOMIC_ACQUIRE) != GCK_MPI_COMM_LEFT)
+	s->looks++;
+	if (!c || __atomic_load_n(&c->life, __ATOMIC_ACQUIRE) != s->life)
 		return false;
-	h->body = NULL;
-	*(struct gck_mpi_comm **)found = c;
-	return true;
+	if (s->n == s->capacity && grow(s))
+		return true;
+	if (s->life == GCK_MPI_COMM_LEFT)
+		h->body = NULL;
+	else
+		c->life = GCK_MPI_COMM_LEAVING;
+	s->v[s->n++] = (struct claim){.c = c, .handle = c->handle, .in_use = c->messages};
+	return false;
+}
+
+static int by_handle(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	return x->handle < y->handle ? -1 : x->handle > y->handle;
+}
+
+static void note_use(struct gck_mpi_request *r, void *claims)
+{
+	const struct claims *s = claims;
+	struct claim key = {.handle = r->comm}, *found;
+
+	found = bsearch(&key, s->v, s->n, sizeof key, by_handle);
+	if (found)
+		found->in_use = true;
+}
+
+/* A communicator with processes of other worlds has no goodbye: they may run without the
+ * stand-in. */
+static void leave_if_unused(const struct claim *x)
+{
+	if (x->in_use)
+		x->c->life = GCK_MPI_COMM_FREED;
+	else if (x->c->dynamic)
+		x->c->life = GCK_MPI_COMM_LEFT;
+	else
+		leave(x->c);
+}
+
+/* Returns the cost, in looks at a communicator or request. */
+static size_t leave_unused(void)
+{
+	struct claims s = {.life = GCK_MPI_COMM_FREED};
+
+	gck_mpi_first_that(GCK_MPI_COMM, claim, &s);
+	if (s.n) {
+		qsort(s.v, s.n, sizeof *s.v, by_handle);
+		s.looks += gck_mpi_request_each(note_use, &s);
+	}
+	for (size_t i = 0; i < s.n; i++)
+		leave_if_unused(&s.v[i]);
+	free(s.v);
+	return s.looks;
 }
 
 static void end(struct gck_mpi_comm *c)
@@ -136,23 +203,37 @@ static void end(struct gck_mpi_comm *c)
 	gck_mpi_comm_forget(c);
 }
 
+static void end_left(void)
+{
+	struct claims s = {.life = GCK_MPI_COMM_LEFT};
+
+	gck_mpi_first_that(GCK_MPI_COMM, claim, &s);
+	for (size_t i = 0; i < s.n; i++)
+		end(s.v[i].c);
+	free(s.v);
+}
+
+static struct gck_mpi_sweep sweep;
+
 void gck_mpi_comm_reap(void)
 {
-	struct gck_mpi_handle *h;
-	struct gck_mpi_comm *c;
+	size_t cost = leave_unused();
 
-	while ((h = gck_mpi_first_that(GCK_MPI_COMM, may_leave, NULL)))
-		if (leave(h->body))
-			break;
-	gck_mpi_request_reap();
-	while (gck_mpi_first_that(GCK_MPI_COMM, has_left, &c))
-		end(c);
+	cost += gck_mpi_request_reap();
+	end_left();
+	gck_mpi_sweep_done(&sweep, cost);
+}
+
+void gck_mpi_comm_tend(void)
+{
+	if (gck_mpi_sweep_due(&sweep))
+		gck_mpi_comm_reap();
 }
 
 void gck_mpi_comm_let_go(struct gck_mpi_comm *c)
 {
 	c->life = GCK_MPI_COMM_FREED;
-	gck_mpi_comm_reap();
+	gck_mpi_comm_tend();
 }
 
 /* ---- MPI functions -------------------------------------------------------------------------- */
@@ -195,7 +276,7 @@ GCK_MPI_FUNCTION(Comm_free, (MPI_Comm *comm))
 
 static void poll_one(struct gck_mpi_request *r, void *comm)
 {
-	if (r->comm == comm && r->state == GCK_MPI_REQUEST_ACTIVE)
+	if (r->comm == comm && r->state == GCK_MPI_REQUEST_ACTIVE && !r->orphan)
 		gck_mpi_request_poll(r);
 }
 
@@ -218,6 +299,7 @@ static int disconnect(MPI_Comm comm)
 
 	while (gck_mpi_requests_on(comm)) {
 		gck_mpi_request_each(poll_one, comm);
+		gck_mpi_request_reap();
 		gck_mpi_park_if_closed();
 	}
 	gck_mpi_clock_tick(&c->clock);

@@ -19,4 +19,7 @@ bool gck_mpi_comm_in_use(const struct gck_mpi_comm *c);
 /* Makes progress on freeing communicators that were let go. In the gate or in the MPI thread. */
 void gck_mpi_comm_reap(void);
 
+/* The same, if enough calls were made since the last time. */
+void gck_mpi_comm_tend(void);
+
 #endif

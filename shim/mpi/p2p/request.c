@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
+#include "shim/mpi/base/sweep.h"
 #include "shim/mpi/p2p/flushed.h"
 #include "shim/mpi/p2p/p2p.h"
+#include "shim/mpi/p2p/request_batch.h"
 #include "shim/mpi/p2p/request_pool.h"
 #include "shim/mpi/p2p/status.h"
 
@@ -234,21 +236,37 @@ void gck_mpi_progress(void)
 			    MPI_STATUS_IGNORE);
 }
 
+#define TEST_COST 32 /* a test of the real library makes progress; against a look at a request */
+
+struct reap {
+	struct gck_mpi_request_batch batch;
+	size_t tests;
+};
+
 static void reap(struct gck_mpi_request *r, void *arg)
 {
-	(void)arg;
-	if (r->orphan && r->what != GCK_MPI_REQUEST_GENERAL)
-		gck_mpi_request_poll(r);
+	struct reap *reap = arg;
+
+	if (!r->orphan || r->what == GCK_MPI_REQUEST_GENERAL)
+		return;
+	gck_mpi_request_batch_poll(&reap->batch, r);
+	reap->tests++;
 }
 
-void gck_mpi_request_reap(void)
+size_t gck_mpi_request_reap(void)
 {
 	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+	struct reap r;
+	size_t looks;
 
 	if (!orphans || pthread_mutex_trylock(&one_at_a_time))
-		return;
-	gck_mpi_request_each(reap, NULL);
+		return 0;
+	r.batch.n = 0;
+	r.tests = 0;
+	looks = gck_mpi_request_each(reap, &r);
+	gck_mpi_request_batch_end(&r.batch);
 	pthread_mutex_unlock(&one_at_a_time);
+	return looks + TEST_COST * r.tests;
 }
 
 /* A send was counted when it started, so the real library may end it alone. Other active requests
@@ -272,12 +290,14 @@ int gck_mpi_request_let_go(struct gck_mpi_request *r)
 
 GCK_MPI_FUNCTION(Request_free, (MPI_Request *request))
 {
+	static struct gck_mpi_sweep sweep;
 	MPI_Comm comm = NULL;
 	int rc = MPI_ERR_REQUEST;
 
 	gck_mpi_enter();
 	if (request && gck_mpi_is(*request, GCK_MPI_REQUEST) && *request != MPI_REQUEST_NULL) {
-		gck_mpi_request_reap();
+		if (gck_mpi_sweep_due(&sweep))
+			gck_mpi_sweep_done(&sweep, gck_mpi_request_reap());
 		comm = ((struct gck_mpi_request *)*request)->comm;
 		rc = gck_mpi_request_let_go((struct gck_mpi_request *)*request);
 		*request = MPI_REQUEST_NULL;

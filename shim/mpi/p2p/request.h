@@ -140,8 +140,8 @@ GCK_MUST_CHECK int gck_mpi_request_collect(MPI_Request *request, MPI_Status *sta
 int gck_mpi_request_cancel(struct gck_mpi_request *r);
 int gck_mpi_request_let_go(struct gck_mpi_request *r);
 
-/* Frees orphans that are complete. */
-void gck_mpi_request_reap(void);
+/* Frees orphans that are complete. Returns the cost, in looks at a request (base/sweep.h). */
+size_t gck_mpi_request_reap(void);
 
 /* Makes the real library progress without testing a request. */
 void gck_mpi_progress(void);

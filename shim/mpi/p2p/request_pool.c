@@ -91,17 +91,19 @@ void gck_mpi_request_free(struct gck_mpi_request *r)
 	unlock();
 }
 
-void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg)
+size_t gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg)
 {
 	struct slab *first;
+	size_t n = 0;
 
 	lock();
 	first = slabs;
 	unlock();
-	for (struct slab *s = first; s; s = s->next)
+	for (struct slab *s = first; s; s = s->next, n += SLAB_REQUESTS)
 		for (int i = 0; i < SLAB_REQUESTS; i++)
 			if (s->requests[i].state != GCK_MPI_REQUEST_FREE)
 				fn(&s->requests[i], arg);
+	return n;
 }
 
 struct pending {

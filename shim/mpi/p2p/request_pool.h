@@ -32,8 +32,9 @@ void gck_mpi_request_free(struct gck_mpi_request *r);
 /* Counts the active requests on this communicator. */
 size_t gck_mpi_requests_on(MPI_Comm comm);
 
-/* Calls fn for all requests that are not free, in no order; fn may free the one passed. */
-void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg);
+/* Calls fn for all requests that are not free, in no order; fn may free any. Returns how many it
+ * has looked at, free or not. */
+size_t gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg);
 
 static inline uint64_t gck_mpi_next_order(void)
 {
