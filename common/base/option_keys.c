@@ -334,6 +334,16 @@ static void write_require(const struct gck_options *o, char *value, size_t size)
 	print(value, size, "%s", o->require ? "yes" : "no");
 }
 
+static int read_quiet(struct gck_options *o, const char *value, struct gck_error *err)
+{
+	return read_yes_no(value, &o->quiet, err);
+}
+
+static void write_quiet(const struct gck_options *o, char *value, size_t size)
+{
+	print(value, size, "%s", o->quiet ? "yes" : "no");
+}
+
 static int read_cpus(struct gck_options *o, const char *value, struct gck_error *err)
 {
 	uint64_t n = 0;
@@ -366,6 +376,7 @@ const struct gck_option_key gck_option_keys[] = {
 	{ "skip-done", read_skip_done, write_skip_done },
 	{ "require", read_require, write_require },
 	{ "cpus", read_cpus, write_cpus },
+	{ "quiet", read_quiet, write_quiet },
 };
 
 const size_t gck_option_nkeys = sizeof gck_option_keys / sizeof *gck_option_keys;

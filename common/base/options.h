@@ -39,6 +39,7 @@ struct gck_options {
 	bool skip_done;
 	bool require;
 	unsigned cpus;           /* cores that an agent's writers may use, 1 or more */
+	bool quiet;              /* no lines about checkpoints in the step's output */
 };
 
 /* The built-in defaults. */

@@ -85,6 +85,7 @@ static void test_good(void)
 	good("restart=123:7", "restart=123:7");
 	good("skip-done=no", "skip-done=no");
 	good("require=yes,cpus=4", "require=yes,cpus=4");
+	good("quiet=yes", "quiet=yes");
 	good("keep=3,keep=4", "keep=4");
 }
 
@@ -179,7 +180,7 @@ static void test_other(void)
 	ok(all_of(gck_options_format(&o, small, sizeof small, &err) == -1, err.code == ENOSPC),
 	   "format: %s", err.text);
 	is_str(gck_options_key(0), "interval", "the first key");
-	ok(all_of(!gck_options_key(16), gck_options_key(15)), "there are 16 keys");
+	ok(all_of(!gck_options_key(17), gck_options_key(16)), "there are 17 keys");
 }
 
 int main(void)

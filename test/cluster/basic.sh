@@ -64,6 +64,9 @@ check "create after enable" alice gpuckpt create "$job"
 check "requeue" alice gpuckpt requeue "$job"
 check "requeue: Slurm starts the job again" wait_for 40 job_restarted "$job" 1
 check "requeue: the ranks run again" wait_ready "$job" 60
+restored="^gpuckpt: step $job.0 is restored from checkpoint 5 of [0-9:]*, on $node and 1 more$"
+check "requeue: the job's output says from which checkpoint" wait_for 10 grep -q "$restored" \
+	"$dir/out"
 alice gpuckpt watch "$job" >"$dir/watched" 2>&1 &
 watching=$!
 wait_for 20 grep -q running "$dir/watched"
@@ -76,13 +79,15 @@ report $? "watch ends when the step has" || diag "$(cat "$dir/watched")"
 check "watch has seen it run" grep -q "running" "$dir/watched"
 is "$(grep -c "after srun" "$dir/out")" 1 "requeue: no line after srun ran before the restart"
 
-job=$(submit "$dir" -N1 -n1 <<-END
+job=$(submit "$dir" -N1 -n1 --no-requeue <<-END
 	#!/bin/bash
 	srun --gpu-ckpt $burn 16 10000 50
 	echo "srun gave \$?"
 	END
 )
 check "vacate: the step runs under gpuckpt" wait_ready "$job"
+check "a job with --no-requeue says so" wait_for 10 \
+	grep -q "^gpuckpt: job $job was submitted with --no-requeue" "$dir/out"
 check "vacate" alice gpuckpt vacate "$job"
 check "vacate: the script goes on, the job ends" wait_job "$job" COMPLETED 20
 check "vacate: srun's status is not 0" grep -q 'srun gave [1-9]' "$dir/out"

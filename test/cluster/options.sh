@@ -37,6 +37,7 @@ refuse_option restart=7:x restart
 refuse_option skip-done=maybe skip-done
 refuse_option require=perhaps require
 refuse_option cpus=0 cpus
+refuse_option quiet=shh quiet
 refuse_option keep=2,,bogus=3 bogus
 check_not "nothing was launched by a refused srun" test -e "$dir/launched"
 check_not "sbatch refuses a wrong key" alice sbatch --gpu-ckpt=bogus=1 --wrap true
@@ -44,7 +45,7 @@ check_not "salloc refuses a wrong key" alice salloc -n1 --gpu-ckpt=bogus=1 true
 good=interval=1h30m,keep=3,stage=/tmp,compress=zstd:3,timeout=90s,hold=2s,restart-wait=1m
 good+=,mpi=none,cuda=none,files=64M
 check "srun takes every key with a good value" timeout 60 "$cluster" exec -u alice \
-	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2 true
+	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2,quiet=yes true
 check "srun --help has the option" grep -q gpu-ckpt <(alice srun --help)
 
 # ---- the CLI's arguments

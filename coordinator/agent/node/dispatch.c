@@ -178,6 +178,12 @@ static int on_sweep(struct agent *a, const json_t *body)
 	return 0;
 }
 
+static int on_say(struct agent *a, const json_t *body)
+{
+	say_to_user(&a->tasks, "%s", packet_text(body, "text", ""));
+	return 0;
+}
+
 static int on_error(struct agent *a, const json_t *body)
 {
 	(void)a;
@@ -210,6 +216,7 @@ static const struct {
 	{ "signed", on_signed },
 	{ "unwrapped", on_signed },
 	{ "asked", on_asked },
+	{ "say", on_say },
 	{ "error", on_error },
 };
 

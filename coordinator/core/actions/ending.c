@@ -29,13 +29,33 @@ static void all_answered(struct gck_live *live)
 		live->nodes[i].answered = true;
 }
 
-static void remember_error(struct gck_core *core, struct gck_live *live)
+/* Each reason is said once, until a checkpoint is committed. */
+static void say_failed(struct gck_core *core, const struct gck_step *step, bool again)
 {
+	const struct gck_live *live = step->live;
+
+	if (again)
+		return;
+	if (live->checkpoint.seq)
+		gck_live_say(core, step, "step %u.%u: checkpoint %u has failed: %s", step->job->id,
+			     step->id, live->checkpoint.seq, live->last_error);
+	else
+		gck_live_say(core, step, "step %u.%u: no checkpoint: %s", step->job->id, step->id,
+			     live->last_error);
+}
+
+/* Returns whether the checkpoint before has failed for the same reason. */
+static bool remember_error(struct gck_core *core, struct gck_live *live)
+{
+	bool again;
+
 	if (!*live->error.text)
 		gck_fail(&live->error, ECANCELED, "given up");
+	again = live->failures && !strcmp(live->last_error, live->error.text);
 	memcpy(live->last_error, live->error.text, sizeof live->last_error);
 	live->last_error_time = core->world->now_ms() / 1000;
 	memset(&live->error, 0, sizeof live->error);
+	return again;
 }
 
 json_t *gck_abort_order(const struct gck_step *step)
@@ -50,8 +70,8 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
 	struct gck_checkpoint *c = &live->checkpoint;
+	bool again = remember_error(core, live);
 
-	remember_error(core, live);
 	live->failures++;
 	for (uint32_t i = 0; i < live->nnodes; i++)
 		gck_node_clear_words(&live->nodes[i]);
@@ -70,6 +90,7 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 			 live->last_error);
 		all_answered(live); /* nobody was sent an order */
 	}
+	say_failed(core, step, again);
 	gck_operation_failed(core, step, live->last_error);
 	gck_act_recount(core, step);
 }

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base/log.h"
 #include "common/wire/restart_code.h"
@@ -176,6 +177,25 @@ void gck_act_run(struct gck_core *core, struct gck_step *step)
 	gck_act_rerun(core, step);
 }
 
+#define DAY_S 86400
+
+/* "step 3.0 is restored from checkpoint 2 of 08:38:00, on n2" */
+static void say_restored(struct gck_core *core, const struct gck_step *step)
+{
+	const struct gck_commit *c = gck_step_commit(step, step->live->plan.seq);
+	const struct gck_live *live = step->live;
+	char when[32] = "", more[32] = "";
+	time_t made = c ? (time_t)c->time : 0, now = (time_t)(core->world->now_ms() / 1000);
+	struct tm tm;
+
+	if (c && localtime_r(&made, &tm))
+		strftime(when, sizeof when, now - made < DAY_S ? " of %T" : " of %F %T", &tm);
+	if (live->nnodes > 1)
+		snprintf(more, sizeof more, " and %u more", live->nnodes - 1);
+	gck_live_say(core, step, "step %u.%u is restored from checkpoint %u%s, on %s%s",
+		     step->job->id, step->id, live->plan.seq, when, live->nodes[0].name, more);
+}
+
 void gck_act_started(struct gck_core *core, struct gck_step *step)
 {
 	for (uint32_t i = 0; i < step->live->nnodes; i++)
@@ -183,6 +203,7 @@ void gck_act_started(struct gck_core *core, struct gck_step *step)
 	note_let_go(core, step);
 	gck_info("step %u.%u runs again, from commit %u", step->job->id, step->id,
 		 step->live->plan.seq);
+	say_restored(core, step);
 	gck_act_idle(core, step);
 }
 
@@ -214,19 +235,22 @@ static void tell_doom(struct gck_core *core, struct gck_step *step)
 	gck_act_doomed(core, step);
 }
 
-static void log_given_back(const struct doom *d, const struct gck_step *step)
+static void tell_given_back(const struct doom *d, const struct gck_step *step)
 {
-	if (step->live->try_again)
+	if (step->live->try_again) {
 		gck_warn("job %u is requeued, to try again", d->job);
-	else
-		gck_error_log(
-			"job %u is requeued and held; `scontrol release %u` lets it try again",
-			d->job, d->job);
+		return;
+	}
+	gck_error_log("job %u is requeued and held; `scontrol release %u` lets it try again",
+		      d->job, d->job);
+	gck_live_say(d->core, step, "job %u is requeued and held, since it cannot be restored: %s; "
+		     "`scontrol release %u` lets it try again", d->job, step->live->last_error,
+		     d->job);
 }
 
 static void given_back(const struct doom *d, struct gck_step *step)
 {
-	log_given_back(d, step);
+	tell_given_back(d, step);
 	if (!step->live->try_again)
 		gck_failure_held(d->core, step);
 	tell_doom(d->core, step);

@@ -299,6 +299,18 @@ static void welcome(struct gck_core *core, struct gck_step *step, struct gck_nod
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
+/* Once a job. */
+static void say_not_requeued(struct gck_core *core, const struct gck_step *step)
+{
+	struct gck_job *job = step->job;
+
+	if (!job->no_requeue || job->said_so)
+		return;
+	job->said_so = true;
+	gck_live_say(core, step, "job %u was submitted with --no-requeue: after the loss of a node "
+		     "nothing starts it again from a checkpoint", job->id);
+}
+
 static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
 			      const struct gck_registration *r, struct gck_error *err)
 {
@@ -320,6 +332,8 @@ static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
 	gck_answer_exits(core, step, r->body);
 	welcome(core, step, node);
 	node->back = false;
+	if (node == &step->live->nodes[0])
+		say_not_requeued(core, step);
 	return step;
 }
 
@@ -334,13 +348,17 @@ struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t 
 {
 	struct gck_registration r;
 	const struct gck_step *step;
+	struct gck_job *job;
 	uint32_t restarts;
 	int rc;
 
 	if (gck_registration_parse(&r, body, err) || gck_registration_job(core, &r, uid, info, err))
 		return NULL;
 	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
-	restarts = gck_state_job(&core->state, (uint32_t)r.job)->restarts;
+	job = gck_state_job(&core->state, (uint32_t)r.job);
+	if (info)
+		job->no_requeue = json_is_true(json_object_get(info, "no_requeue"));
+	restarts = job->restarts;
 	if (gck_registration_current(&r, restarts, err))
 		return NULL;
 	rc = is_same(step, &r, restarts) ? 0 : begin_incarnation(core, agent, &r, restarts, err);

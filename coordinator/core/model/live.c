@@ -223,6 +223,20 @@ void gck_live_ask_all(struct gck_core *core, struct gck_step *step, json_t *body
 	gck_live_send_all(core, step, body);
 }
 
+void gck_live_say(struct gck_core *core, const struct gck_step *step, const char *fmt, ...)
+{
+	char text[960];
+	va_list ap;
+
+	if (step->live->options.quiet)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	gck_live_send(core, &step->live->nodes[0],
+		      json_pack("{s:s, s:s}", "op", "say", "text", text));
+}
+
 json_t *gck_live_order(const char *op, const struct gck_step *step)
 {
 	return json_pack("{s:s, s:I}", "op", op, "seq", (json_int_t)step->live->checkpoint.seq);

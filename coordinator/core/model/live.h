@@ -146,6 +146,10 @@ void gck_live_send_all(struct gck_core *core, struct gck_step *step, json_t *bod
 /* The same for an order: the nodes count as not having answered. */
 void gck_live_ask_all(struct gck_core *core, struct gck_step *step, json_t *body);
 
+/* Print a line in the step's output, unless its option is quiet=yes. */
+void gck_live_say(struct gck_core *core, const struct gck_step *step, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Set the time limit of the phase or of its next part; 0: none. */
 void gck_live_phase_timer(struct gck_core *core, struct gck_step *step, unsigned ms);
 

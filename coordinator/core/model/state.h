@@ -104,6 +104,8 @@ struct gck_job {
 	uint32_t restarts;
 	int64_t submit;           /* at that restart count */
 	bool batch;               /* only batch jobs can be requeued */
+	bool no_requeue;          /* a batch job that Slurm does not requeue by itself; */
+	bool said_so;             /* its user was told */
 	bool gone;                /* Slurm no longer knows it */
 	bool requeued;            /* slurm_requeue was about to be called for this incarnation */
 	char *key;                /* data key of its images, wrapped; NULL: none yet */

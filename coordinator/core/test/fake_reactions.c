@@ -411,6 +411,15 @@ static void on_sweep(struct fake *f, struct gck_agent *a, const json_t *body, ui
 	fake_say(a, json_pack("{s:s, s:O}", "op", "swept", "steps", steps));
 }
 
+static void on_say(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
+{
+	(void)a;
+	(void)seq;
+	f->lines++;
+	snprintf(f->said, sizeof f->said, "%s",
+		 json_string_value(json_object_get(body, "text")));
+}
+
 static const struct {
 	const char *op;
 	void (*act)(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq);
@@ -421,6 +430,7 @@ static const struct {
 	{"abort", on_abort},     {"committed", on_committed}, {"build", on_build},
 	{"files", on_files},     {"run", on_run},             {"fallback", on_fallback},
 	{"terminate", on_terminate}, {"asked", on_asked},      {"sweep", on_sweep},
+	{"say", on_say},
 };
 
 /* What a message asks, for an agent that does not do it. */
@@ -449,6 +459,7 @@ bool fake_agent_takes(struct fake *f, struct gck_agent *a)
 	}
 	if (strcmp(op, "run") && strcmp(op, "abort") && strcmp(op, "welcome") &&
 	    strcmp(op, "terminate") && strcmp(op, "fallback") && strcmp(op, "committed") &&
+	    strcmp(op, "say") &&
 	    (int)f->random(f, 100) < f->faults) {
 		/* Agents let go by themselves, after a failure or in time. */
 		if (!strcmp(op, "resume") && a->seq == seq)

@@ -222,10 +222,12 @@ void fake_crash(struct fake *f)
 /* A job that is taken back has its next restart count at once, and its next submit time later. */
 static json_t *job_answer(const struct fake *f)
 {
-	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:i, s:b, s:b}", "job", (json_int_t)JOB,
+	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:i, s:b, s:b}", "job",
+			 (json_int_t)JOB,
 			 "uid", (json_int_t)OWNER, "user", "owner", "restarts",
 			 (json_int_t)f->restarts + f->taken, "submit",
-			 (json_int_t)(1000 + f->restarts), "batch", 1, "nodes", NODES, "runs",
+			 (json_int_t)(1000 + f->restarts), "batch", 1, "no_requeue", f->no_requeue,
+			 "nodes", NODES, "runs",
 			 !f->taken, "ends_itself", !f->taken);
 }
 

@@ -71,6 +71,7 @@ struct fake {
 	struct gck_agent agents[STEPS][NODES];
 	const char *options, *program; /* of every step; the store's commits are those of "p" */
 	uint32_t restarts;          /* Slurm's */
+	bool no_requeue;
 	bool slurm_away;
 	bool taken, held;           /* Slurm takes the job back; it is held then */
 	bool unreadable;            /* the store, for those that register */
@@ -80,6 +81,8 @@ struct fake {
 	json_t *common;             /* what each node's images have in common with the others' */
 	int faults;                 /* in a hundred: what fails, or is not answered */
 	unsigned syncs;             /* of the journal */
+	char said[960];             /* the last line for the user, and how many there were */
+	unsigned lines;
 	unsigned sweeps;            /* that agents were told to make; the orders of the last */
 	unsigned orders;
 	unsigned violations;

@@ -108,11 +108,12 @@ static json_t *query_job(const json_t *request, struct gck_error *err)
 
 	if (!job)
 		return NULL;
-	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:I, s:b, s:b}", "job",
+	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:I, s:b, s:b}", "job",
 			 (json_int_t)job->job_id, "uid", (json_int_t)job->user_id, "user",
 			 name_of(job->user_id), "restarts", (json_int_t)job->restart_cnt, "submit",
 			 (json_int_t)job->submit_time, "batch", can_be_requeued(job),
-			 "nodes", (json_int_t)job->num_nodes, "runs", runs(job), "ends_itself",
+			 "no_requeue", job->batch_flag && !job->requeue, "nodes",
+			 (json_int_t)job->num_nodes, "runs", runs(job), "ends_itself",
 			 ends_itself(job));
 }
 

@@ -3,10 +3,11 @@
  * {"op": ...} with
  *
  *   conf                        {cluster, slurm_user, slurmd_timeout} in seconds
- *   job {job}                   {job, uid, user, restarts, submit, batch, nodes, runs,
- *                               ends_itself}; ENOENT if Slurm does not know it. batch: it can be
- *                               requeued; runs: it is not being ended; ends_itself: nothing but
- *                               its script ends it or has ended it
+ *   job {job}                   {job, uid, user, restarts, submit, batch, no_requeue,
+ *                               nodes, runs, ends_itself}; ENOENT if Slurm does not know it.
+ *                               batch: it can be requeued; no_requeue: a batch job whose user
+ *                               does not want that; runs: it is not being ended; ends_itself:
+ *                               nothing but its script ends it or has ended it
  *   import {job, uid}           {user}, the name of uid, if Slurm does not know the job, or EEXIST
  *   requeue {job, hold, comment} {}; refused if the job is already being ended. comment goes to
  *                               AdminComment unless that has a text of somebody else

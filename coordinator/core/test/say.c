@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the user of a step is told in its output. */
+#include <errno.h>
+#include <string.h>
+
+#include "coordinator/core/operations/operation.h"
+#include "coordinator/core/test/one_step.h"
+
+static void begin(const char *options, bool no_requeue)
+{
+	fake_begin(&f, 1);
+	f.options = options;
+	f.no_requeue = no_requeue;
+	fake_settle(&f);
+}
+
+static void create(void)
+{
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+}
+
+/* A checkpoint begins, and a node fails with this reason. */
+static void fail(const char *reason)
+{
+	struct gck_agent *a = &f.agents[0][1];
+
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_say(a, json_pack("{s:s, s:s, s:i, s:b, s:s, s:i}", "op", "done", "phase", "prepare",
+			      "seq", (int)step_0()->live->checkpoint.seq, "ok", 0, "error", reason,
+			      "code", EBUSY));
+	while (a->out.n)
+		fake_core_takes(&f, a);
+	fake_settle(&f);
+}
+
+static void test_failed(void)
+{
+	begin("interval=30m", false);
+	is_int(f.lines, 0, "nothing is said of a step that starts");
+	fail("rank 1: a listening socket");
+	ok(strstr(f.said, "step 7.0: checkpoint 1 has failed: ") == f.said &&
+	   strstr(f.said, "rank 1: a listening socket"),
+	   "a checkpoint that fails is told, with the reason");
+	fail("rank 1: a listening socket");
+	is_int(f.lines, 1, "the same reason is told once");
+	fail("rank 1: a child process");
+	is_int(f.lines, 2, "another one is told");
+	create();
+	is_int(f.lines, 2, "nothing is said of a commit");
+	fail("rank 1: a child process");
+	is_int(f.lines, 3, "after a commit the same reason is told again");
+	end();
+}
+
+static void test_restored(void)
+{
+	begin("interval=30m", false);
+	create();
+	fake_requeued(&f);
+	fake_settle(&f);
+	ok(strstr(f.said, "step 7.0 is restored from checkpoint 1 of ") == f.said &&
+	   strstr(f.said, ", on n0 and 2 more"), "a restart is told, with commit and node");
+	is_int(f.lines, 1, "once");
+	end();
+}
+
+static void test_held(void)
+{
+	begin("interval=30m", false);
+	create();
+	f.damaged[0] = 1;
+	fake_requeued(&f);
+	fake_settle(&f);
+	ok(strstr(f.said, "job 7 is requeued and held, since it cannot be restored: ") == f.said,
+	   "a job that is held is told, with the reason");
+	end();
+}
+
+static void test_no_requeue(void)
+{
+	begin("interval=30m", true);
+	ok(strstr(f.said, "job 7 was submitted with --no-requeue") == f.said,
+	   "--no-requeue is told");
+	is_int(f.lines, 1, "once for all steps of the job");
+	end();
+}
+
+static void test_quiet(void)
+{
+	begin("interval=30m,quiet=yes", true);
+	fail("rank 1: a child process");
+	create();
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.lines, 0, "with quiet=yes nothing is said");
+	end();
+}
+
+int main(void)
+{
+	test_failed();
+	test_restored();
+	test_held();
+	test_no_requeue();
+	test_quiet();
+	return tap_done();
+}
