@@ -35,7 +35,8 @@ static int drain(bool keep)
 		return 1;
 	printf("# refused: %.*s\n", (int)cuda.m.total, why);
 	refusals++;
-	unnamed += cuda.m.value != EBUSY || (!strstr(why, "stream") && !strstr(why, "thread"));
+	unnamed += cuda.m.value != EBUSY || (!strstr(why, "stream") && !strstr(why, "thread") &&
+					     !strstr(why, "device "));
 	return 0;
 }
 

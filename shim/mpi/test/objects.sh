@@ -27,13 +27,19 @@ with_standin() { # RANKS PROGRAM...
 	fi
 }
 
+# A run that hangs or fails is begun anew: Open MPI, started again within one mpirun, sometimes does
+# not find a segment of shared memory or takes a rank's last start for a stranger. A run that ends
+# well with other results is not.
 over_restarts() { # RANKS PROGRAM...
-	GPUCKPT_MPI_TEST=$(mktemp -d -p "$dir")
-	export GPUCKPT_MPI_TEST
-	with_standin "$@"
-	result=$?
-	unset GPUCKPT_MPI_TEST
-	return $result
+	for _ in 1 2 3 4 5; do
+		GPUCKPT_MPI_TEST=$(mktemp -d -p "$dir")
+		export GPUCKPT_MPI_TEST
+		with_standin "$@" >"$dir/this"
+		result=$?
+		unset GPUCKPT_MPI_TEST
+		[ $result -ne 0 ] || return 0
+	done
+	: >"$dir/this"
 }
 
 same() { # NAME: $dir/this and $dir/plain have the same contents
@@ -50,7 +56,7 @@ family() { # RANKS NAME [ARGUMENT...]
 	with_standin "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
 	same "$1: the stand-in"
 	[ "$ranks" -eq 1 ] || [ -n "${GPUCKPT_LONG-}" ] || return 0 # see reloads in lib.sh
-	over_restarts "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
+	over_restarts "$ranks" ./mpi_objects "$@"
 	same "$1: the stand-in over restarts"
 }
 
