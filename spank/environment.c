@@ -4,6 +4,7 @@
 #include "spank/environment.h"
 
 #include <errno.h>
+#include <slurm/slurm.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -108,6 +109,25 @@ void gck_environment_kept_output(void)
 {
 	if (open_mode_is_ours)
 		unsetenv(OPEN_MODE);
+}
+
+/* JobFileAppend in slurm.conf; true if slurmctld does not answer. */
+static bool slurm_appends(void)
+{
+	slurm_conf_t *conf = NULL;
+	bool appends = slurm_load_ctl_conf(0, &conf) || conf->job_file_append;
+
+	if (conf)
+		slurm_free_ctl_conf(conf);
+	return appends;
+}
+
+bool gck_environment_output_is_emptied(void)
+{
+	const char *environment = getenv("ENVIRONMENT"), *mode = getenv(OPEN_MODE);
+
+	return environment && !strcmp(environment, "BATCH") &&
+	       (mode ? *mode == 't' : !slurm_appends());
 }
 
 /* ---- step ----------------------------------------------------------------------------------- */

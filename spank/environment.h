@@ -21,6 +21,9 @@ void gck_environment_submit(void);
 void gck_environment_keep_output(void);
 void gck_environment_kept_output(void);
 
+/* In srun: does Slurm empty the batch job's output file when it starts the job again? */
+bool gck_environment_output_is_emptied(void);
+
 /* Does the job have several components (srun a : b)? */
 bool gck_environment_heterogeneous(spank_t spank);
 

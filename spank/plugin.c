@@ -5,7 +5,8 @@
  *   init                              in sbatch and salloc: removes inherited variables
  *   init, the option          0/0     once per step and node
  *   init_post_opt                     in srun: sets variables for the launch of the step
- *   local_user_init           user    in srun: says that a launcher's ranks are not checkpointed
+ *   local_user_init           user    in srun: says that a launcher's ranks are not checkpointed,
+ *                                     and that a requeue would empty the job's output
  *   user_init                 0/user  makes sockets, owned by the user
  *   task_init_privileged      0/0     in each task: clocks
  *   task_post_fork            0/0     in slurmstepd, for all tasks before the first exec
@@ -239,6 +240,18 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
 	return 0;
 }
 
+/* Once a job, in its first step. */
+static void say_output_is_emptied(spank_t spank)
+{
+	uint32_t id;
+
+	if (gck_option_given() && !step.options.quiet &&
+	    spank_get_item(spank, S_JOB_STEPID, &id) == ESPANK_SUCCESS && id == 0 &&
+	    gck_environment_output_is_emptied())
+		gck_launcher_tell("gpuckpt: if this job is requeued, Slurm empties its output "
+				  "file: submit it with sbatch --open-mode=append");
+}
+
 /* A launcher's step is left alone. With require=yes it does not start. */
 int slurm_spank_local_user_init(spank_t spank, int ac, char *argv[])
 {
@@ -247,8 +260,10 @@ int slurm_spank_local_user_init(spank_t spank, int ac, char *argv[])
 
 	(void)ac;
 	(void)argv;
-	if (!launcher)
+	if (!launcher) {
+		say_output_is_emptied(spank);
 		return 0;
+	}
 	snprintf(text, sizeof text, "gpuckpt: ranks that %.*s starts are not checkpointed: start "
 		 "them with srun --mpi=pmix", PATH_MAX, launcher);
 	gck_launcher_tell(text);

@@ -79,13 +79,16 @@ report $? "watch ends when the step has" || diag "$(cat "$dir/watched")"
 check "watch has seen it run" grep -q "running" "$dir/watched"
 is "$(grep -c "after srun" "$dir/out")" 1 "requeue: no line after srun ran before the restart"
 
-job=$(submit "$dir" -N1 -n1 --no-requeue <<-END
+check_not "with --open-mode=append there is no warning" grep -q "empties its output" "$dir/out"
+job=$(submit "$dir" -N1 -n1 --no-requeue --open-mode=truncate <<-END
 	#!/bin/bash
 	srun --gpu-ckpt $burn 16 10000 50
 	echo "srun gave \$?"
 	END
 )
 check "vacate: the step runs under gpuckpt" wait_ready "$job"
+check "a job whose output a requeue would empty says so" wait_for 10 \
+	grep -q "^gpuckpt: if this job is requeued, Slurm empties its output file" "$dir/out"
 check "a job with --no-requeue says so" wait_for 10 \
 	grep -q "^gpuckpt: job $job was submitted with --no-requeue" "$dir/out"
 check "vacate" alice gpuckpt vacate "$job"
