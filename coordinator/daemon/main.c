@@ -229,9 +229,8 @@ static void close_down(struct gck_daemon *d)
 {
 	for (struct gck_job *job = d->core.state.jobs; job; job = job->next)
 		for (struct gck_step *step = job->steps; step; step = step->next) {
-			d->core.world->timer(&d->core, step, GCK_TIMER_PHASE, 0);
-			d->core.world->timer(&d->core, step, GCK_TIMER_INTERVAL, 0);
-			d->core.world->timer(&d->core, step, GCK_TIMER_HOLD, 0);
+			for (enum gck_timer t = 0; t < GCK_TIMERS; t++)
+				d->core.world->timer(&d->core, step, t, 0);
 			gck_live_free(step);
 		}
 	gck_operation_free_all(&d->core);

@@ -431,7 +431,7 @@ comes_late()
 	create "the next create succeeds"
 	answers
 
-	submit_ring "a rank comes late to MPI_Finalize" hold=3s 4 200 finalize 9
+	submit_ring "a rank comes late to MPI_Finalize" hold=3s 4 200 finalize 15
 	check "$name: the others wait there" wait_for 20 grep -q '^computes' "$dir/out"
 	not_created "rank [0-9].*MPI_Finalize" "create fails"
 	answers

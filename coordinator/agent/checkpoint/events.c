@@ -35,7 +35,7 @@ static void on_status_wait(struct ev_loop *loop, ev_timer *w, int events)
 		if (rank_checkpoint_gone(&t->ranks[i]))
 			gck_fail(&err, ESRCH, "its process is gone, and no exit status came");
 		else
-			gck_fail(&err, ECONNRESET, "its CUDA thread went away: try again");
+			gck_fail(&err, EAGAIN, "its CUDA thread went away: try again");
 		transaction_fail(t, &t->ranks[i], &err, false);
 	}
 }

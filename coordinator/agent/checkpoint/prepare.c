@@ -122,7 +122,7 @@ static void look_for_threads(struct transaction *t, bool over)
 	if (m && !over)
 		return;
 	ev_timer_stop(t->agent->loop, &t->look);
-	gck_fail(&err, ENOTCONN, "its %s thread has no link to the agent: try again", name);
+	gck_fail(&err, EAGAIN, "its %s thread has no link to the agent: try again", name);
 	if (m)
 		transaction_fail(t, m, &err, false);
 	else

@@ -248,9 +248,11 @@ void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const st
 /* All others wait for it, so it fails at once. */
 void quiesce_ended(const struct rank_checkpoint *m)
 {
-	fail(m->t, m, ESRCH, m->task->in_mpi ?
-	     "it ended without MPI_Finalize: the others cannot be restored without it" :
-	     "it ended while its MPI was brought to rest: try again");
+	if (m->task->in_mpi)
+		fail(m->t, m, ESRCH, "it ended without MPI_Finalize: the others cannot be restored "
+		     "without it");
+	else
+		fail(m->t, m, EAGAIN, "it ended while its MPI was brought to rest: try again");
 }
 
 /* A rank whose image is taken is frozen, or not needed any more. */
@@ -263,6 +265,6 @@ void quiesce_lost(struct agent *a, struct task *task)
 	if (rank_checkpoint_gone(m))
 		quiesce_ended(m);
 	else
-		fail(m->t, m, ECONNRESET, "its MPI thread went away (exit(), or another "
+		fail(m->t, m, EAGAIN, "its MPI thread went away (exit(), or another "
 		     "program was executed): try again");
 }

@@ -70,17 +70,19 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
 	struct gck_checkpoint *c = &live->checkpoint;
+	bool tried = live->error.code == EAGAIN && gck_operation_tries_again(core, step);
 	bool again = remember_error(core, live);
 
-	live->failures++;
+	live->failures += !tried;
 	for (uint32_t i = 0; i < live->nnodes; i++)
 		gck_node_clear_words(&live->nodes[i]);
 	if (c->seq) {
 		json_t *r = gck_record_seq(step, "abort", c->seq);
 
 		json_object_set_new(r, "why", json_string(live->last_error));
-		gck_warn("step %u.%u: checkpoint %u is aborted, its ranks go on: %s", step->job->id,
-			 step->id, c->seq, live->last_error);
+		gck_warn("step %u.%u: checkpoint %u is aborted, its ranks go on%s: %s",
+			 step->job->id, step->id, c->seq, tried ? ", and it is tried again" : "",
+			 live->last_error);
 		/* Agents first: ranks may be held, and the order cannot be taken back. */
 		gck_live_ask_all(core, step, gck_abort_order(step));
 		gck_core_note(core, r, true);
@@ -90,8 +92,10 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 			 live->last_error);
 		all_answered(live); /* nobody was sent an order */
 	}
-	say_failed(core, step, again);
-	gck_operation_failed(core, step, live->last_error);
+	if (!tried) {
+		say_failed(core, step, again);
+		gck_operation_failed(core, step, live->last_error);
+	}
 	gck_act_recount(core, step);
 }
 
@@ -162,6 +166,7 @@ void gck_act_over(struct gck_core *core, struct gck_step *step)
 {
 	gck_live_phase_timer(core, step, 0);
 	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
+	core->world->timer(core, step, GCK_TIMER_AGAIN, 0);
 	/* The intent stays open if its commit may have been written: the next start looks for
 	 * it. */
 	if (step->intent.seq && !step->intent.committing)

@@ -33,9 +33,8 @@ void gck_join_end(struct gck_core *core, struct gck_step *step)
 		if (step->live->nodes[i].agent)
 			core->world->drop(step->live->nodes[i].agent);
 	}
-	gck_live_phase_timer(core, step, 0);
-	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
-	core->world->timer(core, step, GCK_TIMER_HOLD, 0);
+	for (enum gck_timer t = 0; t < GCK_TIMERS; t++)
+		core->world->timer(core, step, t, 0);
 	gck_live_free(step);
 }
 

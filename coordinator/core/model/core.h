@@ -19,6 +19,7 @@ enum gck_timer {
 	GCK_TIMER_PHASE,    /* the time limit of the phase */
 	GCK_TIMER_INTERVAL, /* the next checkpoint by interval=, or the next try */
 	GCK_TIMER_HOLD,     /* the next keepalive to agents whose ranks are held */
+	GCK_TIMER_AGAIN,    /* the next try of a checkpoint that failed for a passing reason */
 	GCK_TIMERS
 };
 

@@ -91,7 +91,7 @@ struct gck_step {
 	int64_t ordered_ms;       /* when an agent was ordered to sweep; 0: never */
 	int64_t landing_ms;       /* until then objects of a lost import may arrive in the store */
 	struct gck_live *live;    /* NULL while no agent is known */
-	void *timers[3];          /* the world's */
+	void *timers[4];          /* the world's */
 	size_t bytes;             /* an estimate of the memory that its agents' messages use */
 	bool asking, asked;       /* ending.c: Slurm is asked how the job ended; has answered */
 };

@@ -11,6 +11,8 @@
 #include "coordinator/core/operations/requeue.h"
 
 #define PROGRESS_MS 500 /* between two progress messages to waiters */
+#define TRIES_MOST 4u     /* of a checkpoint, after the first */
+#define FIRST_PAUSE_MS 250u /* before the second try; doubled before each further one */
 
 /* Continue as far as the members allow. May free the operation. */
 static void check(struct gck_operation *op)
@@ -46,6 +48,7 @@ static void try_begin(struct gck_operation *op)
 	if (op->begun || !all_idle(op))
 		return;
 	op->begun = true;
+	op->begun_ms = op->core->world->now_ms();
 	for (size_t i = 0; i < op->nmembers; i++)
 		if (gck_members_may(op->members[i].step))
 			op->members[i].step->live->checkpoint.operation = op;
@@ -176,8 +179,61 @@ int gck_operation_ask(struct gck_core *core, struct gck_step *step, const char *
 	return 0;
 }
 
+/* ---- tries --------------------------------------------------------------------------------- */
+
+static unsigned pause_ms(const struct member *m)
+{
+	return FIRST_PAUSE_MS << m->tries;
+}
+
+bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step)
+{
+	const struct gck_operation *op = gck_operation_of(step);
+	struct member *m = gck_members_find(gck_operation_of(step), step);
+
+	if (!m || m->outcome != GOING || m->tries == TRIES_MOST ||
+	    core->world->now_ms() + pause_ms(m) >
+		    op->begun_ms + step->live->options.timeout_ms)
+		return false;
+	m->waits = true;
+	return true;
+}
+
+/* The step is idle: no other operation may take it before its next try. */
+static void reserve(struct gck_core *core, struct gck_step *step)
+{
+	for (struct gck_operation *op = core->operations; op; op = op->next) {
+		const struct member *m = gck_members_find(op, step);
+
+		if (!m || !m->waits || m->outcome != GOING)
+			continue;
+		step->live->checkpoint.operation = op;
+		core->world->timer(core, step, GCK_TIMER_AGAIN, pause_ms(m));
+		return;
+	}
+}
+
+void gck_operation_again(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_operation *op = gck_operation_of(step);
+	struct member *m = gck_members_find(op, step);
+
+	if (!m || !m->waits)
+		return;
+	m->waits = false;
+	m->tries++;
+	if (step->live->phase == GCK_IDLE && !step->disabled)
+		gck_operation_start(op, m);
+	else
+		gck_operation_failed(core, step, step->live->last_error);
+}
+
+/* ---- the wait for a step ------------------------------------------------------------------- */
+
 void gck_operation_idle(struct gck_core *core, struct gck_step *step)
 {
+	if (step->live->phase == GCK_IDLE)
+		reserve(core, step);
 	for (struct gck_operation *op = core->operations, *next; op; op = next) {
 		next = op->next;
 		if (gck_members_find(op, step))

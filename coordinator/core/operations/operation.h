@@ -44,6 +44,11 @@ void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool 
 void gck_operation_failed(struct gck_core *core, struct gck_step *step, const char *why);
 void gck_operation_ended(struct gck_core *core, struct gck_step *step);
 
+/* A checkpoint failed for a reason that passes. Is it tried again? It then has not failed for its
+ * operation, which reserves the step and begins again some time after it has become idle. */
+bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step) GCK_MUST_CHECK;
+void gck_operation_again(struct gck_core *core, struct gck_step *step); /* that time has come */
+
 /* A step has become idle: begin the operations that waited for it. */
 void gck_operation_idle(struct gck_core *core, struct gck_step *step);
 

@@ -17,6 +17,8 @@ enum outcome {
 struct member {
 	struct gck_step *step;
 	enum outcome outcome;
+	unsigned tries;  /* of its checkpoint, that failed for a passing reason */
+	bool waits;      /* ... until the next one: GOING, and its step is idle or about to be */
 	json_t *result;
 };
 
@@ -27,6 +29,7 @@ struct gck_operation {
 	uint32_t job, step;
 	char reason[200];
 	bool begun;    /* its checkpoints were started */
+	int64_t begun_ms;
 	bool asking;   /* waits for Slurm's answer */
 	char error[480];
 	int64_t told_ms; /* when waiters were last told the progress */

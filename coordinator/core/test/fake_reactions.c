@@ -142,6 +142,11 @@ static void on_prepare(struct fake *f, struct gck_agent *a, const json_t *body, 
 	fake_lets_go(a);
 	a->seq = seq;
 	a->keep_held = json_is_true(json_object_get(body, "keep_held"));
+	if (a->passing) {
+		a->passing--;
+		failed(a, "prepare", seq, EAGAIN);
+		return;
+	}
 	done(a, "prepare", seq, true, json_pack("{s:o, s:b, s:i, s:i, s:b}", "exited",
 						fake_exited(a), "needs_hold", a->needs_hold,
 						"hold_ms", a->hold_ms, "mpi", a->mpi, "pmix",

@@ -40,6 +40,7 @@ struct gck_agent {
 	unsigned rounds;     /* that it has been through, in all its life */
 	uint32_t built;      /* the commit that its ranks are built from */
 	uint32_t filed;      /* the commit that its files are cut back to */
+	unsigned passing;    /* it refuses so many times to prepare, for a reason that passes */
 	int no_build, no_run; /* what it answers to build, to run; 0: that it did it */
 	uint32_t offered;
 	uint32_t from;       /* the commit that its ranks run from, 0: a cold start */

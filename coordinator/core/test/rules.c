@@ -353,6 +353,63 @@ static void test_hold_auto(void)
 	end();
 }
 
+/* ---- reasons that pass --------------------------------------------------------------------- */
+
+static void refused_for_now(unsigned times)
+{
+	begin();
+	f.agents[0][1].passing = times;
+	create();
+	fake_settle(&f);
+}
+
+static unsigned tries(void)
+{
+	unsigned n = 0;
+
+	while (fake_timer_fires(&f, 0, GCK_TIMER_AGAIN)) {
+		fake_settle(&f);
+		n++;
+	}
+	return n;
+}
+
+static void test_passing(void)
+{
+	refused_for_now(2);
+	ok(all_of(!ended, step_0()->live->phase == GCK_IDLE, f.timers[0][GCK_TIMER_AGAIN]),
+	   "a node refuses for a passing reason: the create waits, and ranks run");
+	is_int(tries(), 2, "it is tried again and again");
+	ok(all_of(ended, ended_well, step_0()->commits), "until it is done");
+	is_int(step_0()->live->failures, 0, "no checkpoint has failed");
+	end();
+
+	refused_for_now(100);
+	ok(all_of(tries() == 4, ended, !ended_well, strstr(why, "it failed")),
+	   "a reason that does not pass is told after some tries");
+	end();
+}
+
+static void test_passing_and_others(void)
+{
+	refused_for_now(1);
+	is_int(gck_operation_begin(&f.core, GCK_CREATE, JOB, GCK_EVERY_STEP, "test", NULL, NULL), 0,
+	       "while a step waits for its next try, all are to be checkpointed");
+	fake_settle(&f);
+	ok(all_of(!ended, !step_0()->commits), "that waits as well");
+	tries();
+	ok(all_of(ended, ended_well, step_0()->commits && step_0()->commits->older),
+	   "both are done then");
+	end();
+
+	refused_for_now(1);
+	all_ranks_end(0);
+	ok(all_of(ended, !ended_well, strstr(why, "it ended")),
+	   "a step ends while it waits for its next try");
+	is_int(tries(), 0, "there is none");
+	end();
+}
+
 /* ---- an agent is missing ------------------------------------------------------------------- */
 
 static void test_missing(void)
@@ -704,6 +761,8 @@ int main(void)
 	test_stall();
 	test_needs_hold();
 	test_hold_auto();
+	test_passing();
+	test_passing_and_others();
 	test_missing();
 	test_starts_while_written();
 	test_not_begun();

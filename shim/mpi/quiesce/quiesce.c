@@ -71,7 +71,7 @@ static int check_finalize(const struct quiesce *q, struct gck_error *err)
 {
 	if (!gck_mpi_leaving())
 		return 0;
-	return gck_fail(err, ECANCELED, "rank %zu is in MPI_Finalize: try again when all ranks "
+	return gck_fail(err, EAGAIN, "rank %zu is in MPI_Finalize: try again when all ranks "
 					"have left it; they are then checkpointed like programs "
 					"without MPI",
 			q->x->rank);
@@ -135,7 +135,7 @@ static int judge(struct quiesce *q, struct gck_error *err)
 	q->any_inside = q->any_busy = false;
 	for (size_t r = 0; r < n; r++) {
 		if (!q->all[r].n)
-			return gck_fail(err, ECANCELED,
+			return gck_fail(err, EAGAIN,
 					"rank %zu is past MPI_Finalize, or has ended: ranks inside "
 					"MPI cannot be restarted without it; try again when all "
 					"ranks have left MPI_Finalize",

@@ -212,19 +212,24 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 	return gck_threads_hold(&c->held, &c->t, timeout_ms, err);
 }
 
+/* other: the checkpoint that it is at rest for; 0: none. */
+static int fail_not_at_rest(const char *what, uint64_t other, struct gck_error *err)
+{
+	if (other)
+		return gck_fail(err, ECANCELED, "%s", what);
+	return gck_fail(err, EAGAIN, "%s: it resumed too early, or has just begun to use it: try "
+			"again", what);
+}
+
 int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *err)
 {
 	if (gck_target_refresh(&c->t, err))
 		return -1;
 	if (c->t.shim->cuda_state && c->t.excluded.drained_for != seq)
-		return gck_fail(err, ECANCELED, "its GPU is not drained%s",
-				c->t.excluded.drained_for ? ""
-							  : ": it resumed too early, or has just "
-							    "begun to use it: try again");
-	if (!c->t.shim->mpi_state || c->t.excluded.closed_for == seq)
-		return 0;
-	return gck_fail(err, ECANCELED, "its MPI is not quiesced%s", c->t.excluded.closed_for ? "" :
-			": it resumed too early, or has just begun to use it: try again");
+		return fail_not_at_rest("its GPU is not drained", c->t.excluded.drained_for, err);
+	if (c->t.shim->mpi_state && c->t.excluded.closed_for != seq)
+		return fail_not_at_rest("its MPI is not quiesced", c->t.excluded.closed_for, err);
+	return 0;
 }
 
 /* Describe the held rank. */

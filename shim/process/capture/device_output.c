@@ -279,5 +279,9 @@ int gck_output_device(struct gck_output *o)
 	free(r.pieces.v);
 	free(r.wanted.v);
 	gck_page_groups_sort(&o->c->img->device);
-	return result ? gck_fail_in(o->err, "what its devices have") : 0;
+	if (!result)
+		return 0;
+	if (o->err && o->err->code == ECONNRESET) /* it ends, or executes another program */
+		o->err->code = EAGAIN;
+	return gck_fail_in(o->err, "what its devices have");
 }

@@ -14,25 +14,43 @@ static void ascii(char *text)
 			*text = '?';
 }
 
-void gck_obstacle_add(struct gck_obstacles *f, bool refuse, const char *object, const char *remedy,
-	      const char *fmt, ...)
+/* code: of the error; 0: it refuses nothing. */
+static void add(struct gck_obstacles *f, int code, const char *object, const char *remedy,
+		const char *fmt, va_list ap)
 {
 	char reason[320], name[PATH_MAX + 64];
-	va_list ap;
 
-	va_start(ap, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, ap);
-	va_end(ap);
 	snprintf(name, sizeof(name), "%s", object);
 	if (f->items) {
 		ascii(name);
 		ascii(reason);
 		json_array_append_new(f->items, json_pack("{s:s, s:s, s:s, s:b}", "object", name,
 							  "reason", reason, "remedy", remedy,
-							  "refuse", refuse));
+							  "refuse", code != 0));
 	}
-	if (refuse && !f->refused) {
+	if (code && !f->refused) {
 		f->refused = true;
-		gck_fail(f->err, ENOTSUP, "%s: %s; %s", object, reason, remedy);
+		gck_fail(f->err, code, "%s: %s; %s", object, reason, remedy);
 	}
+}
+
+void gck_obstacle_add(struct gck_obstacles *f, bool refuse, const char *object, const char *remedy,
+	      const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	add(f, refuse ? ENOTSUP : 0, object, remedy, fmt, ap);
+	va_end(ap);
+}
+
+void gck_obstacle_add_passing(struct gck_obstacles *f, const char *object, const char *remedy,
+			      const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	add(f, EAGAIN, object, remedy, fmt, ap);
+	va_end(ap);
 }

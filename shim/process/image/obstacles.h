@@ -20,4 +20,8 @@ struct gck_obstacles {
 void gck_obstacle_add(struct gck_obstacles *f, bool refuse, const char *object, const char *remedy,
 	      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* The same for one that refuses and mostly passes by itself: the error has the code EAGAIN. */
+void gck_obstacle_add_passing(struct gck_obstacles *f, const char *object, const char *remedy,
+			      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
 #endif

@@ -30,7 +30,7 @@ int gck_scan_children(struct gck_scan *s)
 		text = tids[i] == s->t->shim->helper_tid
 			       ? NULL : gck_proc_read(s->t->proc, file, NULL, NULL);
 		if (text && *text)
-			gck_obstacle_add(s->f, true, "process", "wait until it has ended",
+			gck_obstacle_add_passing(s->f, "process", "wait until it has ended",
 				 "it has a child process: %.*s", (int)strcspn(text, " \n"), text);
 		free(text);
 	}
@@ -95,7 +95,7 @@ int gck_scan_orphans(struct gck_scan *s)
 		snprintf(name, sizeof(name), "%d", pids[i]);
 		if (fstatat(all, name, &st, 0) == 0 && st.st_uid == rank.st_uid &&
 		    is_orphan(pids[i], s->t->pid))
-			gck_obstacle_add(s->f, true, "process", "wait until it has ended",
+			gck_obstacle_add_passing(s->f, "process", "wait until it has ended",
 					 "it has a descendant process whose parent has ended: %d",
 					 pids[i]);
 	}

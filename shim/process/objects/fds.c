@@ -145,7 +145,7 @@ static bool is_queue(const struct gck_scan *s, const struct gck_fd_view *v)
 static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	if (gck_proc_field(v->info, "lock:"))
-		gck_obstacle_add(s->f, true, v->object, "run without file locks",
+		gck_obstacle_add_passing(s->f, v->object, "run without file locks",
 			 "a lock is held on %s", v->link);
 	if (v->flags & O_ASYNC)
 		gck_obstacle_add(s->f, true, v->object, "use poll or threads",

@@ -76,7 +76,7 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	if (!x->path)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
 	if (!strncmp(v->link, "/proc/", 6)) {
-		gck_obstacle_add(s->f, true, v->object, "close it first",
+		gck_obstacle_add_passing(s->f, v->object, "close it first",
 			 "a file of /proc shows this process only: %s", v->link);
 		return 0;
 	}

@@ -183,7 +183,7 @@ static int read_listener(struct gck_scan *s, const struct gck_fd_view *v,
 	memcpy(x->name, name, size);
 	x->name_size = size;
 	if (k.waiting)
-		gck_obstacle_add(s->f, true, v->object, "try again",
+		gck_obstacle_add_passing(s->f, v->object, "try again",
 				 "a connection to @%.*s waits to be accepted",
 				 (int)size, (const char *)name);
 	return 0;

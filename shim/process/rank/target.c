@@ -60,7 +60,7 @@ static int greet(const struct gck_target *t, struct gck_error *err)
 	if (gck_proc_stat(t->proc, &state, v, err))
 		return -1;
 	if (state == 'T')
-		return gck_fail(err, EAGAIN, "process %d is stopped by a signal (job control); "
+		return gck_fail(err, EBUSY, "process %d is stopped by a signal (job control); "
 				"continue it with SIGCONT", (int)t->pid);
 	m.calls[0].nr = SYS_getpid;
 	return gck_helper_calls(t, &m, GCK_HELPER_MS, err);

@@ -18,6 +18,18 @@
 #include "test/support/tap.h"
 #include "test/support/read_chunk.h"
 
+/* The other end of the half pipe is a child's. */
+static bool passes(const char *name)
+{
+	static const char *const passing[] = {"connected", "lock", "flock", "half", "child",
+					      "orphan"};
+
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+		if (!strcmp(name, passing[i]))
+			return true;
+	return false;
+}
+
 static void test_able(void)
 {
 	static const char *const bad[][2] = {
@@ -58,7 +70,8 @@ static void test_able(void)
 			continue;
 		ok(refuses(bad[i][1]), "it is refused: %s", bad[i][1]);
 		c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-		ok(!c && err.code == ENOTSUP, "no checkpoint begins");
+		ok(!c && err.code == (passes(bad[i][0]) ? EAGAIN : ENOTSUP),
+		   "no checkpoint begins%s", passes(bad[i][0]) ? ", for now" : "");
 		gck_capture_close(c);
 		tell("undo", bad[i][0]);
 	}

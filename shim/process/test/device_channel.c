@@ -460,7 +460,7 @@ int main(void)
 	fails(&r, PIECE_ODD, EPROTO, "an invalid packet", "a piece of no pages");
 	fails(&r, LOST_MEMORY, ENOMEM, "the program needed", "the program took the memory");
 	fails(&r, WRONG_ANSWER, EPROTO, "an invalid packet", "another answer");
-	fails(&r, GONE, ECONNRESET, "went away", "it ends");
+	fails(&r, GONE, EAGAIN, "went away", "it ends");
 	fails(&r, SILENT, ECANCELED, "stopped", "it hangs, and the write is called off");
 	gck_store_close(store);
 	remove_tree(root);
