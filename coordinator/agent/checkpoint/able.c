@@ -71,6 +71,13 @@ static void add_queue(const struct agent *a, const struct task *t, json_t *items
 	json_array_append_new(items, item(t, "GPU queue", reason, remedy, false));
 }
 
+/* A rank that could not be looked at. */
+static void add_failed(const struct task *t, const struct gck_error *why, json_t *items)
+{
+	if (!gck_process_ended(t->pid))
+		json_array_append_new(items, item(t, "process", why->text, "see the reason", true));
+}
+
 static void look_at(const struct agent *a, const struct task *t, json_t *items)
 {
 	struct gck_error err = { 0 };
@@ -78,6 +85,10 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 
 	if (t->ended)
 		return;
+	if (!t->link && gck_process_runs(t->pid, &err)) {
+		add_failed(t, &err, items);
+		return;
+	}
 	if (!t->link || t->link->waiting) {
 		json_array_append_new(items, item(t, "preload",
 			"it has no link to its agent: not started yet, static, set-uid, not "
@@ -94,9 +105,8 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 	add_queue(a, t, items);
 	if (found)
 		add_all(items, found, t->rank);
-	else if (!gck_process_ended(t->pid))
-		json_array_append_new(items, item(t, "process", err.text, "see the reason",
-					      true));
+	else
+		add_failed(t, &err, items);
 }
 
 static void look_at_store(const struct agent *a, json_t *items)

@@ -10,6 +10,7 @@
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/store_job.h"
+#include "shim/process/process.h"
 
 #define LOOK_S 0.05
 #define LINK_WAIT_S 3. /* for ranks whose link has just ended because an agent or a worker was
@@ -38,14 +39,18 @@ static int start_check(struct transaction *t, struct gck_error *err)
 	return t->check ? 0 : -1;
 }
 
+/* May the rank's helper still connect? */
+static bool is_awaited(const struct task *task)
+{
+	return !task->ended && (!task->link || task->link->waiting) &&
+	       gck_process_runs(task->pid, NULL) == 0;
+}
+
 static bool all_linked(const struct transaction *t)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		const struct task *task = t->ranks[i].task;
-
-		if (!task->ended && (!task->link || task->link->waiting))
+	for (size_t i = 0; i < t->n; i++)
+		if (is_awaited(t->ranks[i].task))
 			return false;
-	}
 	return true;
 }
 

@@ -125,6 +125,8 @@ int rank_checkpoint_start(struct rank_checkpoint *m, const json_t *prepare, stru
 {
 	struct link *l = m->task->link;
 
+	if (!l && gck_process_runs(m->task->pid, err))
+		return -1; /* its link ended with a worker; its helper cannot connect again */
 	if (!l || l->waiting)
 		return gck_fail(err, ENOTCONN, "pid %d has %s: a checkpoint needs a dynamically "
 				"linked program of glibc that is not set-uid, with LD_PRELOAD left "

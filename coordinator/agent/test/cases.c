@@ -131,6 +131,48 @@ static void terminated(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* Ask for a checkpoint, which is refused: why. */
+static struct gck_error refusal(unsigned seq)
+{
+	struct gck_error why = { 0 };
+	json_t *m = NULL;
+
+	if (!coord_ask("prepare", seq, NULL, &m))
+		gck_fail(&why, EAGAIN, "%s", packet_text(m, "error", "no reason"));
+	json_decref(m);
+	coord_ask("abort", seq, NULL, NULL);
+	return why;
+}
+
+/* The worker that refuses a stopped rank takes its link with it. */
+static void stopped(struct plugin *p)
+{
+	struct gck_error first, second;
+	const json_t *one;
+	json_t *m;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL));
+	plugin_both_count(p);
+	kill(p->rank[0], SIGSTOP);
+	waitpid(p->rank[0], NULL, WUNTRACED);
+	first = refusal(1);
+	ok(strstr(first.text, "stopped by a signal") != NULL, "a stopped rank is refused: %s",
+	   first.text);
+	second = refusal(2);
+	is_str(second.text, first.text, "a second time with the same reason");
+	coord_tell("able", 0, json_pack("{s:i}", "id", 1));
+	m = coord_await("able", NULL);
+	one = json_array_get(json_object_get(m, "items"), 0);
+	ok(strstr(packet_text(one, "reason", ""), "stopped by a signal") != NULL,
+	   "able has that reason too: %s", packet_text(one, "reason", ""));
+	json_decref(m);
+	kill(p->rank[0], SIGCONT);
+	ok(coord_ask("prepare", 3, NULL, NULL), "continued, it connects again");
+	ok(coord_ask("abort", 3, NULL, NULL), "abort");
+	plugin_stop(p);
+}
+
 /* ---- held ---------------------------------------------------------------------------------- */
 
 static void word_does_not_come(struct plugin *p)
@@ -326,6 +368,7 @@ int main(void)
 	results_in_place(&p);
 	first_start_no_store(&p);
 	terminated(&p);
+	stopped(&p);
 	test_clock_rate(HURRY);
 	no_agent(&p);
 	test_clock_rate(1);

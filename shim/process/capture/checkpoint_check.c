@@ -112,6 +112,17 @@ bool gck_process_ended(pid_t pid)
 	return ended;
 }
 
+int gck_process_runs(pid_t pid, struct gck_error *err)
+{
+	int proc = gck_proc_open(pid, err), rc;
+
+	if (proc < 0)
+		return -1;
+	rc = gck_proc_runs(proc, pid, err);
+	close(proc);
+	return rc;
+}
+
 json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 			 const struct gck_options *o, struct gck_error *err)
 {

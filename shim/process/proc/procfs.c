@@ -238,6 +238,19 @@ bool gck_proc_ended(int proc)
 	return thread_ended(proc) && !gck_proc_headless(proc);
 }
 
+int gck_proc_runs(int proc, pid_t pid, struct gck_error *err)
+{
+	uint64_t v[GCK_STAT_FIELDS];
+	char state;
+
+	if (gck_proc_stat(proc, &state, v, err))
+		return -1;
+	if (state != 'T')
+		return 0;
+	return gck_fail(err, EBUSY, "process %d is stopped by a signal (job control); continue it "
+			"with SIGCONT", (int)pid);
+}
+
 /* ---- clocks -------------------------------------------------------------------------------- */
 
 #define NS 1000000000ll

@@ -37,6 +37,9 @@ int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS],
  * root. */
 bool gck_proc_ended(int proc);
 
+/* -1, EBUSY: the process, of this pid, is stopped by a signal. */
+int gck_proc_runs(int proc, pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
+
 /* Whether other threads run although the main thread has ended by pthread_exit(). /proc/PID then
  * shows a process that has ended. */
 bool gck_proc_headless(int proc);

@@ -54,14 +54,9 @@ int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 static int greet(const struct gck_target *t, struct gck_error *err)
 {
 	struct gck_link_msg m = {.ncalls = 1};
-	uint64_t v[GCK_STAT_FIELDS];
-	char state;
 
-	if (gck_proc_stat(t->proc, &state, v, err))
+	if (gck_proc_runs(t->proc, t->pid, err))
 		return -1;
-	if (state == 'T')
-		return gck_fail(err, EBUSY, "process %d is stopped by a signal (job control); "
-				"continue it with SIGCONT", (int)t->pid);
 	m.calls[0].nr = SYS_getpid;
 	return gck_helper_calls(t, &m, GCK_HELPER_MS, err);
 }
