@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/boot_clock.h"
 #include "common/base/log.h"
 #include "coordinator/core/machine/machine.h"
 #include "coordinator/core/model/live.h"
@@ -130,8 +131,9 @@ static int take_record(void *arg, const json_t *record, struct gck_error *err)
 	return gck_record_apply(arg, record, err);
 }
 
-/* Every start has a higher epoch than all before it, even if the journal was lost: agents refuse a
- * coordinator with a lower epoch than the last one. */
+/* Every start has a higher epoch than all before it: agents refuse a coordinator with a lower epoch
+ * than the last one. If neither journal nor clock tells that one, the agents do
+ * (agent_messages.c). */
 static uint32_t next_epoch(uint32_t last)
 {
 	time_t now = time(NULL);
@@ -147,6 +149,7 @@ static void begin_core(struct gck_daemon *d)
 	d->core.transition = gck_machine_step;
 	d->ops = &gck_request_ops;
 	d->core.since = time(NULL);
+	d->started_ms = gck_boot_ms();
 }
 
 static int open_journal(struct gck_daemon *d, struct gck_error *err)

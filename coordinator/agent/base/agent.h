@@ -15,6 +15,7 @@
 /* Shared memory between the supervisor and every agent that it forks. */
 struct lasting {
 	uint64_t epoch;  /* the highest epoch of a coordinator that was obeyed */
+	int64_t welcomed_ms; /* its last welcome, by gck_boot_ms() */
 	uint32_t restarts; /* the job's restart count: the environment's, until the coordinator
 			    * tells Slurm's */
 	int bound;       /* only the coordinator may let the ranks go */

@@ -2,6 +2,7 @@
  * The coordinator's messages, by their "op". */
 #include <string.h>
 
+#include "common/base/boot_clock.h"
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/task_stdio.h"
@@ -117,6 +118,7 @@ static int on_welcome(struct agent *a, const json_t *body)
 		return -1;
 	}
 	a->lasting->epoch = (uint64_t)epoch;
+	a->lasting->welcomed_ms = gck_boot_ms();
 	take_restarts(a, first, packet_int(body, "restarts", a->lasting->restarts));
 	isolation_term(a->isolation,
 		       packet_int(body, "slurmd_timeout", a->lasting->slurmd_timeout_s));
@@ -297,6 +299,9 @@ static json_t *register_body(const struct agent *a, const json_t *commits,
 	json_object_set_new(body, "state", json_string(state));
 	json_object_set_new(body, "seq", json_integer(seq));
 	json_object_set_new(body, "epoch", json_integer((json_int_t)a->lasting->epoch));
+	if (a->lasting->epoch)
+		json_object_set_new(body, "epoch_ms",
+				    json_integer(gck_boot_ms() - a->lasting->welcomed_ms));
 	json_object_set_new(body, "local_ranks", tasks_json(&a->tasks));
 	json_object_set_new(body, "exited", ended(&a->tasks));
 	json_object_set_new(body, "commits",

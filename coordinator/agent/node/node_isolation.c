@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/base/boot_clock.h"
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/task_stdio.h"
@@ -35,14 +35,6 @@ struct isolation {
 	ev_timer timer;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
-
 static int64_t third_ms(const struct isolation *l)
 {
 	return l->agent->lasting->slurmd_timeout_s * INT64_C(1000) / 3;
@@ -60,7 +52,7 @@ static int64_t ask_every_ms(const struct isolation *l)
 
 static void wait_until(struct isolation *l, int64_t at_ms)
 {
-	int64_t left = at_ms - now_ms();
+	int64_t left = at_ms - gck_boot_ms();
 
 	ev_timer_stop(l->agent->loop, &l->timer);
 	ev_timer_set(&l->timer, left > 0 ? (double)left / 1000 : 0., 0.);
@@ -147,14 +139,14 @@ static void stop(struct isolation *l, const char *why)
 	a->lasting->cut_off = 1;
 	l->refused = false;
 	hold_all(a);
-	wait_until(l, now_ms() + TICK_MS);
+	wait_until(l, gck_boot_ms() + TICK_MS);
 	say_to_user(&a->tasks,
 		    "node %s seems to be cut off: for %lld s gpuckptd was not reached, nor did "
 		    "slurmctld "
 		    "say that job %u still runs here (%s). Slurm may have started the job "
 		    "elsewhere: the "
 		    "ranks of step %u.%u here are stopped until slurmctld says so", s->node,
-		    (long long)(now_ms() - a->lasting->unheard_ms) / 1000, s->job, why, s->job,
+		    (long long)(gck_boot_ms() - a->lasting->unheard_ms) / 1000, s->job, why, s->job,
 		    s->step);
 }
 
@@ -216,10 +208,10 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 	} else if (stopped) {
 		if (why->code == ESTALE)
 			tell_refused(l, why->text);
-	} else if (now_ms() >= end_ms(l)) {
+	} else if (gck_boot_ms() >= end_ms(l)) {
 		stop(l, why->text);
 	} else {
-		int64_t next = now_ms() + ask_every_ms(l);
+		int64_t next = gck_boot_ms() + ask_every_ms(l);
 
 		wait_until(l, next < end_ms(l) ? next : end_ms(l));
 	}
@@ -228,10 +220,10 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 static void ask(struct isolation *l)
 {
 	struct agent *a = l->agent;
-	double left = (double)(end_ms(l) - now_ms()) / 1000;
+	double left = (double)(end_ms(l) - gck_boot_ms()) / 1000;
 	struct gck_error err;
 
-	l->asked_ms = now_ms();
+	l->asked_ms = gck_boot_ms();
 	l->asking = job_start(a->loop, "asking slurmctld", ask_slurm, a, a->lasting->cut_off ?
 			      ASK_STOPPED_S :
 			      left > ASK_LEAST_S ? left : ASK_LEAST_S, on_asked, l, &err);
@@ -247,8 +239,8 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 	(void)events;
 	if (l->agent->lasting->cut_off) {
 		hold_all(l->agent);
-		wait_until(l, now_ms() + TICK_MS);
-		if (now_ms() < l->asked_ms + ask_every_ms(l))
+		wait_until(l, gck_boot_ms() + TICK_MS);
+		if (gck_boot_ms() < l->asked_ms + ask_every_ms(l))
 			return;
 	}
 	if (!l->asking)
@@ -298,9 +290,9 @@ void isolation_unheard(struct isolation *l)
 	if (!lasting->slurmd_timeout_s || l->asking || ev_is_active(&l->timer))
 		return;
 	if (!lasting->unheard_ms)
-		lasting->unheard_ms = now_ms() - UPSTREAM_SILENCE_S * 1000;
+		lasting->unheard_ms = gck_boot_ms() - UPSTREAM_SILENCE_S * 1000;
 	if (lasting->cut_off)
-		wait_until(l, now_ms());
+		wait_until(l, gck_boot_ms());
 	else
 		await_question(l);
 }

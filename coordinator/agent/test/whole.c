@@ -104,6 +104,7 @@ static void agent_dies(struct plugin *p)
 	ok(killed && m, "killed, the agent comes back");
 	is_str(packet_text(m, "state", ""), "running", "and reports that its ranks run");
 	is_int(packet_int(m, "epoch", 0), 5, "its coordinator's epoch");
+	ok(packet_int(m, "epoch_ms", -1) > 0, "and when that welcomed the agent before this");
 	is_int((long long)json_array_size(json_object_get(m, "local_ranks")), PLUGIN_RANKS,
 	       "and its ranks");
 	json_decref(m);

@@ -33,6 +33,7 @@ struct gck_daemon {
 	struct gck_peer *peers;
 	struct gck_peer *dead;  /* closed; freed when unused */
 	unsigned npeers, nagents;
+	int64_t started_ms;     /* by gck_boot_ms() */
 	ev_io listen[GCK_MAX_LISTEN];
 	unsigned nlisten;
 	ev_prepare reaper;

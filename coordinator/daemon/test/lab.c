@@ -372,7 +372,7 @@ bool lab_closed(struct gck_wire *w)
 	return err.code != ETIMEDOUT;
 }
 
-const char *lab_options = "timeout=10s,hold=5s,interval=off";
+const char *lab_options = "timeout=10s,hold=5s,interval=off", *lab_epoch = "";
 
 struct gck_wire *lab_agent(int node, const char *state, unsigned seq, unsigned restarts,
 			   const char *commits)
@@ -383,8 +383,8 @@ struct gck_wire *lab_agent(int node, const char *state, unsigned seq, unsigned r
 			 "'ntasks':2,'local_ranks':[{'rank':%d,'pid':99}],'restarts':%u,'options':"
 			 "'%s','store':'file:/s','fingerprint':"
 			 "{'program':'p','args':[],'cwd':'/','ntasks':2,'mark':''},'commits':%s,"
-			 "'state':'%s','seq':%u}", node, node, node, restarts,
-			 lab_options, commits, state, seq))
+			 "'state':'%s','seq':%u%s}", node, node, node, restarts,
+			 lab_options, commits, state, seq, lab_epoch))
 		return w;
 	gck_wire_free(w);
 	return NULL;

@@ -59,8 +59,8 @@ json_t *lab_next(struct gck_wire *w);
 bool lab_hear(struct gck_wire *w, const char *op, unsigned seq);
 bool lab_closed(struct gck_wire *w); /* the other side ends it */
 
-/* With which agents register. */
-extern const char *lab_options;
+/* With which agents register; lab_epoch: further members. */
+extern const char *lab_options, *lab_epoch;
 
 /* Register as the agent of node n of 2, one rank a node, of step 7.0. */
 struct gck_wire *lab_agent(int node, const char *state, unsigned seq, unsigned restarts,

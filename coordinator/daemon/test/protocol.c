@@ -2,6 +2,7 @@
  * gpuckptd over real munge and TCP, with agents played word by word: what is said in a checkpoint,
  * in a restart and after crashes, and what becomes of connections that misbehave. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "coordinator/daemon/test/lab.h"
@@ -162,6 +164,18 @@ static void test_unreadable(void)
 	agent[0] = lab_agent(0, "running", 0, 0, "[]");
 	ok(lab_hear(agent[0], "welcome", 0), "until it can read the store");
 	drop_all();
+}
+
+static int as_other(void)
+{
+	json_t *body;
+	int rc;
+
+	body = lab_next(lab_agent(0, "running", 0, 0, "[]"));
+	rc = strcmp(json_string_value(json_object_get(body, "action")) ?: "", "refuse") ||
+	     !strstr(json_string_value(json_object_get(body, "why")) ?: "", "no job 7 of yours");
+	json_decref(body);
+	return rc;
 }
 
 static void test_create(void)
@@ -493,6 +507,43 @@ static void test_journal_damaged(void)
 	unlink(path);
 }
 
+/* The epoch of the welcome for an agent that has obeyed this one, so long ago. */
+static int64_t welcome_of(int64_t epoch, int64_t ago_ms)
+{
+	char text[80];
+	int64_t answer;
+	json_t *body;
+
+	snprintf(text, sizeof text, ",'epoch':%" PRId64 ",'epoch_ms':%" PRId64, epoch, ago_ms);
+	lab_epoch = text;
+	agent[0] = lab_agent(0, "running", 0, 3, "[]");
+	lab_epoch = "";
+	body = lab_next(agent[0]);
+	answer = json_integer_value(json_object_get(body, "epoch"));
+	json_decref(body);
+	drop_all();
+	return answer;
+}
+
+/* The journal was lost, and the clock is days behind what it was before. */
+static void test_epoch(void)
+{
+	const int64_t day_s = 86400, now = time(NULL), ago_ms = 1000 * day_s;
+
+	slurm_runs(3, NULL);
+	lab_up();
+	ok(welcome_of(now + day_s, ago_ms) == now + day_s + 1,
+	   "an agent obeyed a higher epoch before this start: its epoch goes above that");
+	ok(welcome_of(now + 2 * day_s, 0) == now + day_s + 1,
+	   "a coordinator that started after this one is the younger");
+	ok(welcome_of(UINT32_MAX, ago_ms) == now + day_s + 1,
+	   "an agent cannot use up the numbers");
+	lab_kill();
+	lab_up();
+	ok(welcome_of(0, 0) == now + day_s + 2, "the next start has a higher epoch again");
+	lab_kill();
+}
+
 static void test_background(void)
 {
 	const char *const args[] = {"-f", lab_conf, NULL};
@@ -520,6 +571,7 @@ int main(void)
 	test_start();
 	test_unreadable();
 	test_create();
+	ok_as_stranger(as_other, "an agent of another user joins no step");
 	test_lost_frozen();
 	test_back_writing();
 	test_timeout();
@@ -534,6 +586,7 @@ int main(void)
 	test_stale();
 	test_misbehaviour();
 	test_journal_damaged();
+	test_epoch();
 	test_background();
 	lab_end();
 	return tap_done();
