@@ -204,6 +204,7 @@ static void on_poll(struct ev_loop *loop, ev_timer *w, int events)
 		gck_finish_check_all(&d->core);
 		gck_expire(&d->core);
 		gck_sweep_start(d);
+		gck_scan_start(d);
 	}
 	if (d->polling)
 		return;
@@ -243,6 +244,7 @@ static void on_conf(void *arg, const struct gck_slurm_answer *answer)
 	else if (cluster && strcmp(cluster, d->conf.cluster) != 0)
 		gck_error_log("ClusterName=%s in gpuckpt.conf, but slurm.conf has %s",
 			      d->conf.cluster, cluster);
+	gck_scan_start(d);
 }
 
 static void ask_conf(int events, void *arg)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/base/error.h"
 #include "storage/base/names.h"
@@ -18,6 +19,9 @@ struct gck_backend;
 
 /* Called for each name that list finds; directories end in '/'. -1 ends the list. */
 typedef int gck_list_fn(void *arg, const char *name, struct gck_error *err);
+
+/* Called for each step of a cluster that a store has. Not 0 ends the walk, which returns it. */
+typedef int gck_walk_fn(void *arg, uid_t owner, uint32_t job, uint32_t step);
 
 struct gck_backend_ops {
 	void (*close)(struct gck_backend *b);

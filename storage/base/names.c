@@ -40,8 +40,8 @@ void gck_name_manifest(char name[GCK_NAME_MAX], uint32_t seq, const char *nonce,
 	snprintf(name, GCK_NAME_MAX, "%u-%.*s/rank-%u.json", seq, GCK_NONCE_MAX, nonce, rank);
 }
 
-/* The number that text starts with, as snprintf writes it. Returns what follows, or NULL. */
-static const char *number(const char *text, uint32_t *value)
+/* As snprintf writes it. */
+const char *gck_name_number(const char *text, uint32_t *value)
 {
 	size_t n = strspn(text, "0123456789");
 	unsigned long long v;
@@ -61,14 +61,14 @@ bool gck_name_is_commit(const char *name, uint32_t *seq)
 
 	if (strncmp(name, "commit-", 7))
 		return false;
-	rest = number(name + 7, seq);
+	rest = gck_name_number(name + 7, seq);
 	return rest && !strcmp(rest, ".json");
 }
 
 /* "<seq>-<nonce>/"; returns what follows, or NULL. */
 static const char *dir_part(const char *name, uint32_t *seq)
 {
-	const char *rest = number(name, seq);
+	const char *rest = gck_name_number(name, seq);
 	size_t n;
 
 	if (!rest || *rest != '-')
@@ -112,6 +112,6 @@ bool gck_name_is_content(const char *name, uint32_t *seq)
 
 	if (!rest || is_hash(rest))
 		return rest;
-	rest = strncmp(rest, "rank-", 5) ? NULL : number(rest + 5, &rank);
+	rest = strncmp(rest, "rank-", 5) ? NULL : gck_name_number(rest + 5, &rank);
 	return rest && !strcmp(rest, ".json");
 }

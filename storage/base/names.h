@@ -18,6 +18,10 @@ void gck_name_commit(char name[GCK_NAME_MAX], uint32_t seq);
 void gck_name_dir(char name[GCK_NAME_MAX], uint32_t seq, const char *nonce);
 void gck_name_manifest(char name[GCK_NAME_MAX], uint32_t seq, const char *nonce, uint32_t rank);
 
+/* The number, in decimal, that a name begins with: of a user, a job or a step. Returns what follows
+ * it, or NULL. */
+const char *gck_name_number(const char *name, uint32_t *value);
+
 /* Recognise a name in the step's directory; false: another kind, or not one of the store's. */
 bool gck_name_is_commit(const char *name, uint32_t *seq);
 bool gck_name_is_dir(const char *name, uint32_t *seq);     /* "<seq>-<nonce>/" */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The `file:` backend: directories of a file system. step_dir.c opens them, open_files.c opens and
- * removes names in them, file.c reads and lists, write.c writes. */
+ * removes names in them, file.c reads and lists, write.c writes, walk.c finds all steps. */
 #ifndef GCK_FILE_H
 #define GCK_FILE_H
 
@@ -12,6 +12,11 @@
 GCK_MUST_CHECK struct gck_backend *gck_file_open(const char *path, const char *cluster,
 						 uint32_t job, uint32_t step, bool create,
 						 struct gck_error *err);
+
+/* Call fn for each step of the cluster. Directories that cannot be read are skipped: users make
+ * them. -1: the cluster's directory cannot be read. */
+GCK_MUST_CHECK int gck_file_walk(const char *path, const char *cluster, gck_walk_fn *fn, void *arg,
+				 struct gck_error *err);
 
 /* ---- within storage/file -------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Listing: pages of names, and multipart uploads that were not completed. A directory that has
- * nothing but such an upload is listed too, so that a removal finds it. */
+ * nothing but such an upload is listed too, so that a removal finds it. And all steps of a
+ * cluster. */
 #include "config.h"
 
 #include <stdio.h>
@@ -134,6 +135,7 @@ int gck_s3_abort_below(struct gck_s3_store *s, const char *dir, struct gck_error
 
 struct listing {
 	struct gck_s3_store *s;
+	enum gck_sign_verb verb; /* GCK_SIGN_LIST, or GCK_SIGN_WALK above steps */
 	const char *dir;
 	gck_list_fn *fn;
 	void *arg;
@@ -165,13 +167,23 @@ static int on_name(struct listing *l, const char *key, struct gck_error *err)
 	return l->fn(l->arg, name + n, err);
 }
 
+/* The same above steps. */
+static int on_name_above(struct listing *l, const char *key, struct gck_error *err)
+{
+	size_t n = strlen(l->s->above), m = strlen(l->dir);
+
+	if (strncmp(key, l->s->above, n) || strncmp(key + n, l->dir, m))
+		return 0;
+	return l->fn(l->arg, key + n + m, err);
+}
+
 static int on_element(void *arg, const char *path, const char *text, struct gck_error *err)
 {
 	struct listing *l = arg;
 
 	if (!strcmp(path, "ListBucketResult/Contents/Key") ||
 	    !strcmp(path, "ListBucketResult/CommonPrefixes/Prefix"))
-		return on_name(l, text, err);
+		return (l->verb == GCK_SIGN_WALK ? on_name_above : on_name)(l, text, err);
 	if (!strcmp(path, "ListBucketResult/IsTruncated"))
 		l->more = !strcmp(text, "true");
 	else if (!strcmp(path, "ListBucketResult/NextContinuationToken"))
@@ -181,7 +193,7 @@ static int on_element(void *arg, const char *path, const char *text, struct gck_
 
 static int read_page(struct listing *l, const char *token, struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST, l->dir, .token = token } };
+	struct gck_s3_call c = { .sign = { l->verb, l->dir, .token = token } };
 	int rc;
 
 	if (gck_s3_call(l->s, &c, err) < 0)
@@ -235,7 +247,8 @@ static int add_uploads(struct listing *l, struct gck_error *err)
 int gck_s3_list(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *arg,
 		struct gck_error *err)
 {
-	struct listing l = { .s = (struct gck_s3_store *)b, .dir = dir, .fn = fn, .arg = arg };
+	struct listing l = { .s = (struct gck_s3_store *)b, .verb = GCK_SIGN_LIST, .dir = dir,
+			     .fn = fn, .arg = arg };
 	int rc;
 
 	if (!*dir && list_uploads(l.s, dir, &l.uploads, &l.nuploads, err) < 0)
@@ -244,5 +257,78 @@ int gck_s3_list(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *a
 	if (rc == 0)
 		rc = add_uploads(&l, err);
 	free(l.uploads);
+	return rc;
+}
+
+/* ---- all steps ------------------------------------------------------------------------------ */
+
+#define LEVELS 3 /* <uid>/<job>/<step>/ */
+
+struct walk {
+	struct gck_s3_store *s;
+	gck_walk_fn *fn;
+	void *arg;
+	uint32_t at[LEVELS];
+};
+
+struct numbers {
+	uint32_t *v;
+	size_t n;
+};
+
+static int add_number(void *arg, const char *name, struct gck_error *err)
+{
+	struct numbers *all = arg;
+	uint32_t number, *more;
+	const char *rest = gck_name_number(name, &number);
+
+	if (!rest || strcmp(rest, "/") != 0)
+		return 0;
+	more = reallocarray(all->v, all->n + 1, sizeof *more);
+	if (!more)
+		return gck_fail(err, ENOMEM, "no memory for a list of steps");
+	all->v = more;
+	all->v[all->n++] = number;
+	return 0;
+}
+
+static int list_numbers(struct walk *w, unsigned level, struct numbers *all, struct gck_error *err)
+{
+	struct listing l = { .s = w->s, .verb = GCK_SIGN_WALK, .fn = add_number, .arg = all };
+	char dir[GCK_NAME_MAX] = "";
+
+	for (unsigned i = 0; i < level; i++)
+		snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "%u/", w->at[i]);
+	l.dir = dir;
+	return read_pages(&l, err);
+}
+
+static int walk_level(struct walk *w, unsigned level, struct gck_error *err)
+{
+	struct numbers all = { 0 };
+	int rc;
+
+	if (level == LEVELS)
+		return w->fn(w->arg, (uid_t)w->at[0], w->at[1], w->at[2]);
+	rc = list_numbers(w, level, &all, err);
+	for (size_t i = 0; rc == 0 && i < all.n; i++) {
+		w->at[level] = all.v[i];
+		rc = walk_level(w, level + 1, err);
+	}
+	free(all.v);
+	return rc;
+}
+
+int gck_s3_walk(const char *url, const char *cluster, gck_walk_fn *fn, void *arg,
+		struct gck_error *err)
+{
+	struct gck_backend *b = gck_s3_open(url, cluster, 0, 0, true, err);
+	struct walk w = { .s = (struct gck_s3_store *)b, .fn = fn, .arg = arg };
+	int rc;
+
+	if (!b)
+		return -1;
+	rc = walk_level(&w, 0, err);
+	b->ops->close(b);
 	return rc;
 }

@@ -33,6 +33,15 @@ int gck_s3_presign(const struct gck_s3_server *server, const struct gck_sigv4_ke
 	return refuse(of->url, err);
 }
 
+int gck_s3_walk(const char *url, const char *cluster, gck_walk_fn *fn, void *arg,
+		struct gck_error *err)
+{
+	(void)cluster;
+	(void)fn;
+	(void)arg;
+	return refuse(url, err);
+}
+
 int gck_s3_probe(const char *url, const char *cluster, struct gck_s3_probe *found,
 		 struct gck_error *err)
 {

@@ -22,6 +22,7 @@ static const char *const methods[] = {
 	[GCK_SIGN_COMPLETE_MULTIPART] = "POST",
 	[GCK_SIGN_ABORT_MULTIPART] = "DELETE",
 	[GCK_SIGN_LIST_MULTIPARTS] = "GET",
+	[GCK_SIGN_WALK] = "GET",
 };
 
 const char *gck_s3_method(enum gck_sign_verb verb)
@@ -66,6 +67,7 @@ static int add_queries(struct target *t, const struct gck_sign_request *r, struc
 {
 	switch (r->verb) {
 	case GCK_SIGN_LIST:
+	case GCK_SIGN_WALK:
 		query(t, "list-type", "2");
 		query(t, "delimiter", "/");
 		query(t, "prefix", t->key);
@@ -126,7 +128,8 @@ static int fill(struct target *t, const struct gck_s3_server *server,
 		const struct gck_sign_scope *of, const struct gck_sign_request *r,
 		struct gck_error *err)
 {
-	bool on_bucket = r->verb == GCK_SIGN_LIST || r->verb == GCK_SIGN_LIST_MULTIPARTS;
+	bool walks = r->verb == GCK_SIGN_WALK;
+	bool on_bucket = walks || r->verb == GCK_SIGN_LIST || r->verb == GCK_SIGN_LIST_MULTIPARTS;
 	char bucket[GCK_S3_BUCKET_MAX];
 	const char *prefix;
 	uint32_t seq;
@@ -134,7 +137,7 @@ static int fill(struct target *t, const struct gck_s3_server *server,
 	if (gck_s3_name_check(r->verb, r->name, &seq, err) < 0 ||
 	    gck_s3_endpoint_check(server->endpoint, err) < 0 ||
 	    gck_s3_url_parse(of->url, bucket, &prefix, err) < 0 ||
-	    gck_s3_key(of, r->name, &t->key, err) < 0)
+	    (walks ? gck_s3_key_above : gck_s3_key)(of, r->name, &t->key, err) < 0)
 		return -1;
 	t->query = t->http.query;
 	t->header = t->http.headers;

@@ -28,6 +28,7 @@ static const char *const roots[] = {
 	[GCK_SIGN_CREATE_MULTIPART] = "InitiateMultipartUploadResult",
 	[GCK_SIGN_COMPLETE_MULTIPART] = "CompleteMultipartUploadResult",
 	[GCK_SIGN_LIST_MULTIPARTS] = "ListMultipartUploadsResult",
+	[GCK_SIGN_WALK] = "ListBucketResult",
 };
 
 /* ---- refusals ------------------------------------------------------------------------------- */

@@ -23,6 +23,10 @@ struct gck_s3_probe {
 GCK_MUST_CHECK int gck_s3_probe(const char *url, const char *cluster, struct gck_s3_probe *found,
 				struct gck_error *err);
 
+/* Call fn for each step of the cluster below url. */
+GCK_MUST_CHECK int gck_s3_walk(const char *url, const char *cluster, gck_walk_fn *fn, void *arg,
+			       struct gck_error *err);
+
 /* ---- within storage/s3 ---------------------------------------------------------------------- */
 
 struct gck_http;

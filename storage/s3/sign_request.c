@@ -24,9 +24,10 @@ static const char *const verbs[] = {
 	[GCK_SIGN_COMPLETE_MULTIPART] = "complete_multipart",
 	[GCK_SIGN_ABORT_MULTIPART] = "abort_multipart",
 	[GCK_SIGN_LIST_MULTIPARTS] = "list_multiparts",
+	[GCK_SIGN_WALK] = "walk",
 };
 
-#define VERBS (sizeof verbs / sizeof verbs[0])
+#define VERBS GCK_SIGN_WALK /* of the protocol: those before it */
 
 const char *gck_sign_verb_name(enum gck_sign_verb verb)
 {
@@ -69,8 +70,8 @@ static bool cluster_ok(const char *cluster)
 	return n > 0 && n < CLUSTER_MAX && strcmp(cluster, ".") && strcmp(cluster, "..");
 }
 
-int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key,
-	       struct gck_error *err)
+int gck_s3_key_above(const struct gck_sign_scope *of, const char *name, char **key,
+		     struct gck_error *err)
 {
 	char bucket[GCK_S3_BUCKET_MAX];
 	const char *prefix;
@@ -80,11 +81,28 @@ int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key,
 		return -1;
 	if (!cluster_ok(of->cluster))
 		return gck_fail(err, EINVAL, "\"%.80s\" is not a cluster's name", of->cluster);
-	if (asprintf(&text, "%s%s%s/%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%s", prefix,
-		     *prefix ? "/" : "", of->cluster, of->uid, of->job, of->step, name) < 0)
+	if (asprintf(&text, "%s%s%s/%s", prefix, *prefix ? "/" : "", of->cluster, name) < 0)
 		return gck_fail(err, ENOMEM, "no memory for the key of %s", name);
 	*key = text;
 	return 0;
+}
+
+int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key,
+	       struct gck_error *err)
+{
+	char below[3 * sizeof "4294967295/" + GCK_NAME_MAX];
+
+	snprintf(below, sizeof below, "%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%s", of->uid, of->job,
+		 of->step, name);
+	return gck_s3_key_above(of, below, key, err);
+}
+
+/* "", "<uid>/" or "<uid>/<job>/". */
+static bool is_above(const char *name)
+{
+	size_t n = strspn(name, "0123456789/");
+
+	return !name[n] && n < GCK_NAME_MAX && (!n || name[n - 1] == '/');
 }
 
 int gck_s3_name_check(enum gck_sign_verb verb, const char *name, uint32_t *seq,
@@ -92,7 +110,8 @@ int gck_s3_name_check(enum gck_sign_verb verb, const char *name, uint32_t *seq,
 {
 	bool lists = verb == GCK_SIGN_LIST || verb == GCK_SIGN_LIST_MULTIPARTS;
 
-	if (lists ? !*name || gck_name_is_dir(name, seq) :
+	if (verb == GCK_SIGN_WALK ? is_above(name) :
+	    lists ? !*name || gck_name_is_dir(name, seq) :
 		    gck_name_is_commit(name, seq) || gck_name_is_content(name, seq))
 		return 0;
 	return gck_fail(err, EPERM, "\"%.100s\" is not a name of the store's: not signed for %s",

@@ -23,9 +23,11 @@ enum gck_sign_verb {
 	GCK_SIGN_COMPLETE_MULTIPART,
 	GCK_SIGN_ABORT_MULTIPART,
 	GCK_SIGN_LIST_MULTIPARTS,
+	GCK_SIGN_WALK, /* a list above steps; only a process with the keys can make it */
 };
 
-/* "put", "create_multipart", ...: as the protocol has them. parse: -1 (EINVAL) for another. */
+/* "put", "create_multipart", ...: as the protocol has them. parse: -1 (EINVAL) for another, and for
+ * "walk", which is not in the protocol. */
 const char *gck_sign_verb_name(enum gck_sign_verb verb);
 GCK_MUST_CHECK int gck_sign_verb_parse(const char *name, enum gck_sign_verb *verb,
 				       struct gck_error *err);
@@ -35,7 +37,7 @@ struct gck_sign_request {
 	enum gck_sign_verb verb;
 	/* Below the step, as storage/base/backend.h has names. list: "" or "<seq>-<nonce>/", of
 	 * which the direct content is listed; list_multiparts: the same, with everything below
-	 * it. */
+	 * it. walk: below the cluster: "", "<uid>/", "<uid>/<job>/". */
 	const char *name;
 	const char *token;  /* list: the next page */
 	const char *upload; /* part, complete_multipart, abort_multipart: the upload's id */
@@ -61,6 +63,10 @@ GCK_MUST_CHECK int gck_s3_url_parse(const char *url, char bucket[GCK_S3_BUCKET_M
 /* Make [prefix/]cluster/uid/job/step/name; free() it. -1: EINVAL, ENOMEM. */
 GCK_MUST_CHECK int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key,
 			      struct gck_error *err);
+
+/* Make [prefix/]cluster/name likewise. */
+GCK_MUST_CHECK int gck_s3_key_above(const struct gck_sign_scope *of, const char *name, char **key,
+				    struct gck_error *err);
 
 /* -1 (EPERM) unless the verb may be used on the name. *seq: the checkpoint that the name belongs to
  * (unchanged for the step itself, ""). */

@@ -51,6 +51,18 @@ struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t 
 	return NULL;
 }
 
+int gck_store_walk(const char *url, const char *cluster, gck_walk_fn *fn, void *arg,
+		   struct gck_error *err)
+{
+	if (check_cluster(cluster, err) < 0)
+		return -1;
+	if (gck_s3_is(url))
+		return gck_s3_walk(url, cluster, fn, arg, err);
+	if (!strncmp(url, "file:", 5))
+		return gck_file_walk(url + 5, cluster, fn, arg, err);
+	return gck_fail(err, EINVAL, "store \"%s\" is not known", url);
+}
+
 void gck_store_close(struct gck_store *s)
 {
 	if (!s)

@@ -28,6 +28,11 @@ GCK_MUST_CHECK struct gck_store *gck_store_open(const char *url, const char *clu
 						uint32_t step, bool create, struct gck_error *err);
 void gck_store_close(struct gck_store *s);
 
+/* Call fn for each step of the cluster that the store has, of every user. In an object store only a
+ * process that has the keys can (gck_store_signer). */
+GCK_MUST_CHECK int gck_store_walk(const char *url, const char *cluster, gck_walk_fn *fn, void *arg,
+				  struct gck_error *err);
+
 /* Limit the writers and readers that are opened from now on: threads that compress at once (1 by
  * default), and bytes in transfer (64 MiB by default; a writer takes two objects at least). */
 void gck_store_limit(struct gck_store *s, unsigned cpus, size_t memory);

@@ -52,6 +52,10 @@ older()
 }
 none_listed() { [[ -z $(commits "$1" 2>/dev/null) ]]; }
 
+# has_commit JOB SEQ: it is listed
+has_commit() { commits "$1" | grep -qx "$2"; }
+facts() { jq -c '.steps[].commits[] | [.seq, .stored, .reason, .nodes, .restarts, .hash]'; }
+
 begin
 create "a checkpoint of a job that ends"
 may_end
@@ -109,4 +113,23 @@ check "its commit is not listed any more, either" wait_for 90 none_listed "$job"
 [[ $lib = s3lib.sh ]] || check "but a file: store keeps it" in_store "$job"
 check "remove --all" user gpuckpt remove --all "$job"
 check "the store has nothing of it" wait_for 90 not_in_store "$job"
+
+# An older journal is put back when the job has ended.
+conf_back
+begin
+create "a checkpoint"
+cp "$GPUCKPT_LAB/gpuckptd/journal" "$dir/older"
+create "and one more, after a copy of the journal"
+may_end
+before=$(user gpuckpt list "$job" --json)
+"$cluster" kill gpuckptd
+cp "$dir/older" "$GPUCKPT_LAB/gpuckptd/journal"
+"$cluster" start gpuckptd
+check "the older journal is put back: the newer commit is taken from the store" \
+	wait_for 60 has_commit "$job" 2
+is "$(user gpuckpt list "$job" --json | facts)" "$(facts <<<"$before")" \
+	"list shows what it showed before"
+check "show knows it" user gpuckpt show "$job.0" 2
+is "$(query "$job" .last.seq)" 2 "status too"
+check "it is whole" user gpuckpt verify "$job"
 finish

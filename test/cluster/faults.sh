@@ -183,8 +183,20 @@ coordinator_killed()
 	root scontrol release "$job"
 	restarted 2
 	answers
+}
+told() { grep -q "node n. seems to be cut off" "$dir/out"; }
+both_stopped() { stopped "$node" && stopped "$other"; }
+both_run() { ! stopped "$node" && ! stopped "$other"; }
+held() { [[ $(root squeue -h -j "$job" -o '%T %r') =~ (held|Held|HOLD) ]]; }
 
+journal_lost()
+{
 	begin "coordinator's journal lost before a restart"
+	a_day_ahead | lose_journal
+	check "$name: the clock is a day ahead" wait_ready "$job" 60
+	lose_journal </dev/null
+	check "$name: the journal is lost, and the clock was set right: the agents obey" \
+		wait_ready "$job" 60
 	create
 	"$cluster" kill gpuckptd
 	rm -rf "${GPUCKPT_LAB:?}"/gpuckptd/*
@@ -195,11 +207,24 @@ coordinator_killed()
 	check "$name: it is restored from commit 1" \
 		grep -q "step $job.0: commit 1 is taken over" "$log"
 	answers
+	lose_journal </dev/null
+	check "$name: lost again after the job's end: its commit is taken from the store" \
+		wait_for 60 is_listed
+	is "$(query "$job" .state)" "not running" "$name: it has status"
 }
-told() { grep -q "node n. seems to be cut off" "$dir/out"; }
-both_stopped() { stopped "$node" && stopped "$other"; }
-both_run() { ! stopped "$node" && ! stopped "$other"; }
-held() { [[ $(root squeue -h -j "$job" -o '%T %r') =~ (held|Held|HOLD) ]]; }
+# lose_journal <RECORDS: gpuckptd starts again with these records alone
+lose_journal()
+{
+	"$cluster" kill gpuckptd
+	cat >"$GPUCKPT_LAB/gpuckptd/journal"
+	"$cluster" start gpuckptd
+}
+# a_day_ahead: the journal of a coordinator whose clock is
+a_day_ahead()
+{
+	"$(program journal_line)" "{\"t\":\"epoch\",\"epoch\":$((EPOCHSECONDS + 86400)),\"time\":0}"
+}
+is_listed() { [[ $(commits "$job") = 1 ]]; }
 
 slurmstepd_killed()
 {
@@ -387,8 +412,8 @@ reason()
 		"$name: so has AdminComment"
 }
 
-[[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed slurmstepd_killed node_killed \
-	store_full damaged crashes
+[[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed journal_lost slurmstepd_killed \
+	node_killed store_full damaged crashes
 for fault; do
 	$fault
 done

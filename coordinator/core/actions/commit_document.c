@@ -122,6 +122,15 @@ static json_t *node_names(const struct gck_live *live)
 	return out;
 }
 
+/* What list and show tell of the commit, for a coordinator whose journal lacks it (take_over.h). */
+static json_t *info_of(const struct gck_step *step)
+{
+	json_t *info = json_copy(step->intent.info);
+
+	json_object_del(info, "nodes"); /* the document has them */
+	return info;
+}
+
 json_t *gck_document(struct gck_core *core, const struct gck_step *step)
 {
 	json_t *d = json_pack("{s:i, s:I, s:s, s:I, s:s, s:I, s:I}", "format", 1, "seq",
@@ -131,6 +140,8 @@ json_t *gck_document(struct gck_core *core, const struct gck_step *step)
 			      (json_int_t)step->id);
 
 	json_object_set_new(d, "restarts", json_integer(step->restarts));
+	json_object_set_new(d, "from", json_integer(step->run_seq));
+	json_object_set_new(d, "info", info_of(step));
 	if (step->live->checkpoint.asked)
 		json_object_set_new(d, "asked", json_integer(step->live->checkpoint.asked));
 	gck_encrypt_tell(step, d);

@@ -13,12 +13,6 @@
 json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former,
 			    const json_t *fingerprint, const struct gck_options *options);
 
-/* Take over commits that are in the store but not in the journal, which may have lost its end or
- * all of it: if they are ours, as commits of this incarnation. Their numbers are never given
- * again. */
-void gck_restart_take_over(struct gck_core *core, struct gck_step *step, const json_t *commits,
-			   bool ours, uint32_t restarts);
-
 /* A node has registered and does not run: tell it, or all nodes, how to start, or to wait. */
 void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck_node *node);
 

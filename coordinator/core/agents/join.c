@@ -15,6 +15,7 @@
 #include "coordinator/core/agents/registration.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/operations/step_timers.h"
+#include "coordinator/core/retention/take_over.h"
 
 /* The time to look for a commit object. Node 0's agent may need its back-off and the time to list
  * the store. */
@@ -161,8 +162,10 @@ static void take_commits(struct gck_core *core, struct gck_step *step, const str
 
 	if (!first || !node->commits || step->live->phase == GCK_RECOVERING)
 		return;
-	gck_restart_take_over(core, step, node->commits, runs || step->restarts > 0,
-			      runs ? step->restarts : before);
+	if (runs || step->restarts > 0)
+		gck_take_over(core, step, node->commits, runs ? step->restarts : before,
+			      &step->live->foreign);
+	gck_take_over_numbers(core, step, node->commits);
 	/* The open commit of the former incarnation was not written. A checkpoint under way is
 	 * ended by its phase. */
 	if (!runs && step->intent.seq && !step->live->checkpoint.seq)

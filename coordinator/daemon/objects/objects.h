@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Processes of gpuckptd that use the object store with its keys. */
+ * Processes of gpuckptd that read and write stores themselves. */
 #ifndef GCK_OBJECTS_H
 #define GCK_OBJECTS_H
 
@@ -15,6 +15,13 @@ void gck_probe_start(struct gck_daemon *d);
 
 /* In a child process: sign for object stores that are opened from now on, as this user's jobs. */
 void gck_probe_signer(struct gck_daemon *d, uid_t uid);
+
+/* ---- scan.c: commits that a store has and the journal lacks (take_over.h) -------------------- */
+
+/* Look for them, in a child process, if that is still to be done. The cluster's name must be known.
+ * Steps that run are left to their agents; what is left when their jobs have ended, and stores that
+ * could not be read, are looked at by a later call. */
+void gck_scan_start(struct gck_daemon *d);
 
 /* ---- sweep.c: the removal of expired images (expire.h) --------------------------------------- */
 

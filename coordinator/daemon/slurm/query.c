@@ -102,6 +102,14 @@ static bool can_be_requeued(const job_info_t *job)
 	return job->batch_flag && job->requeue && !job->het_job_id;
 }
 
+static const job_info_t *find_job(const job_info_msg_t *all, uint32_t id)
+{
+	for (uint32_t i = 0; i < all->record_count; i++)
+		if (all->job_array[i].job_id == id)
+			return &all->job_array[i];
+	return NULL;
+}
+
 static json_t *query_job(const json_t *request, struct gck_error *err)
 {
 	job_info_t *job = load_job(job_of(request), err);
@@ -115,6 +123,30 @@ static json_t *query_job(const json_t *request, struct gck_error *err)
 			 "no_requeue", job->batch_flag && !job->requeue, "nodes",
 			 (json_int_t)job->num_nodes, "runs", runs(job), "ends_itself",
 			 ends_itself(job));
+}
+
+static json_t *query_jobs(const json_t *request, struct gck_error *err)
+{
+	json_t *out = json_array(), *id;
+	job_info_msg_t *all = NULL;
+	size_t i;
+
+	if (slurm_load_jobs(0, &all, SHOW_ALL))
+		return failed(err, "slurm_load_jobs");
+	json_array_foreach(json_object_get(request, "jobs"), i, id) {
+		const job_info_t *job = find_job(all, (uint32_t)json_integer_value(id));
+
+		if (job)
+			json_array_append_new(
+				out, json_pack("{s:O, s:I, s:s, s:I, s:I, s:b, s:b}", "job", id,
+					       "uid", (json_int_t)job->user_id, "user",
+					       name_of(job->user_id), "restarts",
+					       (json_int_t)job->restart_cnt, "submit",
+					       (json_int_t)job->submit_time, "batch",
+					       can_be_requeued(job), "busy", runs(job) ||
+					       (job->job_state & JOB_COMPLETING)));
+	}
+	return json_pack("{s:o}", "jobs", out);
 }
 
 static json_t *query_import(const json_t *request, struct gck_error *err)
@@ -281,14 +313,6 @@ static int check_reservations(json_t *out, const json_t *jobs, time_t lead, stru
 	return 0;
 }
 
-static const job_info_t *find_job(const job_info_msg_t *all, uint32_t id)
-{
-	for (uint32_t i = 0; i < all->record_count; i++)
-		if (all->job_array[i].job_id == id)
-			return &all->job_array[i];
-	return NULL;
-}
-
 static int check_jobs(json_t *gone, json_t *ended, const json_t *check, struct gck_error *err)
 {
 	job_info_msg_t *all = NULL;
@@ -332,6 +356,7 @@ static const struct {
 } queries[] = {
 	{"conf", query_conf},
 	{"job", query_job},
+	{"jobs", query_jobs},
 	{"import", query_import},
 	{"requeue", query_requeue},
 	{"nodes", query_nodes},

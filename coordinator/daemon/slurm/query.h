@@ -9,6 +9,8 @@
  *                               does not want that; runs: it is not being ended; ends_itself:
  *                               nothing but its script ends it or has ended it
  *   import {job, uid}           {user}, the name of uid, if Slurm does not know the job, or EEXIST
+ *   jobs {jobs}                 {jobs: [{job, uid, user, restarts, submit, batch, busy}]}: of these
+ *                               jobs those that Slurm knows. busy: processes of it may exist
  *   requeue {job, hold, comment} {}; refused if the job is already being ended. comment goes to
  *                               AdminComment unless that has a text of somebody else
  *   nodes {jobs, lead, check}   {leaving: [{job, node, why}], gone: [job], ended: [job]}: of jobs,
