@@ -17,6 +17,7 @@ layers, lowest first. The lines are lowest first as well. Prints one line for ea
   line         a line of more than 100 columns
   unlisted     a folder with sources that structure.layers does not name
   limits       a row of the last table of doc/limits.md without a verdict, or whose test is missing
+  security     SECURITY.md names a test that does not exist
 
 The files of tests (a folder named test, and test/ at the top) are left out, but for `line` and
 `unused`: a function that tests alone use counts as unused."""
@@ -34,7 +35,7 @@ COLUMNS = 100
 HEADER = 30
 MODULE = 100
 KINDS = ('upward', 'circle', 'declared', 'unused', 'header', 'name', 'folder', 'function',
-         'line', 'unlisted', 'limits')
+         'line', 'unlisted', 'limits', 'security')
 VERDICTS = ('carried', 'refused', 'noted', 'harmless')
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 USAGE = 'usage: structure.py [--top DIR] BUILD [COMPONENT...]'
@@ -392,6 +393,15 @@ class Check:
             for name, text in named:
                 if text.strip() not in tests.get(name, ''):
                     self.say('limits', f'{what}: {name} has no {text.strip()}')
+
+    def security(self):
+        path = os.path.join(TOP, 'SECURITY.md')
+        if self.chosen or not os.path.exists(path):
+            return
+        with open(path) as f:
+            for test in sorted(set(re.findall(r'`([\w./-]*test/[\w./-]+)`', f.read()))):
+                if not os.path.exists(os.path.join(TOP, test)):
+                    self.say('security', f'SECURITY.md: there is no {test}')
 
     def run(self):
         for kind in KINDS:

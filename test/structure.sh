@@ -112,6 +112,9 @@ put doc/limits.md "" "## Last" "| what | verdict | test |" "|---|---|---|" \
 finds limits "this: x.c has no do_that" "a limit whose test is missing"
 put doc/limits.md "" "## Last" "| what | verdict | test |" "|---|---|---|" "| this | carried | — |"
 finds limits "this: no verdict, or no test" "a limit without a test"
+make_tree
+put SECURITY.md "* So it is (\`test/structure.layers\`, \`lib/test/none.c\`)."
+finds security "there is no lib/test/none.c" "a claim about security whose test is missing"
 
 out=$("$here/structure.py" "${GPUCKPT_BUILD:-.}")
 report $? "the tree keeps its rule" || grep '^#' <<<"$out"
