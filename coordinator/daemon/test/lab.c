@@ -340,9 +340,16 @@ bool lab_say(struct gck_wire *w, const char *text, ...)
 	return rc == 0;
 }
 
+/* A line for the user may come between any two messages. */
 json_t *lab_next(struct gck_wire *w)
 {
-	return gck_wire_get(w, WAIT_MS, NULL);
+	json_t *body = gck_wire_get(w, WAIT_MS, NULL);
+	const char *op = json_string_value(json_object_get(body, "op"));
+
+	if (!op || strcmp(op, "say") != 0)
+		return body;
+	json_decref(body);
+	return lab_next(w);
 }
 
 bool lab_hear(struct gck_wire *w, const char *op, unsigned seq)

@@ -54,7 +54,8 @@ int lab_knock(const char *from); /* a socket of this address: nothing is said or
 #define LAB_NEW_CONNECTIONS 30u  /* MaxNewConnections */
 bool lab_say(struct gck_wire *w, const char *text, ...) __attribute__((format(printf, 2, 3)));
 
-/* The next message within 5 seconds, or NULL; lab_hear wants this op (and seq, if not 0). */
+/* The next message but `say`, within 5 seconds, or NULL; lab_hear wants this op (and seq, if not
+ * 0). */
 json_t *lab_next(struct gck_wire *w);
 bool lab_hear(struct gck_wire *w, const char *op, unsigned seq);
 bool lab_closed(struct gck_wire *w); /* the other side ends it */
