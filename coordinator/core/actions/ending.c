@@ -30,12 +30,13 @@ static void all_answered(struct gck_live *live)
 }
 
 /* Each reason is said once, until a checkpoint is committed. */
-static void say_failed(struct gck_core *core, const struct gck_step *step, bool again)
+static void say_failed(struct gck_core *core, const struct gck_step *step)
 {
-	const struct gck_live *live = step->live;
+	struct gck_live *live = step->live;
 
-	if (again)
+	if (!strcmp(live->said_error, live->last_error))
 		return;
+	memcpy(live->said_error, live->last_error, sizeof live->said_error);
 	if (live->checkpoint.seq)
 		gck_live_say(core, step, "step %u.%u: checkpoint %u has failed: %s", step->job->id,
 			     step->id, live->checkpoint.seq, live->last_error);
@@ -44,18 +45,13 @@ static void say_failed(struct gck_core *core, const struct gck_step *step, bool 
 			     live->last_error);
 }
 
-/* Returns whether the checkpoint before has failed for the same reason. */
-static bool remember_error(struct gck_core *core, struct gck_live *live)
+static void remember_error(struct gck_core *core, struct gck_live *live)
 {
-	bool again;
-
 	if (!*live->error.text)
 		gck_fail(&live->error, ECANCELED, "given up");
-	again = live->failures && !strcmp(live->last_error, live->error.text);
 	memcpy(live->last_error, live->error.text, sizeof live->last_error);
 	live->last_error_time = core->world->now_ms() / 1000;
 	memset(&live->error, 0, sizeof live->error);
-	return again;
 }
 
 json_t *gck_abort_order(const struct gck_step *step)
@@ -71,8 +67,8 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 	struct gck_live *live = step->live;
 	struct gck_checkpoint *c = &live->checkpoint;
 	bool tried = live->error.code == EAGAIN && gck_operation_tries_again(core, step);
-	bool again = remember_error(core, live);
 
+	remember_error(core, live);
 	live->failures += !tried;
 	for (uint32_t i = 0; i < live->nnodes; i++)
 		gck_node_clear_words(&live->nodes[i]);
@@ -93,7 +89,7 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 		all_answered(live); /* nobody was sent an order */
 	}
 	if (!tried) {
-		say_failed(core, step, again);
+		say_failed(core, step);
 		gck_operation_failed(core, step, live->last_error);
 	}
 	gck_act_recount(core, step);

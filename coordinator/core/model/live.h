@@ -98,6 +98,7 @@ struct gck_live {
 	int64_t phase_since_ms;
 	struct gck_error error;  /* why the phase is being left */
 	char last_error[480];    /* for status */
+	char said_error[480];    /* the last that the user was told, "" after a commit */
 	int64_t last_error_time;
 };
 
