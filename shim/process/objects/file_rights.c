@@ -76,12 +76,22 @@ int gck_rights_open(const char *path, int flags)
 	return fd;
 }
 
+bool gck_rights_fixed(const char *path)
+{
+	struct statx x;
+
+	return !statx(AT_FDCWD, path, 0, STATX_TYPE, &x) &&
+	       x.stx_attributes & (STATX_ATTR_APPEND | STATX_ATTR_IMMUTABLE);
+}
+
 bool gck_rights_allow(const char *path, int flags)
 {
 	mode_t rights = needed(flags);
 	int mode = (rights & S_IRUSR ? R_OK : 0) | (rights & S_IWUSR ? W_OK : 0);
 	struct stat st;
 
+	if (mode & W_OK && gck_rights_fixed(path))
+		return errno = EPERM, false;
 	if (!faccessat(AT_FDCWD, path, mode, AT_EACCESS))
 		return true;
 	if (errno != EACCES || stat(path, &st))
@@ -160,6 +170,10 @@ static void check_file(struct gck_scan *s, size_t i, const char *home)
 	if ((x->written || x->unlinked) && !may_read(s, fd))
 		gck_obstacle_add(s->f, true, object, "allow it to be read (chmod u+r)",
 				 "its file cannot be read, and its content is needed: %s", x->path);
+	else if (x->written && !x->unlinked && gck_rights_fixed(x->path))
+		gck_obstacle_add(s->f, true, object, "chattr -a -i",
+				 "a restart cannot set its file back, which is append-only or "
+				 "immutable (chattr +a, +i): %s", x->path);
 	else if (!x->unlinked && !gck_rights_allow(x->path, x->written ? O_RDWR : (int)x->flags))
 		gck_obstacle_add(s->f, true, object, "close it first",
 				 "a restart cannot open its file again: %s: %s", x->path,

@@ -17,6 +17,9 @@ int gck_rights_open(const char *path, int flags) GCK_MUST_CHECK;
  * file (inotify) and take it for finished when a writer closes it. */
 bool gck_rights_allow(const char *path, int flags) GCK_MUST_CHECK;
 
+/* Whether a file's attributes forbid to set it back, whoever asks: append-only, immutable. */
+bool gck_rights_fixed(const char *path) GCK_MUST_CHECK;
+
 /* The directories in which a restart may keep what it cuts from the file at path, best first: the
  * file's, the program's (cwd), the user's (home; may be NULL). false: there is no n-th one. */
 bool gck_rights_directory(unsigned n, const char *path, const char *cwd, const char *home,

@@ -86,6 +86,36 @@ static void test_able(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* Whether a file of the rank has an attribute of chattr: that needs root and a file system that has
+ * them. */
+static bool has_attribute(const char *name)
+{
+	struct statx x = {0};
+	char path[64];
+
+	snprintf(path, sizeof path, "%s/%s", rank_directory, name);
+	return !statx(AT_FDCWD, path, 0, STATX_TYPE, &x) &&
+	       x.stx_attributes & (STATX_ATTR_APPEND | STATX_ATTR_IMMUTABLE);
+}
+
+static void test_fixed(void)
+{
+	static const char *const names[] = {"append-only", "immutable"};
+
+	start();
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		tell("do", names[i]);
+		if (!has_attribute(names[i]))
+			skip(names[i], "the attribute cannot be set here");
+		else
+			ok(refuses("append-only or immutable (chattr +a, +i)"),
+			   "a file that a restart cannot cut back is refused: %s", names[i]);
+		tell("undo", names[i]);
+	}
+	ok(refuses(NULL), "no obstacles without the attributes");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* A page's bytes in a list of page groups: the byte of a uniform page, -1: not stored, -2:
  * mixed. */
 static int stored(struct gck_reader *r, const struct gck_page_groups *w, uint64_t address)
@@ -357,6 +387,7 @@ int main(void)
 {
 	tests_begin();
 	test_able();
+	test_fixed();
 	test_image();
 	test_locked();
 	test_append();

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <linux/futex.h>
 #include <mqueue.h>
@@ -26,6 +27,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
@@ -172,6 +174,31 @@ static void do_flock(void)
 	fds[0] = open("locked", O_RDWR | O_CREAT, 0600);
 	if (flock(fds[0], LOCK_EX))
 		perror("flock");
+}
+
+static void set_attributes(int fd, int flags)
+{
+	if (ioctl(fd, FS_IOC_SETFLAGS, &flags))
+		perror("FS_IOC_SETFLAGS");
+}
+
+static void do_append_only(void)
+{
+	fds[0] = open("append-only", O_WRONLY | O_APPEND | O_CREAT, 0600);
+	set_attributes(fds[0], FS_APPEND_FL);
+}
+
+static void do_immutable(void)
+{
+	fds[0] = open("immutable", O_RDWR | O_CREAT, 0600);
+	set_attributes(fds[0], FS_IMMUTABLE_FL);
+}
+
+static void undo_attributes(void)
+{
+	set_attributes(fds[0], 0);
+	close(fds[0]);
+	fds[0] = -1;
 }
 
 static void do_fifo(void)
@@ -884,6 +911,8 @@ static const struct {
 	{"connected", do_connected, NULL},
 	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
 	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},
+	{"append-only", do_append_only, undo_attributes},
+	{"immutable", do_immutable, undo_attributes},
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
 	{"sysv", do_sysv, undo_sysv},
