@@ -274,6 +274,7 @@ static void child(struct gck_daemon *d, int fd, pid_t parent)
 	gck_child_become(parent, fd, STDERR_FILENO);
 	signal(SIGPIPE, SIG_IGN);
 	gck_store_unwrapper(unwrap, &p);
+	gck_probe_signer(d, 0);
 	walk_all(&p);
 	puts(p.complete ? "[true]" : "[false]");
 	fflush(stdout);
