@@ -140,6 +140,7 @@ check "no copy is left on the device" test "$(cat "$dir/grown")" -ge "$most"
 good=$(newest_commit "$job")
 make_dirty
 check "create a commit to damage" create
+spoiled "$job"
 is "$(of_device "$(newest_commit "$job")" damage)" damaged \
 	"device data of the commit are damaged, which are read when the ranks run"
 node_dies "$(here)"
@@ -199,6 +200,7 @@ check "device data went through the disk, too" \
 	test "$(query "$job" .last.staged)" -gt $((mib << 20))
 check "verify: the store has it whole" alice gpuckpt verify "$job"
 spoil "$job"
+spoiled "$job"
 check_not "verify: after damage in the store it is not whole" alice gpuckpt verify "$job"
 root scontrol requeue "$job"
 check "Slurm starts the job again" wait_for 90 job_restarted "$job" 1

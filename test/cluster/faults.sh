@@ -316,7 +316,10 @@ damage()
 	file=${file#* }
 	[[ -n $file ]] || { report 1 "$name: nothing matches $2"; end_job "$job"; return; }
 	flip "$file"
+	spoiled "$job"
 	check_not "$name: verify finds it" alice gpuckpt verify "$job"
+	check_not "$name: verify --restore finds it" alice gpuckpt verify --restore "$job"
+	check "$name: and that the commit before builds" alice gpuckpt verify --restore "$job.0" 1
 	root scontrol requeue "$job"
 	restarted
 	check "$name: the ranks run again" wait_ready "$job" 60
@@ -342,6 +345,7 @@ damaged()
 
 	begin "every commit damaged"
 	create
+	spoiled "$job"
 	flip "$(find "$GPUCKPT_LAB/store/lab/$job" -name commit-1.json)"
 	root scontrol requeue "$job"
 	stopped() { held || [[ $(job_state "$job") =~ FAILED|COMPLETED ]]; }

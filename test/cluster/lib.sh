@@ -79,14 +79,17 @@ unlike()
 	report_text $? "$3" "$1" " no match of: $2"
 }
 
-# finish: end all jobs, bring configuration and nodes back for the next test, print the plan, exit
+# finish: end all jobs, try their commits, bring configuration and nodes back for the next test,
+# print the plan, exit
 finish()
 {
 	root scancel -u alice
 	root scancel -u bob
 	root scancel -u carol
+	[[ -z ${GPUCKPT_VERIFY-${GPUCKPT_LONG-}} ]] || try_commits
 	conf_back
 	all_idle || nodes_back
+	rm -f "$jobs_made" "$jobs_spoiled"
 	echo "1..$tests"
 	diag "$SECONDS s"
 	[[ $failures -eq 0 ]]
@@ -191,7 +194,23 @@ submit()
 {
 	local dir=$1
 	shift
-	user sbatch --parsable --requeue --open-mode=append --chdir="$dir" -o "$dir/out" "$@"
+	user sbatch --parsable --requeue --open-mode=append --chdir="$dir" -o "$dir/out" "$@" |
+		tee -a "$jobs_made"
+}
+jobs_made=$(mktemp) jobs_spoiled=$(mktemp) # files: submit may run in a subshell
+
+# spoiled JOB: a restart could not use all of its commits, which the test or the job has seen to
+spoiled() { echo "$1" >>"$jobs_spoiled"; }
+
+# try_commits: each rank of each commit that the test has made builds, also of jobs that have ended
+try_commits()
+{
+	local job
+	while read -r job; do
+		! grep -qx "$job" "$jobs_spoiled" || continue
+		[[ $(user gpuckpt list "$job" --json 2>/dev/null) = *'"seq"'* ]] || continue
+		check "the commits of job $job build" user gpuckpt verify --restore "$job"
+	done <"$jobs_made"
 }
 
 # job_state JOB: as Slurm names it
