@@ -23,7 +23,7 @@ start()
 names=(file option pipe all first)
 ranks=(file.0 option.0 pipe.0 all.0 all.1 first.0)
 jobs=(
-	"$(start file 1 "unset SLURM_OPEN_MODE; srun --gpu-ckpt -o file.%t $lines <input")"
+	"$(start file 1 "unset SLURM_OPEN_MODE; srun --gpu-ckpt=quiet=yes -o file.%t $lines <input")"
 	"$(start option 1 "srun --gpu-ckpt --input=input $lines option")"
 	"$(start pipe 1 "cat input | srun --gpu-ckpt $lines pipe")"
 	"$(start all 2 "srun --gpu-ckpt -n2 $lines all <input")"
