@@ -291,6 +291,7 @@ int lineage_try(struct lineage *l, uint32_t seq)
 		gck_reader_close(reader);
 	json_decref(manifest);
 	lineage_kill(l);
+	snprintf(l->failure, sizeof l->failure, "%s", err.text);
 	return failed ? say("trial", &err) : 0;
 }
 
@@ -311,6 +312,7 @@ int lineage_restore(struct lineage *l, uint32_t seq)
 	l->restored = seconds() - start;
 	close(l->link);
 	l->link = -1;
+	snprintf(l->failure, sizeof l->failure, "%s", err.text);
 	if (failed)
 		return say("restore", &err);
 	l->link = agent_admit(&l->agent, &l->hello);

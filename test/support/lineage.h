@@ -20,6 +20,7 @@ struct lineage {
 	double held, wrote, restored; /* seconds that the last ones took */
 	uint64_t bytes;
 	char note[256];             /* the last one of a restore */
+	char failure[480];          /* of the last trial or restore */
 };
 
 /* Make a directory and store below base. This and the functions below return -1 on failure, with

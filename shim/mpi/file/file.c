@@ -60,6 +60,7 @@ static void destroy(struct gck_mpi_file *f)
 		PMPI_Info_free(&f->info);
 	free(f->name);
 	free(f->path);
+	free(f->found);
 	gck_mpi_handle_free(f);
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "common/base/error.h"
+#include "common/base/place.h"
 #include "shim/mpi/collective/private_comm.h"
 #include "shim/mpi/handles/handle.h"
 
@@ -17,6 +18,8 @@ struct gck_mpi_file {
 	char *name;                /* the program's name for it */
 	char *path;                /* absolute, without a prefix that chooses a driver ("ufs:") */
 	bool driver;               /* the name has such a prefix: the path may not be the file's */
+	char *found;               /* at the checkpoint: the path without links, or NULL */
+	struct gck_place_file was; /* and its file */
 	int amode;
 	bool atomic;
 	bool shared_used;          /* this rank has used the shared file pointer */
@@ -49,7 +52,12 @@ void gck_mpi_file_enter_all(MPI_File fh, const char *function);
 GCK_MUST_CHECK int gck_mpi_datarep_rebuild(struct gck_error *err);
 
 /* Truncates a file to size bytes and moves the rest into a new file beside it. One rank calls it. A
- * shorter file is an error. */
-GCK_MUST_CHECK int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err);
+ * shorter file is an error, and another one than it was. */
+GCK_MUST_CHECK int gck_mpi_file_cut(const char *path, const struct gck_place_file *was,
+				    long long size, struct gck_error *err);
+
+/* An O_PATH descriptor of the file that was at this path; another one is an error. */
+GCK_MUST_CHECK int gck_mpi_file_find(const char *path, const struct gck_place_file *was,
+				     struct gck_error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/mpi/base/function.h"
@@ -48,10 +49,24 @@ static int sync_data(const struct gck_mpi_file *f, struct gck_error *err)
 	return rc;
 }
 
+/* Notes where the program's name leads, so that it leads there at the restart. Without that the
+ * name is used. */
+static void find_file(struct gck_mpi_file *f)
+{
+	struct stat st;
+
+	free(f->found);
+	f->found = realpath(f->path, NULL);
+	f->was = (struct gck_place_file){0};
+	if (f->found && stat(f->found, &st) == 0)
+		f->was = (struct gck_place_file){st.st_ino, st.st_uid};
+}
+
 static int save_one(struct gck_mpi_file *f, struct gck_error *err)
 {
 	MPI_File real = GCK_MPI_REAL_FILE(f);
 
+	find_file(f);
 	f->position = f->shared_position = -1;
 	if (!f->driver && is_nameless(f->path))
 		return gck_fail(err, EBUSY,
@@ -120,20 +135,32 @@ static int agree(struct gck_mpi_file *f, long long *v, int n)
 				      GCK_MPI_REAL_OP(MPI_MAX), GCK_MPI_REAL_COMM(f->comm));
 }
 
-/* Truncates the file in the first rank; all ranks get the result. */
+/* Whether the program's name still leads to the file. */
+static bool is_there(const struct gck_mpi_file *f, struct gck_error *err)
+{
+	int at = gck_mpi_file_find(f->found, &f->was, err);
+
+	if (at >= 0)
+		close(at);
+	return at >= 0;
+}
+
+/* Checks the file in each rank and truncates it in the first one; all ranks get the result. */
 static int cut_back(struct gck_mpi_file *f, long long size, struct gck_error *err)
 {
-	long long bad = 0;
+	bool own = f->found && !is_there(f, err);
+	long long bad;
 
-	if (f->amode & WRITABLE && gck_mpi_comm_of(f->comm)->rank == 0)
-		bad = gck_mpi_file_cut(f->path, size, err) != 0;
+	if (!own && f->amode & WRITABLE && gck_mpi_comm_of(f->comm)->rank == 0)
+		own = gck_mpi_file_cut(f->found ? f->found : f->path, &f->was, size, err) != 0;
+	bad = own;
 	if (agree(f, &bad, 1))
 		return gck_fail(err, EIO, "%s: a collective of MPI failed while the file was "
 					  "opened again", f->name);
-	if (bad && gck_mpi_comm_of(f->comm)->rank != 0)
+	if (bad && !own)
 		return gck_fail(err, ESTALE,
-				"%s: restoring its length failed: the first rank that has it open "
-				"reports the reason",
+				"%s: restoring it failed: another rank that has it open reports "
+				"the reason",
 				f->path);
 	return bad ? -1 : 0;
 }
@@ -159,6 +186,7 @@ static int rebuild_one(void *file, struct gck_error *err)
 {
 	struct gck_mpi_file *f = file;
 	long long v[2] = {f->size, f->shared_position};
+	char *name = f->found && !f->driver ? f->found : f->name;
 	MPI_File real;
 
 	if (agree(f, v, 2))
@@ -166,7 +194,7 @@ static int rebuild_one(void *file, struct gck_error *err)
 					  "opened again", f->name);
 	if (cut_back(f, v[0], err))
 		return -1;
-	if (gck_mpi_real.File_open(GCK_MPI_REAL_COMM(f->comm), f->name, f->amode & ~ONCE,
+	if (gck_mpi_real.File_open(GCK_MPI_REAL_COMM(f->comm), name, f->amode & ~ONCE,
 				   gck_mpi_real_handle(f->info, GCK_MPI_INFO), &real))
 		return gck_fail(err, ENOENT,
 				"%s, open at the checkpoint, cannot be opened again by "

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "common/base/error.h"
+#include "common/base/place.h"
 #include "storage/store/chunks.h"
 
 #define GCK_IMAGE_FORMAT 1
@@ -133,6 +134,7 @@ struct gck_content {
 	uint64_t size;
 	int64_t mtime_ns;
 	bool carried;
+	uint32_t owner;            /* 0: root, or unknown */
 	struct gck_page_groups groups;
 };
 
@@ -146,6 +148,7 @@ struct gck_object {
 	uint64_t size;
 	uint64_t device, inode;    /* on the node of the capture; identifies the object */
 	int64_t mtime_ns;          /* of one with a descriptor; 0: unknown */
+	uint32_t owner;            /* of one with a path; 0: root, or unknown */
 	struct gck_page_groups groups; /* address: offset in the object */
 };
 
@@ -212,6 +215,7 @@ struct gck_file {
 	size_t npackets;
 	struct gck_socket_option *options; /* of a socketpair's end */
 	size_t noptions;
+	struct gck_place_file was; /* files and directories */
 };
 
 /* The task's own standard output or error, if that is a file. */

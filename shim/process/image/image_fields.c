@@ -89,8 +89,10 @@ static const struct gck_field content_fields[] = {
 	INT(gck_content, mtime_ns, INT64_MIN, MAX_SIZE),
 	BOOL(gck_content, carried),
 	GROUPS_AS("windows", gck_content, groups),
+	INT(gck_content, owner, 0, UINT32_MAX),
 };
-static const struct gck_shape content_shape = SHAPE("content", gck_content, content_fields);
+static const struct gck_shape content_shape =
+	SHAPE_GROWN("content", gck_content, content_fields, 1);
 
 static const struct gck_field object_fields[] = {
 	TEXT(gck_object, name, 1),
@@ -102,8 +104,9 @@ static const struct gck_field object_fields[] = {
 	HEX(gck_object, inode, UINT64_MAX),
 	GROUPS_AS("windows", gck_object, groups),
 	INT(gck_object, mtime_ns, INT64_MIN, MAX_SIZE),
+	INT(gck_object, owner, 0, UINT32_MAX),
 };
-static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 1);
+static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 2);
 
 static const struct gck_field epoll_fields[] = {
 	INT(gck_epoll_entry, fd, 0, INT32_MAX),
@@ -157,8 +160,10 @@ static const struct gck_field file_fields[] = {
 	LIST(gck_file, entries, nentries, 0, MAX_ITEMS, epoll_shape),
 	LIST(gck_file, packets, npackets, 0, MAX_ITEMS, packet_shape),
 	LIST(gck_file, options, noptions, 0, 64, option_shape),
+	HEX(gck_file, was.inode, UINT64_MAX),
+	INT(gck_file, was.owner, 0, UINT32_MAX),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 2);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 4);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

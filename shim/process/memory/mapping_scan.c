@@ -109,6 +109,7 @@ static int find_content(struct gck_scan *s, const struct area *a)
 	c->inode = x->inode;
 	c->carried = a->deleted;
 	if (!a->deleted) {
+		c->owner = a->st.st_uid;
 		c->size = (uint64_t)a->st.st_size;
 		c->mtime_ns = a->st.st_mtim.tv_sec * 1000000000ll + a->st.st_mtim.tv_nsec;
 		c->carried = c->size <= GCK_CARRY_MAX;
@@ -188,6 +189,7 @@ static int shared_area(struct gck_scan *s, const struct area *a, struct gck_map 
 	o = &s->img->objects[m->object];
 	if (!a->deleted) {
 		o->has_path = true;
+		o->owner = a->st.st_uid;
 		o->mode = a->st.st_mode & 07777;
 		o->size = (uint64_t)a->st.st_size;
 	} else if (o->size < m->offset + (m->end - m->start)) {

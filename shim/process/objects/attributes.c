@@ -222,16 +222,22 @@ static int set_mm(struct gck_restore *r, struct gck_error *err)
 
 static int set_directory(struct gck_restore *r, struct gck_error *err)
 {
-	int64_t result;
+	char path[64];
+	int at, rc;
 
 	if (!r->img->cwd)
 		return 0;
-	if (strlen(r->img->cwd) >= PATH_MAX ||
-	    gck_remote_write(&r->remote, r->remote.scratch, r->img->cwd, strlen(r->img->cwd) + 1,
-			     err))
-		return gck_fail(err, ENAMETOOLONG, "the working directory's name is too long");
-	result = call(r, err, SYS_chdir, r->remote.scratch, 0, 0, 0);
-	return gck_remote_check(result, err, "cannot enter the working directory %s", r->img->cwd);
+	at = gck_place_open(r->img->cwd, NULL, NULL);
+	if (at < 0)
+		return gck_fail(err, errno, "cannot open the working directory %s: %s",
+				r->img->cwd, gck_place_reason(errno));
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), at);
+	rc = gck_remote_write(&r->remote, r->remote.scratch, path, strlen(path) + 1, err);
+	if (!rc)
+		rc = gck_remote_check(call(r, err, SYS_chdir, r->remote.scratch, 0, 0, 0), err,
+				      "cannot enter the working directory %s", r->img->cwd);
+	close(at);
+	return rc;
 }
 
 int gck_restore_process(struct gck_restore *r, struct gck_error *err)

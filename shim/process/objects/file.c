@@ -72,6 +72,7 @@ static void check_name(struct gck_scan *s, const struct gck_fd_view *v, struct g
 int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	x->kind = S_ISDIR(v->st.st_mode) ? GCK_FD_DIR : GCK_FD_FILE;
+	x->was = (struct gck_place_file){v->st.st_ino, v->st.st_uid};
 	x->path = strdup(v->link);
 	if (!x->path)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
@@ -203,7 +204,8 @@ int gck_hold_update_files(struct gck_hold *h)
 
 int gck_make_failed(struct gck_error *err, const struct gck_file *f, const char *what)
 {
-	return gck_fail(err, errno, "%s %s: %s", what, f->path ? f->path : "", strerror(errno));
+	return gck_fail(err, errno, "%s %s: %s", what, f->path ? f->path : "",
+			gck_place_reason(errno));
 }
 
 int gck_close_failed(int fd)
@@ -212,17 +214,17 @@ int gck_close_failed(int fd)
 	return -1;
 }
 
-/* Open it with the image's flags, as far as this file system has direct I/O and the file's owner
- * allows O_NOATIME: a program may ask for both, and can do without. */
-static int open_again(const char *path, const struct gck_file *f)
+/* Open the file of a descriptor with the image's flags, as far as this file system has direct I/O
+ * and the file's owner allows O_NOATIME: a program may ask for both, and can do without. */
+static int open_again(int at, const struct gck_file *f)
 {
 	int flags = ((int)f->flags & ~NOT_AGAIN) | O_CLOEXEC | O_NOCTTY;
-	int fd = gck_rights_open(path, flags);
+	int fd = gck_rights_reopen(at, flags);
 
 	if (fd < 0 && errno == EINVAL && flags & O_DIRECT)
-		fd = gck_rights_open(path, flags &= ~O_DIRECT);
+		fd = gck_rights_reopen(at, flags &= ~O_DIRECT);
 	if (fd < 0 && errno == EPERM && flags & O_NOATIME)
-		fd = gck_rights_open(path, flags & ~O_NOATIME);
+		fd = gck_rights_reopen(at, flags & ~O_NOATIME);
 	return fd;
 }
 
@@ -236,11 +238,8 @@ static int seek(int fd, const struct gck_file *f)
 /* Open the file again: a new open file description, with the image's flags. */
 int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err)
 {
-	char path[64];
-	int own;
+	int own = open_again(fd, f);
 
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	own = open_again(path, f);
 	if (own < 0)
 		return gck_make_failed(err, f, "opening");
 	if (seek(own, f))
@@ -250,12 +249,12 @@ int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err)
 
 int gck_make_path(const struct gck_file *f, struct gck_error *err)
 {
-	int fd = open_again(f->path, f);
+	int at = gck_place_open(f->path, &f->was, NULL), fd;
 
-	if (fd < 0)
+	if (at < 0)
 		return gck_make_failed(err, f, "opening");
-	if (seek(fd, f))
-		return gck_make_failed(err, f, "seeking in"), gck_close_failed(fd);
+	fd = gck_make_reopen(at, f, err);
+	close(at);
 	return fd;
 }
 
@@ -263,11 +262,14 @@ int gck_make_path(const struct gck_file *f, struct gck_error *err)
 static int make_nameless(const struct gck_file *f)
 {
 	char path[PATH_MAX], name[200];
-	int fd;
+	int fd, at;
 
 	snprintf(path, sizeof path, "%s", f->path);
 	snprintf(name, sizeof name, "%s", basename(path));
-	fd = open(dirname(path), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	at = gck_place_open(dirname(path), NULL, NULL);
+	fd = at < 0 ? -1 : openat(at, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (at >= 0)
+		close(at);
 	if (fd >= 0 && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)f->size) &&
 	    (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
 		close(fd);

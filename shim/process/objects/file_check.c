@@ -75,9 +75,12 @@ int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->ncontents; i++) {
 		const struct gck_content *c = &r->img->contents[i];
-		int fd = gck_rights_open(c->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		const struct gck_place_file was = {c->inode, c->owner};
+		bool another = false;
+		int fd = gck_rights_open(c->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+					 &was, &another);
 
-		if (fd >= 0 && !same_content(r, fd, c)) {
+		if (fd >= 0 && ((another && !c->carried) || !same_content(r, fd, c))) {
 			close(fd);
 			fd = -1;
 		}
@@ -91,14 +94,24 @@ int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
+/* Whether it exists; false with errno. */
+static bool has_directory(const char *path)
+{
+	struct stat st;
+
+	if (gck_place_stat(path, NULL, &st))
+		return false;
+	errno = ENOTDIR;
+	return S_ISDIR(st.st_mode);
+}
+
 /* Whether the directory of the file exists. */
 static bool has_parent(const char *path)
 {
 	char copy[PATH_MAX];
-	struct stat st;
 
 	return (size_t)snprintf(copy, sizeof copy, "%s", path) < sizeof copy &&
-	       !stat(dirname(copy), &st) && S_ISDIR(st.st_mode);
+	       has_directory(dirname(copy));
 }
 
 /* Whether restore makes the file: a file whose whole content is in the image may be missing. */
@@ -117,13 +130,13 @@ static bool is_made_again(const struct gck_restore *r, const char *path)
 /* A log must still begin with the bytes that it had at the checkpoint. */
 static int check_prefix(const struct gck_file *f, struct gck_error *err)
 {
-	int fd = gck_rights_open(f->path, O_RDONLY | O_CLOEXEC);
+	int fd = gck_rights_open(f->path, O_RDONLY | O_CLOEXEC, &f->was, NULL);
 	struct gck_hash hash;
 	void *at = NULL;
 
 	if (fd < 0)
-		return gck_fail(err, errno, "%s: %s: its content has to be checked", f->path,
-				strerror(errno));
+		return gck_fail(err, errno, "%s: its content has to be checked: %s", f->path,
+				gck_place_reason(errno));
 	if (f->size)
 		at = mmap(NULL, f->size, PROT_READ, MAP_SHARED, fd, 0);
 	close(fd);
@@ -156,13 +169,13 @@ static int check_path(const struct gck_restore *r, const struct gck_file *f, str
 {
 	struct stat st;
 
-	if (stat(f->path, &st)) {
+	if (gck_place_stat(f->path, &f->was, &st)) {
 		if (errno == ENOENT && is_made_again(r, f->path))
 			return 0;
-		return gck_fail(err, errno,
-				"%s was open at the checkpoint and is not here: %s: it has to "
-				"be on a file system that every node sees",
-				f->path, strerror(errno));
+		return gck_fail(err, errno, "%s was open at the checkpoint%s: %s%s", f->path,
+				errno == ENOENT ? " and is not here" : "", gck_place_reason(errno),
+				errno == ENOENT ? ": it has to be on a file system that every node "
+						  "sees" : "");
 	}
 	if (!type_fits(f, st.st_mode))
 		return gck_fail(err, ESTALE, "%s is another kind of file than at the checkpoint",
@@ -187,9 +200,9 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 
 	if (gck_restore_check_input(r, err))
 		return -1;
-	if (r->img->cwd && (stat(r->img->cwd, &st) || !S_ISDIR(st.st_mode)))
-		return gck_fail(err, ENOENT, "the working directory %s is not on this node",
-				r->img->cwd);
+	if (r->img->cwd && !has_directory(r->img->cwd))
+		return gck_fail(err, ENOENT, "the working directory %s is not on this node: %s",
+				r->img->cwd, gck_place_reason(errno));
 	for (size_t i = 0; i < r->img->nfiles; i++) {
 		const struct gck_file *f = &r->img->files[i];
 		bool named =
@@ -197,12 +210,13 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 
 		if (named && !f->unlinked && check_path(r, f, err))
 			return -1;
-		r->deferred[i] = named && !f->unlinked && access(f->path, F_OK) && errno == ENOENT;
+		r->deferred[i] = named && !f->unlinked && gck_place_stat(f->path, NULL, &st) &&
+				 errno == ENOENT;
 	}
 	for (size_t i = 0; i < r->img->nobjects; i++)
 		if (r->img->objects[i].has_path && !has_parent(r->img->objects[i].name))
 			return gck_fail(err, ENOENT,
-					"%s was mapped, and its directory is not on this node",
-					r->img->objects[i].name);
+					"%s was mapped, and its directory is not on this node: %s",
+					r->img->objects[i].name, gck_place_reason(errno));
 	return 0;
 }

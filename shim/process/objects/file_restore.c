@@ -36,8 +36,9 @@ static struct gck_rewrite *find(struct gck_restore *r, const char *path)
 
 /* One entry for each path; an entry with the file's whole content replaces one that only cuts
  * it. */
-static struct gck_rewrite *entry(struct gck_restore *r, const char *path, uint64_t size,
-				 uint32_t mode, bool log, struct gck_error *err)
+static struct gck_rewrite *entry(struct gck_restore *r, const char *path,
+				 struct gck_place_file was, uint64_t size, uint32_t mode, bool log,
+				 struct gck_error *err)
 {
 	struct gck_rewrite *w = find(r, path);
 
@@ -49,7 +50,8 @@ static struct gck_rewrite *entry(struct gck_restore *r, const char *path, uint64
 		}
 		r->rewrites = w;
 		w = &r->rewrites[r->nrewrites++];
-		*w = (struct gck_rewrite){.path = path, .staged = -1, .fd = -1, .log = true};
+		*w = (struct gck_rewrite){.path = path, .was = was, .staged = -1, .fd = -1,
+					  .cut_fd = -1, .log = true};
 	}
 	w->log = w->log && log;
 	if (w->staged < 0) {
@@ -70,10 +72,12 @@ static int stage(struct gck_restore *r, struct gck_rewrite *w, const struct gck_
 	return gck_restore_fill_file(r, data, w->size, w->staged, w->path, err);
 }
 
-/* Whether the new task has the same output file. */
-static bool is_output_again(const struct gck_restore *r, const struct gck_file *f)
+/* Whether the new task has the same output file. *now: the file that Slurm has opened. */
+static bool is_output_again(const struct gck_restore *r, const struct gck_file *f,
+			    struct gck_place_file *now)
 {
 	char name[32], path[PATH_MAX];
+	struct stat st;
 	ssize_t n;
 
 	if (!gck_file_is_output(f))
@@ -81,21 +85,26 @@ static bool is_output_again(const struct gck_restore *r, const struct gck_file *
 	snprintf(name, sizeof name, "fd/%d", r->high + f->peer);
 	n = readlinkat(r->proc, name, path, sizeof path - 1);
 	path[n > 0 ? n : 0] = '\0';
-	return !strcmp(path, f->path);
+	if (strcmp(path, f->path) || fstatat(r->proc, name, &st, 0))
+		return false;
+	*now = (struct gck_place_file){st.st_ino, st.st_uid};
+	return true;
 }
 
 int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 {
+	struct gck_place_file now;
 	struct gck_rewrite *w;
 
 	for (size_t i = 0; i < r->img->nfiles; i++) {
 		const struct gck_file *f = &r->img->files[i];
 
-		if (is_output_again(r, f) && !entry(r, f->path, f->size, f->mode, true, err))
+		if (is_output_again(r, f, &now) &&
+		    !entry(r, f->path, now, f->size, f->mode, true, err))
 			return -1;
 		if (f->kind != GCK_FD_FILE || f->unlinked || !(f->written || f->whole))
 			continue;
-		w = entry(r, f->path, f->size, f->mode, gck_file_is_log(f), err);
+		w = entry(r, f->path, f->was, f->size, f->mode, gck_file_is_log(f), err);
 		if (!w || (f->whole && stage(r, w, &f->data, err)))
 			return -1;
 		w->min_size = f->least;
@@ -105,7 +114,8 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 
 		if (!o->has_path)
 			continue;
-		w = entry(r, o->name, o->size, o->mode, false, err);
+		w = entry(r, o->name, (struct gck_place_file){o->inode, o->owner}, o->size,
+			  o->mode, false, err);
 		if (!w || stage(r, w, &o->groups, err))
 			return -1;
 	}
@@ -140,29 +150,34 @@ static uint64_t min_size(const struct gck_rewrite *w)
 	return w->log ? w->min_size : w->size;
 }
 
-/* Make a new file in a directory, under the first free number; w->cut gets its name. */
+/* Make a new file in a directory, under the first free number; w->cut gets its name, w->cut_fd its
+ * descriptor. */
 static int make_in(struct gck_rewrite *w, const char *directory, const struct stat *st,
 		   struct gck_error *err)
 {
 	const char *slash = strrchr(w->path, '/');
-	int fd = -1;
 
-	for (unsigned n = 1; fd < 0; n++) {
+	for (unsigned n = 1; w->cut_fd < 0; n++) {
 		free(w->cut);
 		if (asprintf(&w->cut, "%s/%s.gpuckpt-cut-%u", directory, slash + 1, n) < 0)
 			return w->cut = NULL, gck_fail(err, ENOMEM, "%s: no memory", w->path);
-		fd = open(w->cut, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st->st_mode & 0777);
-		if (fd < 0 && errno != EEXIST)
+		w->cut_fd = gck_place_make(w->cut, O_WRONLY, st->st_mode & 0777);
+		if (w->cut_fd < 0 && errno != EEXIST)
 			return gck_fail(err, errno, "%s, to keep what is cut from %s, cannot be "
-					"made: %s", w->cut, w->path, strerror(errno));
+					"made: %s", w->cut, w->path, gck_place_reason(errno));
 	}
-	return fd;
+	return 0;
 }
 
-static void forget_cut(struct gck_rewrite *w)
+static void remove_cut(struct gck_rewrite *w)
 {
+	if (w->cut_fd >= 0) {
+		gck_place_remove(w->cut, w->cut_fd);
+		close(w->cut_fd);
+	}
 	free(w->cut);
 	w->cut = NULL;
+	w->cut_fd = -1;
 }
 
 /* Another rank of the step cuts the same log back and has saved the cut part: ours is not
@@ -179,20 +194,13 @@ static bool is_cut_already(const struct gck_rewrite *w, const struct stat *befor
 static int keep_in(struct gck_restore *r, struct gck_rewrite *w, const char *directory,
 		   uint64_t from, const struct stat *st, struct gck_error *err)
 {
-	int out = make_in(w, directory, st, err), failed;
-
-	if (out < 0)
-		return forget_cut(w), -1;
-	failed = copy(r, w->fd, from, (uint64_t)st->st_size, out, 0);
-	if (failed)
-		gck_fail(err, errno, "%s: keeping the last %llu bytes of %s there: %s", w->cut,
-			 (unsigned long long)((uint64_t)st->st_size - from), w->path,
-			 strerror(errno));
-	close(out);
-	if (!failed)
+	if (make_in(w, directory, st, err))
+		return remove_cut(w), -1;
+	if (!copy(r, w->fd, from, (uint64_t)st->st_size, w->cut_fd, 0))
 		return 0;
-	unlink(w->cut);
-	forget_cut(w);
+	gck_fail(err, errno, "%s: keeping the last %llu bytes of %s there: %s", w->cut,
+		 (unsigned long long)((uint64_t)st->st_size - from), w->path, strerror(errno));
+	remove_cut(w);
 	return is_cut_already(w, st) ? 0 : -1;
 }
 
@@ -247,8 +255,9 @@ static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_err
 	return (uint64_t)st.st_size > w->size ? keep(r, w, w->size, &st, err) : 0;
 }
 
-/* Check a log with staged content. Nothing that others appended may be lost. */
-static int look_at_log(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+/* Check a file whose content is staged, and which is a log or another file than it was. What others
+ * appended, or what it has instead, may not be lost. */
+static int keep_other(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
 	struct stat st;
 	uint64_t size;
@@ -268,26 +277,28 @@ static int look_at_log(struct gck_restore *r, struct gck_rewrite *w, struct gck_
 static int cannot_open(const struct gck_rewrite *w, struct gck_error *err)
 {
 	return gck_fail(err, errno, "%s cannot be opened to put its content back: %s", w->path,
-			strerror(errno));
+			gck_place_reason(errno));
 }
 
 static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
-	w->fd = gck_rights_open(w->path, O_RDWR | O_CLOEXEC);
+	bool another = false;
+
+	w->fd = gck_rights_open(w->path, O_RDWR | O_CLOEXEC, &w->was, &another);
 	if (w->fd < 0 && errno == ENOENT && w->staged >= 0) {
-		w->fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, w->mode & 07777);
+		w->fd = gck_place_make(w->path, O_RDWR, w->mode & 07777);
 		w->made = w->fd >= 0;
 		if (w->made && fchmod(w->fd, w->mode & 07777)) /* whatever our umask is */
 			return gck_fail(err, errno, "%s: setting its mode: %s", w->path,
 					strerror(errno));
 		if (w->fd < 0 && errno == EEXIST) /* another rank of the step has made it */
-			w->fd = gck_rights_open(w->path, O_RDWR | O_CLOEXEC);
+			w->fd = gck_rights_open(w->path, O_RDWR | O_CLOEXEC, &w->was, &another);
 	}
 	if (w->fd < 0)
 		return cannot_open(w, err);
 	if (w->staged < 0)
 		return keep_cut(r, w, err);
-	return w->log && !w->made ? look_at_log(r, w, err) : 0;
+	return (w->log || another) && !w->made ? keep_other(r, w, err) : 0;
 }
 
 /* A missing file is made, and what is cut from one is kept beside it or elsewhere. */
@@ -299,10 +310,10 @@ static int try_outside(const struct gck_restore *r, const struct gck_rewrite *w,
 	struct stat st = {0};
 	unsigned n = 0;
 
-	if (stat(w->path, &st) && errno == ENOENT && w->staged >= 0)
+	if (gck_place_stat(w->path, &w->was, &st) && errno == ENOENT && w->staged >= 0)
 		return gck_rights_directory(0, w->path, NULL, NULL, directory) &&
 		       !access(directory, W_OK | X_OK) ? 0 : cannot_open(w, err);
-	if (!gck_rights_allow(w->path, O_RDWR))
+	if (!st.st_mode || !gck_rights_allow(w->path, O_RDWR))
 		return cannot_open(w, err);
 	if ((uint64_t)st.st_size > w->size && (w->log || w->staged < 0) &&
 	    !gck_rights_place(w->path, r->img->cwd, home, &n, directory))
@@ -324,10 +335,9 @@ static void undo(struct gck_restore *r)
 	for (size_t i = 0; i < r->nrewrites; i++) {
 		struct gck_rewrite *w = &r->rewrites[i];
 
-		if (w->cut)
-			unlink(w->cut);
+		remove_cut(w);
 		if (w->made)
-			unlink(w->path);
+			gck_place_remove(w->path, w->fd);
 	}
 }
 

@@ -31,7 +31,7 @@ static mode_t needed(int flags)
 						 : S_IRUSR | S_IWUSR;
 }
 
-/* Open the file of `at` with these rights. Only its owner gets them, and only for that moment. */
+/* Open the file of `at`. If that is forbidden, its owner gets the rights for that moment. */
 static int open_lent(int at, int flags)
 {
 	mode_t rights = needed(flags);
@@ -40,6 +40,9 @@ static int open_lent(int at, int flags)
 	int fd, why;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", at);
+	fd = open(path, flags);
+	if (fd >= 0 || errno != EACCES)
+		return fd;
 	if (fstat(at, &st))
 		return -1;
 	if (st.st_uid != geteuid())
@@ -59,20 +62,26 @@ static int open_lent(int at, int flags)
 	return fd;
 }
 
-int gck_rights_open(const char *path, int flags)
+int gck_rights_reopen(int at, int flags)
 {
-	int fd = open(path, flags), at, why;
+	int fd = -1;
 
-	if (fd >= 0 || errno != EACCES)
-		return fd;
-	at = open(path, O_PATH | O_CLOEXEC);
-	if (at < 0)
-		return -1;
+	errno = EACCES;
 	for (int i = 0; fd < 0 && errno == EACCES && i < TRIES; i++)
 		fd = open_lent(at, flags & ~O_NOFOLLOW);
-	why = errno;
+	return fd;
+}
+
+int gck_rights_open(const char *path, int flags, const struct gck_place_file *was, bool *another)
+{
+	int at = gck_place_open(path, was, another), fd, code;
+
+	if (at < 0)
+		return -1;
+	fd = gck_rights_reopen(at, flags);
+	code = errno;
 	close(at);
-	errno = why;
+	errno = code;
 	return fd;
 }
 
@@ -88,16 +97,18 @@ bool gck_rights_allow(const char *path, int flags)
 {
 	mode_t rights = needed(flags);
 	int mode = (rights & S_IRUSR ? R_OK : 0) | (rights & S_IWUSR ? W_OK : 0);
-	struct stat st;
+	struct gck_place p;
+	bool allowed;
 
 	if (mode & W_OK && gck_rights_fixed(path))
 		return errno = EPERM, false;
-	if (!faccessat(AT_FDCWD, path, mode, AT_EACCESS))
-		return true;
-	if (errno != EACCES || stat(path, &st))
+	if (gck_place_find(path, &p))
 		return false;
-	errno = EACCES;
-	return st.st_uid == geteuid();
+	allowed = !faccessat(p.dir, p.name, mode, AT_EACCESS);
+	gck_place_leave(&p);
+	if (allowed || errno != EACCES)
+		return allowed;
+	return p.st.st_uid == geteuid();
 }
 
 /* ---- what a restart cuts ------------------------------------------------------------------- */

@@ -7,11 +7,16 @@
 
 #include <limits.h>
 
+#include "common/base/place.h"
 #include "shim/process/rank/scan.h"
 
-/* Open a file again. If this user owns it and its mode forbids this, the mode is changed for that
- * moment. -1 with errno. */
-int gck_rights_open(const char *path, int flags) GCK_MUST_CHECK;
+/* Open a file again, found as gck_place_open does. If this user owns it and its mode forbids this,
+ * the mode is changed for that moment. -1 with errno. */
+int gck_rights_open(const char *path, int flags, const struct gck_place_file *was,
+		    bool *another) GCK_MUST_CHECK;
+
+/* Likewise the file of a descriptor, which may have been opened with O_PATH. */
+int gck_rights_reopen(int at, int flags) GCK_MUST_CHECK;
 
 /* Whether gck_rights_open would succeed; false with errno. Opens nothing: somebody may watch the
  * file (inotify) and take it for finished when a writer closes it. */

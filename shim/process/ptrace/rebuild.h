@@ -29,12 +29,14 @@ struct gck_rewrite {
 	uint64_t size;
 	uint32_t mode;
 	int staged;           /* memfd with the content, or -1: the file is only cut to size */
+	struct gck_place_file was;
 	int fd;               /* of the file itself, -1 until then */
 	bool log;             /* only appended to: not extended if it has at least */
 	uint64_t min_size;    /* this size */
 	bool there;           /* a log of that size that begins with the staged content */
 	bool made;            /* it was missing */
 	char *cut;            /* the file where a cut or replaced part was saved, or NULL */
+	int cut_fd;           /* of that file, or -1 */
 };
 
 static inline bool gck_file_is_log(const struct gck_file *f)

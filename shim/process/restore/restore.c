@@ -64,6 +64,8 @@ static void drop_image(struct gck_restore *r)
 			close(r->rewrites[i].staged);
 		if (r->rewrites[i].fd >= 0)
 			close(r->rewrites[i].fd);
+		if (r->rewrites[i].cut_fd >= 0)
+			close(r->rewrites[i].cut_fd);
 		free(r->rewrites[i].cut);
 	}
 	free(r->rewrites);

@@ -227,13 +227,15 @@ static void test_keys(void)
 	json_t *j = make_manifest();
 	const json_t *image = json_object_get(j, "image");
 
-	are_keys(image, "contents", "path,device,inode,size,mtime_ns,carried,windows");
-	are_keys(image, "objects", "name,has_path,mode,seals,size,device,inode,windows,mtime_ns");
+	are_keys(image, "contents", "path,device,inode,size,mtime_ns,carried,windows,owner");
+	are_keys(image, "objects",
+		 "name,has_path,mode,seals,size,device,inode,windows,mtime_ns,owner");
 	are_keys(image, "maps", "start,end,prot,kind,flags,content,object,offset,name");
 	are_keys(image, "files", "kind,flags,offset,path,size,least,mtime_ns,mode,unlinked,"
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
-		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options");
+		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
+		 "was.inode,was.owner");
 	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
 		 "robust_size,rseq.address,rseq.size,rseq.signature,altstack.sp,"
 		 "altstack.size,altstack.flags,pending,affinity,nice,policy,priority,sched,"
@@ -416,7 +418,8 @@ static void test_later(void)
 {
 	static const char *const later[][2] = {
 		{"objects", "mtime_ns"},
-		{"files", "packets"}, {"files", "options"},
+		{"files", "packets"}, {"files", "options"}, {"contents", "owner"},
+		{"objects", "owner"}, {"files", "was.inode"}, {"files", "was.owner"},
 	};
 	json_t *j = make_manifest(), *image = json_object_get(j, "image"), *one;
 	struct gck_error err = {0};

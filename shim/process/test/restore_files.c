@@ -32,7 +32,18 @@ struct program {
 	const char *told;    /* words of what a restart notes for the user; or NULL */
 	bool once;           /* only one checkpoint can be taken of the process */
 	bool executes;       /* `make` executes another program, which is then the rank */
+	const char *unrestored; /* words of the reason that a restart fails; or NULL */
+	const char *after;   /* shell, in the directory: fails if it has changed otherwise */
 };
+
+/* d/s may be written by others, who have put something else there. v is the user's own. */
+#define OPEN_TO_OTHERS \
+	"os.umask(0o022); os.mkdir(d + '/s'); os.chmod(d + '/s', 0o777)\n" \
+	"os.mkdir(d + '/s/x'); os.mkdir(d + '/v'); open(d + '/v/f', 'w').write('precious')\n"
+#define LINKED_DIRECTORY "mv s/x s/y && ln -s ../v s/x"
+#define LINKED_FILE "mv s/x/f s/x/g; chmod 777 s/x; ln -s ../../v/f s/x/f"
+#define LINK_REFUSED .unrestored = "now has one that another user may have put there"
+#define IS_PRECIOUS "test \"$(cat v/f; ls v)\" = preciousf"
 
 #define EACH_FLAG \
 	"flags = [os.O_NOFOLLOW, os.O_SYNC, os.O_DSYNC, os.O_NOATIME, os.O_DIRECT,\n" \
@@ -104,6 +115,37 @@ static const struct program programs[] = {
 		 "before = [told(f) for f in files]",
 	 .check = "for f, b in zip(files, before):\n"
 		  "  assert told(f) == b and os.pread(f, 9, 0) == b'state'"},
+	{.name = "a link in the place of the directory of a file",
+	 .make = OPEN_TO_OTHERS "f = open(d + '/s/x/f', 'w+'); f.write('state'); f.flush()",
+	 .between = LINKED_DIRECTORY, LINK_REFUSED, .after = IS_PRECIOUS},
+	{.name = "a link in the place of a file",
+	 .make = OPEN_TO_OTHERS "f = open(d + '/s/x/f', 'w+'); f.write('state'); f.flush()",
+	 .between = LINKED_FILE, LINK_REFUSED, .after = IS_PRECIOUS},
+	{.name = "a link in the place of a file that is missing then",
+	 .make = OPEN_TO_OTHERS "f = open(d + '/s/x/g', 'w+'); f.write('state'); f.flush()",
+	 .between = LINKED_DIRECTORY, LINK_REFUSED, .after = IS_PRECIOUS},
+	{.name = "a link in the place of a log",
+	 .make = OPEN_TO_OTHERS "f = open(d + '/s/x/f', 'a'); f.write('pre'); f.flush()",
+	 .between = LINKED_FILE, LINK_REFUSED, .after = IS_PRECIOUS},
+	{.name = "a link in the place of a mapped file",
+	 .make = OPEN_TO_OTHERS "f = open(d + '/s/x/f', 'w+b'); f.truncate(4096)\n"
+		 "m = mmap.mmap(f.fileno(), 4096); m[0] = 1; f.close()",
+	 .between = LINKED_DIRECTORY, LINK_REFUSED, .after = IS_PRECIOUS},
+	{.name = "a link in the place of the working directory",
+	 .make = OPEN_TO_OTHERS "os.chdir(d + '/s/x')",
+	 .between = LINKED_DIRECTORY, LINK_REFUSED, .after = IS_PRECIOUS},
+	{.name = "another directory of the user's in the place of a file's",
+	 .make = OPEN_TO_OTHERS "f = open(d + '/s/x/f', 'w+'); f.write('state'); f.flush()",
+	 .between = "test ! -d v || { mv s/x s/y && mv v s/x; }",
+	 .check = "assert open(d + '/s/x/f').read() == 'state'\n"
+		  "assert os.listdir(d + '/s/x').sort() == ['f', 'f.gpuckpt-cut-1'].sort()\n"
+		  "assert open(d + '/s/x/f.gpuckpt-cut-1').read() == 'precious'"},
+	{.name = "a link of the user's own, where nobody else can put one",
+	 .make = "os.umask(0o022); os.mkdir(d + '/x'); os.chdir(d + '/x')\n"
+		 "f = open(d + '/x/f', 'w+'); f.write('state'); f.flush()",
+	 .between = "test -L x || { mv x y && ln -s y x; }",
+	 .check = "assert open(d + '/y/f').read() == 'state'\n"
+		  "assert os.path.samestat(os.stat('.'), os.stat(d + '/y'))"},
 	{.name = "files whose rights were taken away",
 	 .make = "ways = [(os.O_RDWR, 0o444), (os.O_WRONLY | os.O_APPEND, 0o444),\n"
 		 "  (os.O_RDWR | os.O_APPEND, 0o400), (os.O_RDONLY, 0), (os.O_RDONLY, 0o200)]\n"
@@ -303,7 +345,7 @@ static void write_script(const struct program *p, char text[8000])
 		 "d = sys.argv[1]\n%s\n"
 		 "open(d + '/ready', 'w').close()\n"
 		 "while not os.path.exists(d + '/go'): time.sleep(0.005)\n%s\n",
-		 p->make, p->check);
+		 p->make, p->check ? p->check : "");
 }
 
 /* Whether `able` reports these words: as a refusal, or as a limit. */
@@ -377,6 +419,27 @@ static bool is_seen_once(struct lineage *l, const struct program *p)
 	return good && ok(!lineage_restore(l, l->seq), "%s: restored", p->name);
 }
 
+static bool fails_so(struct lineage *l, const struct program *p, bool failed, const char *what)
+{
+	return ok(failed && strstr(l->failure, p->unrestored), "%s: %s fails: %s", p->name, what,
+		  l->failure);
+}
+
+/* A trial says so before a restart does. */
+static void is_unrestored(struct lineage *l, const struct program *p)
+{
+	bool good = ok(!lineage_checkpoint(l), "%s: a checkpoint", p->name);
+
+	lineage_kill(l);
+	if (!good || shell(p->between))
+		return;
+	fails_so(l, p, lineage_try(l, l->seq), "a trial");
+	lineage_kill(l);
+	fails_so(l, p, lineage_restore(l, l->seq), "a restart");
+	lineage_kill(l);
+	ok(!shell(p->after), "%s: nothing else has changed", p->name);
+}
+
 static bool start(struct lineage *l, const struct program *p)
 {
 	int link;
@@ -412,6 +475,12 @@ static void test_program(const struct program *p)
 	good = ok(start(&l, p), "%s: started", p->name);
 	if (good && p->noted)
 		is_told(&l, p->noted, false);
+	if (p->unrestored) {
+		if (good)
+			is_unrestored(&l, p);
+		lineage_end(&l);
+		return;
+	}
 	if (p->refused)
 		good = good && is_refused(&l, p->refused);
 	else if (p->once)
