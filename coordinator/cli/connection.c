@@ -2,6 +2,7 @@
  * What verbs share: a request to the coordinator and its answers, and the store of a step. */
 #include <pwd.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/wire/wire.h"
 #include "coordinator/cli/cli.h"
@@ -194,6 +195,7 @@ void cli_use_signer(const struct cli *c)
 struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err)
 {
 	const char *url = cli_text(step, "store"), *cluster = cli_text(step, "cluster");
+	const json_t *owner = json_object_get(step, "uid");
 	uint32_t job, id;
 
 	if (cli_step_ids(step, &job, &id, err) < 0)
@@ -204,5 +206,10 @@ struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct
 		return NULL;
 	}
 	cli_use_signer(c);
-	return gck_store_open(url, *cluster ? cluster : c->conf.cluster, job, id, false, err);
+	if (!*cluster)
+		cluster = c->conf.cluster;
+	if (!geteuid() && json_is_integer(owner))
+		return gck_store_open_of(url, cluster, (uid_t)json_integer_value(owner), job, id,
+					 err);
+	return gck_store_open(url, cluster, job, id, false, err);
 }

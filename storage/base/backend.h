@@ -12,8 +12,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <sys/types.h>
+
 #include "common/base/error.h"
 #include "storage/base/names.h"
+
+#define GCK_ANY_OWNER ((uid_t)-1) /* the job's owner is not known */
 
 struct gck_backend;
 
@@ -70,6 +74,7 @@ struct gck_backend {
 	char *where;       /* <url without scheme>/<cluster>/<job>/<step>, for messages */
 	unsigned parallel; /* transfers of objects that are worth running at once */
 	bool remote;       /* each get is a transfer, even of what another process here has read */
+	char *squatter;    /* what another user has in the place of the job's directory, or NULL */
 };
 
 #endif

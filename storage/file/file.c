@@ -30,6 +30,8 @@ static void file_close(struct gck_backend *b)
 	close(f->cluster_fd);
 	pthread_mutex_destroy(&f->lock);
 	free(b->where);
+	free(b->squatter);
+	free(f->cluster);
 	free(f);
 }
 

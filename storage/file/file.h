@@ -8,8 +8,9 @@
 
 #include "storage/base/backend.h"
 
-/* Open the store of a step. path: the URL without "file:". */
-GCK_MUST_CHECK struct gck_backend *gck_file_open(const char *path, const char *cluster,
+/* Open the store of a step. path: the URL without "file:". owner: of the job's directory, or
+ * GCK_ANY_OWNER. */
+GCK_MUST_CHECK struct gck_backend *gck_file_open(const char *path, const char *cluster, uid_t owner,
 						 uint32_t job, uint32_t step, bool create,
 						 struct gck_error *err);
 
@@ -33,7 +34,10 @@ struct gck_file_open {
 struct gck_file_store {
 	struct gck_backend head;
 	int cluster_fd, job_fd, step_fd;
-	char job[16], step[16];
+	char *cluster;      /* the path of its directory, for messages */
+	char job[32], step[16];
+	uid_t owner;
+	uint32_t job_id;
 	pthread_mutex_t lock; /* of the members below */
 	struct gck_file_open pending[GCK_FILE_PENDING];
 	unsigned next_pending;

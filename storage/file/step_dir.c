@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The `file:` backend: the way to a step's directory. Other users may create entries in the
- * cluster's directory, so links are not followed there and the job's directory must be ours. The
- * owner of a directory may rename and remove what others have in it, sticky bit or not, so the
- * cluster's directory is root's or ours. */
+ * cluster's directory, so links are not followed there, and what belongs to another user is not the
+ * job's directory: that has then the next of its names (doc/store.md). The owner of a directory may
+ * rename and remove what others have in it, sticky bit or not, so the cluster's directory is root's
+ * or ours. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -15,6 +16,8 @@
 #include "storage/file/file.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define NAMES 10000 /* of a job's directory */
+#define FREE_NAMES 4 /* so many are looked past: their squatters may have been removed */
 #define MAKE_CLUSTER \
 	"an administrator makes it once for all users: install -d -o root -m 1777 %s/%s"
 
@@ -102,20 +105,91 @@ static int enter_cluster(int root, const char *path, const char *cluster, bool c
 	return -1;
 }
 
-/* The job's directory: the user's own. Root may read and remove what is a user's, but not write. */
+/* ---- the job's directory -------------------------------------------------------------------- */
+
+static void set_name(struct gck_file_store *f, unsigned n)
+{
+	if (n == 0)
+		snprintf(f->job, sizeof f->job, "%u", f->job_id);
+	else if (n == 1)
+		snprintf(f->job, sizeof f->job, "%u-%u", f->job_id, (unsigned)f->owner);
+	else
+		snprintf(f->job, sizeof f->job, "%u-%u.%u", f->job_id, (unsigned)f->owner, n);
+}
+
+/* Whether a name is the owner's: 1; another user's: 0; -1 with errno. */
+static int is_owners(struct gck_file_store *f, unsigned n, uid_t *uid)
+{
+	struct stat st;
+
+	set_name(f, n);
+	if (fstatat(f->cluster_fd, f->job, &st, AT_SYMLINK_NOFOLLOW))
+		return -1;
+	*uid = st.st_uid;
+	return st.st_uid == f->owner || f->owner == GCK_ANY_OWNER;
+}
+
+static int note_squatter(struct gck_file_store *f, uid_t uid, struct gck_error *err)
+{
+	if (!f->head.squatter &&
+	    asprintf(&f->head.squatter, "%s/%s belongs to user %u, who has no job of this number",
+		     f->cluster, f->job, (unsigned)uid) < 0)
+		return f->head.squatter = NULL, gck_fail(err, ENOMEM, "no memory");
+	return 0;
+}
+
+/* Set f->job to the first name that is the owner's; if there is none, to the first free one. */
+static int find_job(struct gck_file_store *f, struct gck_error *err)
+{
+	unsigned first = NAMES, missing = 0;
+	uid_t uid;
+
+	for (unsigned n = 0; n < NAMES && missing < FREE_NAMES; n++) {
+		int owners = is_owners(f, n, &uid);
+
+		if (owners > 0)
+			return 0;
+		if (owners < 0 && errno != ENOENT)
+			return gck_fail(err, errno, "store %s: %s: %s", f->cluster, f->job,
+					strerror(errno));
+		missing = owners < 0 ? missing + 1 : 0;
+		if (owners < 0 && first == NAMES)
+			first = n;
+		if (!owners && note_squatter(f, uid, err))
+			return -1;
+	}
+	if (first == NAMES)
+		return gck_fail(err, EPERM, "store %s: all names of the job's directory are taken: "
+				"%s; have them removed", f->cluster, f->head.squatter);
+	set_name(f, first);
+	return 0;
+}
+
+/* Root may read and remove what is a user's, but not write. */
 static int enter_job(struct gck_file_store *f, bool create, struct gck_error *err)
 {
 	struct stat st;
-	int fd = enter(f->cluster_fd, f->job, f->head.where, create, 0700, err);
-	int rc = fd < 0 ? fstatat(f->cluster_fd, f->job, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st);
+	int fd = find_job(f, err) < 0 ? -1 :
+		 enter(f->cluster_fd, f->job, f->cluster, create, 0700, err);
 
-	if (rc < 0 || st.st_uid == geteuid() || (geteuid() == 0 && !create))
+	if (fd < 0 || fstat(fd, &st) < 0 || f->owner == GCK_ANY_OWNER || st.st_uid == f->owner)
 		return fd;
-	if (fd >= 0)
-		close(fd);
-	return gck_fail(err, EPERM, "store %s: the job's directory %s belongs to user %u; have it "
-			"removed", f->head.where, f->job, st.st_uid);
+	close(fd);
+	return gck_fail(err, EAGAIN, "store %s: %s was just made and belongs to user %u: try "
+			"again, or look how this file system maps users", f->cluster, f->job,
+			(unsigned)st.st_uid);
 }
+
+static int set_where(struct gck_file_store *f, struct gck_error *err)
+{
+	free(f->head.where);
+	if (asprintf(&f->head.where, "%s/%s/%s", f->cluster, f->job, f->step) >= 0)
+		return 0;
+	f->head.where = NULL;
+	return gck_fail(err, ENOMEM, "no memory to open the store %s", f->cluster);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 static int open_all(struct gck_file_store *f, const char *path, const char *cluster, bool create,
 		    struct gck_error *err)
@@ -129,7 +203,7 @@ static int open_all(struct gck_file_store *f, const char *path, const char *clus
 	if (f->cluster_fd < 0)
 		return -1;
 	f->job_fd = enter_job(f, create, err);
-	if (f->job_fd < 0)
+	if (f->job_fd < 0 || set_where(f, err) < 0)
 		return -1;
 	f->step_fd = enter(f->job_fd, f->step, f->head.where, create, 0700, err);
 	if (f->step_fd < 0)
@@ -139,22 +213,23 @@ static int open_all(struct gck_file_store *f, const char *path, const char *clus
 	return 0;
 }
 
-static struct gck_file_store *file_new(const char *path, const char *cluster, uint32_t job,
-				       uint32_t step)
+static struct gck_file_store *file_new(const char *path, const char *cluster, uid_t owner,
+				       uint32_t job, uint32_t step)
 {
 	struct gck_file_store *f = calloc(1, sizeof *f);
 
 	if (!f)
 		return NULL;
-	if (asprintf(&f->head.where, "%s/%s/%u/%u", path, cluster, job, step) < 0) {
+	if (asprintf(&f->cluster, "%s/%s", path, cluster) < 0) {
 		free(f);
 		return NULL;
 	}
+	f->owner = owner;
+	f->job_id = job;
 	f->head.ops = &gck_file_ops;
 	f->head.parallel = GCK_FILE_PARALLEL;
 	pthread_mutex_init(&f->lock, NULL);
 	f->cluster_fd = f->job_fd = f->step_fd = -1;
-	snprintf(f->job, sizeof f->job, "%u", job);
 	snprintf(f->step, sizeof f->step, "%u", step);
 	for (size_t i = 0; i < GCK_FILE_PENDING; i++)
 		f->pending[i].fd = -1;
@@ -163,10 +238,10 @@ static struct gck_file_store *file_new(const char *path, const char *cluster, ui
 	return f;
 }
 
-struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
+struct gck_backend *gck_file_open(const char *path, const char *cluster, uid_t owner, uint32_t job,
 				  uint32_t step, bool create, struct gck_error *err)
 {
-	struct gck_file_store *f = file_new(path, cluster, job, step);
+	struct gck_file_store *f = file_new(path, cluster, owner, job, step);
 
 	if (!f) {
 		gck_fail(err, ENOMEM, "no memory to open the store %s", path);

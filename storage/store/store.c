@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/s3_url.h"
 #include "storage/crypto/keyring.h"
@@ -18,11 +19,12 @@ static int check_cluster(const char *cluster, struct gck_error *err)
 	return gck_fail(err, EINVAL, "\"%.80s\" is not a cluster's name", cluster);
 }
 
-static struct gck_backend *backend_open(const char *url, const char *cluster, uint32_t job,
-					uint32_t step, bool create, struct gck_error *err)
+static struct gck_backend *backend_open(const char *url, const char *cluster, uid_t owner,
+					uint32_t job, uint32_t step, bool create,
+					struct gck_error *err)
 {
 	if (!strncmp(url, "file:", 5))
-		return gck_file_open(url + 5, cluster, job, step, create, err);
+		return gck_file_open(url + 5, cluster, owner, job, step, create, err);
 	if (gck_s3_is(url))
 		return gck_s3_open(url, cluster, job, step, create, err);
 	gck_fail(err, EINVAL, "store \"%s\" is not known; use file:/path or s3://bucket/prefix",
@@ -30,8 +32,8 @@ static struct gck_backend *backend_open(const char *url, const char *cluster, ui
 	return NULL;
 }
 
-struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
-				 bool create, struct gck_error *err)
+static struct gck_store *open_store(const char *url, const char *cluster, uid_t owner, uint32_t job,
+				    uint32_t step, bool create, struct gck_error *err)
 {
 	struct gck_store *s;
 
@@ -44,7 +46,7 @@ struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t 
 	}
 	gck_store_limit(s, 1, GCK_STORE_MEMORY);
 	snprintf(s->of, sizeof s->of, "%s/%u/%u", cluster, job, step);
-	s->b = backend_open(url, cluster, job, step, create, err);
+	s->b = backend_open(url, cluster, owner, job, step, create, err);
 	if (s->b)
 		return s;
 	free(s);
@@ -61,6 +63,26 @@ int gck_store_walk(const char *url, const char *cluster, gck_walk_fn *fn, void *
 	if (!strncmp(url, "file:", 5))
 		return gck_file_walk(url + 5, cluster, fn, arg, err);
 	return gck_fail(err, EINVAL, "store \"%s\" is not known", url);
+}
+
+struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
+				 bool create, struct gck_error *err)
+{
+	uid_t user = geteuid();
+
+	return open_store(url, cluster, user || create ? user : GCK_ANY_OWNER, job, step, create,
+			  err);
+}
+
+struct gck_store *gck_store_open_of(const char *url, const char *cluster, uid_t owner, uint32_t job,
+				    uint32_t step, struct gck_error *err)
+{
+	return open_store(url, cluster, owner, job, step, false, err);
+}
+
+const char *gck_store_squatter(const struct gck_store *s)
+{
+	return s->b->squatter;
 }
 
 void gck_store_close(struct gck_store *s)

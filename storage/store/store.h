@@ -22,16 +22,26 @@
 /* Open <url>/<cluster>/<job>/<step>. create: make the directories that are missing, the job's and
  * below with mode 0700 and owned by the user; the cluster's only where the store itself is the
  * user's, since its owner controls everything in it. A job's directory that belongs to another user
- * is refused, and so is a cluster's that belongs to neither root nor the user. ENOENT: the store
- * exists and has nothing of the step; ENODEV: the store does not exist. */
+ * is passed over, a cluster's that belongs to neither root nor the user is refused. ENOENT: the
+ * store exists and has nothing of the step; ENODEV: the store does not exist. Root that does not
+ * create takes the job's directory of any user. */
 GCK_MUST_CHECK struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job,
 						uint32_t step, bool create, struct gck_error *err);
+
+/* The same, to read and remove, for a job of this user. */
+GCK_MUST_CHECK struct gck_store *gck_store_open_of(const char *url, const char *cluster,
+						   uid_t owner, uint32_t job, uint32_t step,
+						   struct gck_error *err);
 void gck_store_close(struct gck_store *s);
 
 /* Call fn for each step of the cluster that the store has, of every user. In an object store only a
  * process that has the keys can (gck_store_signer). */
 GCK_MUST_CHECK int gck_store_walk(const char *url, const char *cluster, gck_walk_fn *fn, void *arg,
 				  struct gck_error *err);
+
+/* What another user has in the place of the job's directory: "PATH belongs to user UID ...", or
+ * NULL. The store is another directory, and needs nothing of it. */
+const char *gck_store_squatter(const struct gck_store *s);
 
 /* Limit the writers and readers that are opened from now on: threads that compress at once (1 by
  * default), and bytes in transfer (64 MiB by default; a writer takes two objects at least). */

@@ -586,7 +586,7 @@ static int become_nobody(void)
 	return setgid(65534) < 0 || setuid(65534) < 0 ? -1 : 0;
 }
 
-/* As another user: directories of other users are refused by name. */
+/* As another user: other users' directories are passed over. */
 static int stranger_child(void)
 {
 	struct gck_error err = { 0 };
@@ -594,13 +594,13 @@ static int stranger_child(void)
 
 	if (become_nobody() < 0)
 		return 77;
-	if (gck_store_open(url, "c", 1, 0, true, &err) || err.code != EPERM)
+	if (gck_store_open(url, "c", 1, 0, false, &err) || err.code != ENOENT)
 		return 1;
-	printf("# %s\n", err.text);
-	if (gck_store_open(url, "c", 1, 0, false, &err) || err.code != EPERM)
+	s = gck_store_open(url, "c", 1, 0, true, &err);
+	if (!s || !strstr(s->b->where, "/c/1-65534/0"))
 		return 2;
 	s = gck_store_open(url, "c", 7, 0, true, &err);
-	if (!s)
+	if (!s || gck_store_squatter(s))
 		return 3;
 	snprintf(path, sizeof path, "%s/c/1/link", root);
 	if (symlink("/tmp", path) == 0 || errno != EACCES)
@@ -677,12 +677,97 @@ static void test_foreign_links(void)
 	snprintf(path, sizeof path, "%s/c/8", root);
 	ok(symlink("/tmp", path) == 0, "a link in place of the job's directory");
 	ok(!gck_store_open(url, "c", 8, 0, true, &err), "refused: %s", err.text);
-	snprintf(path, sizeof path, "%s/c/9", root);
-	if (geteuid() != 0 || mkdir(path, 0777) < 0 || chown(path, 65534, 65534) < 0) {
-		skip("another user's directory", "needs root");
+}
+
+/* Make NAME in the cluster's directory, in one of several kinds, and give it to nobody. */
+static void squat(const char *name, int kind)
+{
+	char path[ROOT_MAX + 32];
+
+	snprintf(path, sizeof path, "%s/c/%s", root, name);
+	if (kind == 0)
+		must(mkdir(path, 0777));
+	else if (kind == 1)
+		must(symlink("/tmp", path));
+	else
+		must(mknod(path, S_IFREG | 0666, 0));
+	must(lchown(path, 65534, 65534));
+}
+
+/* The directory of a job that is opened, or the reason that none is. */
+static const char *directory_of(uint32_t job, bool create)
+{
+	static char text[500];
+	struct gck_error err = { 0 };
+	struct gck_store *x = create ? gck_store_open(url, "c", job, 0, true, &err)
+				     : gck_store_open_of(url, "c", geteuid(), job, 0, &err);
+
+	if (!x) {
+		snprintf(text, sizeof text, "%s", err.code == ENOENT ? "none" : err.text);
+		return text;
+	}
+	printf("# %s\n", gck_store_squatter(x) ? gck_store_squatter(x) : "nobody");
+	snprintf(text, sizeof text, "%s", x->b->where + strlen(root) + strlen("/c/"));
+	gck_store_close(x);
+	return text;
+}
+
+static void unsquat(const char *name)
+{
+	char path[ROOT_MAX + 32];
+
+	snprintf(path, sizeof path, "%s/c/%s", root, name);
+	must(remove(path));
+}
+
+/* Another user makes the names of jobs beforehand. */
+static void test_squatters(void)
+{
+	static const char *const names[] = { "another user's directory is not the step's",
+					     "another user's link is not the step's",
+					     "another user's file is not the step's" };
+	char name[16];
+
+	if (geteuid() != 0) {
+		skip("another user's directories", "needs root");
 		return;
 	}
-	ok(all_of(!gck_store_open(url, "c", 9, 0, true, &err), err.code == EPERM), "%s", err.text);
+	for (int i = 0; i < 3; i++) {
+		snprintf(name, sizeof name, "%d", 20 + i);
+		squat(name, i);
+		is_str(directory_of((uint32_t)(20 + i), false), "none", names[i]);
+		snprintf(name, sizeof name, "%d-0/0", 20 + i);
+		is_str(directory_of((uint32_t)(20 + i), true), name,
+		       "the job gets another one");
+		is_str(directory_of((uint32_t)(20 + i), false), name, "it is found again");
+	}
+	squat("30", 0);
+	squat("30-0", 1);
+	squat("30-0.2", 2);
+	is_str(directory_of(30, true), "30-0.3/0", "more names are taken");
+	unsquat("30");
+	unsquat("30-0");
+	unsquat("30-0.2");
+	is_str(directory_of(30, true), "30-0.3/0", "they are removed: it is still found");
+}
+
+/* Root reads what is the job's owner's, whoever has taken its name. */
+static void test_owner(void)
+{
+	struct gck_error err = { 0 };
+	struct gck_store *x;
+
+	if (geteuid() != 0) {
+		skip("the store of a job's owner", "needs root");
+		return;
+	}
+	squat("40", 0);
+	squat("40/0", 0);
+	x = gck_store_open_of(url, "c", 1, 40, 0, &err);
+	ok(all_of(!x, err.code == ENOENT), "nothing is there of the job's owner");
+	x = gck_store_open_of(url, "c", 65534, 40, 0, &err);
+	ok(x, "the owner's is opened");
+	gck_store_close(x);
 }
 
 static void reopen(void)
@@ -719,7 +804,9 @@ int main(void)
 	test_strays();
 	test_linked_directory();
 	test_foreign_links();
-	in_child(stranger_child, "another user is refused");
+	test_squatters();
+	test_owner();
+	in_child(stranger_child, "another user's directory is passed over");
 	in_child(shared_store_child, "a cluster's directory of a wrong owner is refused");
 	in_child(own_store_child, "a user's own store needs no administrator");
 	in_child(full_child, "no space: an error, and no file is left");

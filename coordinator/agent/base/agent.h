@@ -58,6 +58,7 @@ struct agent {
 	uint64_t request_id;          /* of the last request that the coordinator was sent
 				       * (rank_request.h) */
 	bool refused;             /* the user was told that this step has no checkpoints */
+	bool squatted;            /* the log has who took the name of the job's directory */
 	ev_timer patience;        /* at a restart: how long to wait for the coordinator */
 	ev_timer last_resort;     /* between the signal that ends ranks and SIGKILL */
 };

@@ -109,6 +109,17 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		add_failed(t, &err, items);
 }
 
+/* The images are elsewhere, so that nothing is refused. */
+static void report_squatter(const json_t *found, json_t *items)
+{
+	const char *squatter = packet_text(found, "squatter", NULL);
+
+	if (squatter)
+		json_array_append_new(items, json_pack("{s:s, s:s, s:s, s:b}", "object", "store",
+				      "reason", squatter, "remedy",
+				      "nothing depends on it: have it removed", "refuse", 0));
+}
+
 static void look_at_store(const struct agent *a, json_t *items)
 {
 	const struct tasks none = { 0 };
@@ -120,6 +131,7 @@ static void look_at_store(const struct agent *a, json_t *items)
 		json_array_append_new(items, json_pack("{s:s, s:o, s:s, s:b}", "object", "store",
 				      "reason", packet_string(err.text), "remedy",
 				      "see the reason", "refuse", 1));
+	report_squatter(found, items);
 	json_decref(found);
 }
 

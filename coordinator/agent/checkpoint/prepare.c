@@ -6,6 +6,7 @@
 #include "coordinator/agent/checkpoint/prepare.h"
 
 #include "common/base/fault.h"
+#include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/worker/job.h"
@@ -17,12 +18,22 @@
 		        * killed */
 #define THREAD_WAIT_PART 0.5 /* of the time limit: for threads in ranks; cuInit may be slow */
 
+static void log_squatter(struct agent *a, const json_t *checked)
+{
+	const char *squatter = packet_text(checked, "squatter", NULL);
+
+	if (squatter && !a->squatted)
+		gck_warn("%s: the job's images have another directory; have it removed", squatter);
+	a->squatted |= squatter != NULL;
+}
+
 static void on_checked(void *data, const json_t *result, const struct gck_error *why)
 {
 	struct transaction *t = data;
 
 	t->check = NULL;
 	t->checked = json_incref((json_t *)result);
+	log_squatter(t->agent, result);
 	if (!result)
 		transaction_fail(t, NULL, why, false);
 	t->ops->advance(t);

@@ -108,8 +108,9 @@ static json_t *check_store(struct gck_store *store, struct gck_error *err)
 		space = INT64_MAX;
 	if (memory > INT64_MAX)
 		memory = INT64_MAX;
-	return json_pack("{s:I, s:I, s:b}", "space", (json_int_t)space, "memory",
-			 (json_int_t)memory, "first", n == 0);
+	return json_pack("{s:I, s:I, s:b, s:s?}", "space", (json_int_t)space, "memory",
+			 (json_int_t)memory, "first", n == 0, "squatter",
+			 gck_store_squatter(store));
 }
 
 json_t *store_check(const void *request, struct gck_error *err)
