@@ -14,10 +14,10 @@
 struct gck_object_buffer *gck_object_buffer_new(struct gck_error *err)
 {
 	struct gck_object_buffer *x = calloc(1, sizeof *x);
+	void *bytes = NULL;
 
-	if (x)
-		x->bytes = aligned_alloc(HUGE_PAGE, GCK_OBJECT_STORED_MAX);
-	if (x && x->bytes) {
+	if (x && posix_memalign(&bytes, HUGE_PAGE, GCK_OBJECT_STORED_MAX) == 0) {
+		x->bytes = bytes;
 		madvise(x->bytes, GCK_OBJECT_MAX, MADV_HUGEPAGE);
 		return x;
 	}

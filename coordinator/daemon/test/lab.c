@@ -326,6 +326,8 @@ bool lab_say(struct gck_wire *w, const char *text, ...)
 	va_list ap;
 	int rc;
 
+	if (!w)
+		return false;
 	va_start(ap, text);
 	vsnprintf(buffer, sizeof buffer, text, ap);
 	va_end(ap);
