@@ -12,6 +12,7 @@ burn_answers 8 400 50 >"$dir/want"
 share=$dir/share
 root install -d -o carol -m 1777 "$share"
 alice mkdir "$share/x" "$dir/own"
+# shellcheck disable=SC2016 # expanded there
 alice bash -c 'echo precious >"$0"' "$dir/own/rank0"
 last=$(alice sbatch --parsable -N1 -n1 --wrap true)
 names=("$GPUCKPT_LAB/store/lab/"{$((last + 1)),$((last + 1))-$(alice id -u)})
@@ -60,11 +61,13 @@ check "the coordinator answers after invalid frames" alice gpuckpt status "$job"
 
 # While the job waits for its nodes again.
 check "alice requeues the job" alice gpuckpt requeue "$job"
+# shellcheck disable=SC2016 # expanded there
 root -u carol bash -c 'cd "$0" && mv x y && ln -s ../own x' "$share"
 soon_held() { job_restarted "$job" 1; [[ $(query "$job" .state) = held ]]; }
 check "the restart is refused" wait_for 60 soon_held
 like "$(query "$job" .last_error)" "$share/x/rank0 .* symbolic link" "the reason names the file"
 is "$(alice cat "$dir/own/rank0")" precious "alice's other file is as it was"
+# shellcheck disable=SC2016 # expanded there
 root -u carol bash -c 'cd "$0" && rm x && mv y x' "$share"
 alice scontrol release "$job"
 

@@ -219,9 +219,9 @@ static int cycle(struct files *f)
 			_exit(70);
 		}
 	}
-	if (rc && err.code != ECANCELED)
+	if (rc && err.code != ECANCELED && err.code != EAGAIN)
 		fprintf(stderr, "gpuckpt: rank %zu: test: %s\n", f->x.rank, err.text);
-	if (rc && err.code == ECANCELED)
+	else if (rc)
 		mark_left(f); /* so that the other ranks do not wait for this one */
 	if (rc)
 		gck_mpi_peer_progress_begin(f->k);

@@ -15,6 +15,7 @@ static void ascii(char *text)
 }
 
 /* code: of the error; 0: it refuses nothing. */
+__attribute__((format(printf, 5, 0)))
 static void add(struct gck_obstacles *f, int code, const char *object, const char *remedy,
 		const char *fmt, va_list ap)
 {

@@ -73,12 +73,35 @@ static bool is_of_vault(const char *status)
 	return is && !strncmp(is, name, sizeof(name) - 1);
 }
 
+#define EXITING 4 /* the kernel's PF_EXITING */
+
+/* Whether the thread has ended, or has given up its resources to end. */
+static bool is_ending(const struct gck_scan *s, int tid)
+{
+	char file[48], *stat;
+	const char *after;
+	unsigned long flags = EXITING;
+
+	snprintf(file, sizeof(file), "task/%d/stat", tid);
+	stat = gck_proc_read(s->t->proc, file, NULL, NULL);
+	after = stat ? strrchr(stat, ')') : NULL; /* the name may hold anything */
+	if (after)
+		(void)!sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags);
+	free(stat);
+	return flags & EXITING;
+}
+
+static bool differs(const struct gck_scan *s, int tid, int kind)
+{
+	return syscall(SYS_kcmp, s->t->pid, tid, kind, 0, 0) > 0 && !is_ending(s, tid);
+}
+
 /* unshare(2) in a thread of the program's. */
 static const char *unshared(const struct gck_scan *s, int tid, const char *status)
 {
-	if (!is_of_vault(status) && syscall(SYS_kcmp, s->t->pid, tid, KCMP_FILES, 0, 0) > 0)
+	if (!is_of_vault(status) && differs(s, tid, KCMP_FILES))
 		return "table of descriptors";
-	return syscall(SYS_kcmp, s->t->pid, tid, KCMP_FS, 0, 0) > 0 ? "working directory" : NULL;
+	return differs(s, tid, KCMP_FS) ? "working directory" : NULL;
 }
 
 static void check_thread(struct gck_scan *s, int tid, const char *main_status)
