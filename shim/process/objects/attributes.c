@@ -18,6 +18,7 @@
 
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/ptrace/fd_channel.h"
 
 #define MAX_AUXV 1024
 
@@ -222,8 +223,7 @@ static int set_mm(struct gck_restore *r, struct gck_error *err)
 
 static int set_directory(struct gck_restore *r, struct gck_error *err)
 {
-	char path[64];
-	int at, rc;
+	int at, there, rc = -1;
 
 	if (!r->img->cwd)
 		return 0;
@@ -231,11 +231,12 @@ static int set_directory(struct gck_restore *r, struct gck_error *err)
 	if (at < 0)
 		return gck_fail(err, errno, "cannot open the working directory %s: %s",
 				r->img->cwd, gck_place_reason(errno));
-	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), at);
-	rc = gck_remote_write(&r->remote, r->remote.scratch, path, strlen(path) + 1, err);
-	if (!rc)
-		rc = gck_remote_check(call(r, err, SYS_chdir, r->remote.scratch, 0, 0, 0), err,
+	there = gck_restore_give(r, at, err);
+	if (there >= 0)
+		rc = gck_remote_check(call(r, err, SYS_fchdir, there, 0, 0, 0), err,
 				      "cannot enter the working directory %s", r->img->cwd);
+	if (!rc && call(r, err, SYS_close, there, 0, 0, 0) == -ESRCH)
+		rc = -1;
 	close(at);
 	return rc;
 }
