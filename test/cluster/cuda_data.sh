@@ -230,12 +230,25 @@ ends()
 lines_in_answer() { [[ $(wc -l <"$dir/answer") -ge $1 ]]; }
 in_phase() { [[ $(query "$job" .checkpoint.phase) = "$1" ]]; }
 
-# create_while PHASE RANK: a create, in that phase of which the rank ends
+# create_while PHASE RANK [COMMAND...]: after the command a create, in that phase of which the rank
+# ends; again if the phase was over before it was seen
 create_while()
 {
-	create meanwhile &
-	wait_for 20 in_phase "$1" && ends "$2"
-	wait $!
+	local phase=$1 rank=$2 creating
+	shift 2
+	for _ in 1 2 3 4 5; do
+		"$@"
+		create meanwhile &
+		creating=$!
+		while kill -0 "$creating" 2>/dev/null; do
+			in_phase "$phase" || continue
+			ends "$rank"
+			wait "$creating"
+			return
+		done
+		wait "$creating" || return
+	done
+	return 1
 }
 queues_named()
 {
@@ -264,8 +277,7 @@ done
 queue_is_named() { queue 1 && [[ $(queues_named) = "[1]" ]]; }
 check "able names the rank that has work queued" wait_for 60 queue_is_named
 check "create, which waits for that work" create
-queue 1
-check "create, while rank 0 ends before ranks are held" create_while prepare 0
+check "create, while rank 0 ends before ranks are held" create_while prepare 0 queue 1
 touch "$dir/slowly"
 check "create, while rank 1 ends, whose copy is read: it is tried again" create_while write 1
 rm "$dir/slowly"

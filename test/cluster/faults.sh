@@ -407,10 +407,12 @@ crashes()
 	end_job "$job"
 }
 
+state_is() { [[ $(query "$job" .state) = "$1" ]]; }
+
 # reason PATTERN: status and Slurm tell why the job is held
 reason()
 {
-	is "$(query "$job" .state)" held "$name: the state is held"
+	check "$name: the state is held" wait_for 20 state_is held
 	like "$(query "$job" .last_error)" "$1" "$name: status has the reason"
 	like "$(root scontrol show job "$job" | grep AdminComment)" "$1" \
 		"$name: so has AdminComment"
