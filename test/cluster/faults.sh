@@ -397,9 +397,9 @@ crashes()
 	is "$(grep 'crash in' "$dir/out" | uniq -c | xargs)" \
 		"$((times + 1)) crash in state 2 $times crash in state 1" \
 		"$name: in the first start, $times from each of the two checkpoints"
-	reason "signal 6 .* s after the restart"
+	reason "rank 0 was killed by signal 6 "
 	restart_gpuckptd
-	reason "signal 6"
+	reason "rank 0 was killed by signal 6 "
 	rm "$dir/crash"
 	root scontrol release "$job"
 	check "$name: once released it runs again" wait_ready "$job" 60

@@ -11,7 +11,7 @@ export GPUCKPT_LAB_OPTIONS=--s3=$server
 . "$(dirname "$(readlink -f "$0")")/s3lib.sh"
 dir=$(work_dir)
 burn=$(program burn)
-silence_is 2
+silence_is 5 # dozens of commands at once: with less the server may never get to answer
 
 object='[0-9]+-[0-9a-f]+/[^.]*$'
 manifest='[0-9]+-[0-9a-f]+/rank-0'
