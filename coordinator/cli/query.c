@@ -202,7 +202,7 @@ static void print_status(const struct cli *c, const json_t *data)
 		{ "RESTORING", "restart.seq", KIND_NUMBER },
 		{ "DONE", "restart.percent", KIND_PERCENT }, { "OF", "restart.all", KIND_BYTES },
 		{ "RATE", "restart.rate", KIND_RATE }, { "LEFT", "restart.left_s", KIND_DURATION },
-		{ "ERROR", "last_error", KIND_TEXT }, { 0 },
+		{ "WAITS", "waits.why", KIND_TEXT }, { "ERROR", "last_error", KIND_TEXT }, { 0 },
 	};
 	json_t *steps = json_object_get(data, "steps"), *step;
 	time_t now = time(NULL);

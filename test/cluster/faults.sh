@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Faults that a job survives: rank, agent, coordinator, slurmstepd and node killed while idle, while
-# an image is written and between commit and restart; a full store; damage; crashes after each
+# Faults that a job survives: rank, agent, coordinator, slurmstepd, slurmd and node killed while idle,
+# while an image is written and between commit and restart; a full store; damage; crashes after each
 # restart. After each the answer is right, or the job waits with a reason.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -293,6 +293,88 @@ slurmd_timeout()
 	"$cluster" start gpuckptd
 }
 
+# ---- two copies of a job
+
+# A program that numbers its lines: two that write at once are seen in the file.
+number=$top_dir/number.py
+cat >"$number" <<-'END'
+	import os, sys, time
+	out = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+	line = 0
+	while not os.path.exists("enough"):
+	    line += 1
+	    os.write(out, b"%d\n" % line)
+	    time.sleep(0.01)
+END
+
+# numbers NAME [OPTION-VALUE]: a job of one rank on one node, which is $node
+numbers()
+{
+	name=$1
+	dir=$top_dir/${1//[^a-z]/-}
+	mkdir "$dir"
+	chown --reference="$top_dir" "$dir"
+	all_idle || nodes_back
+	job=$(submit "$dir" -N1 -n1 <<-END
+		#!/bin/bash
+		srun --gpu-ckpt${2:+=$2} python3 $number lines
+	END
+	)
+	wait_ready "$job" || report 1 "$name: the step runs under gpuckpt"
+	wait_for 30 have_said "$dir/lines" || report 1 "$name: the rank writes"
+	node=$(job_nodes "$job" | head -n 1)
+}
+
+# one_copy SECONDS: the job is started again on another node, after at most so long. It ends, and
+# had one copy at any time.
+one_copy()
+{
+	check "$name: the job is started again" wait_for $((100 + $1)) job_restarted "$job" 1
+	check "$name: its ranks run again" wait_ready "$job" 100
+	check "$name: no rank of its first start runs" wait_for 30 no_rank
+	local at
+	at=$(wc -l <"$dir/lines")
+	wait_for 30 longer "$at"
+	alice touch "$dir/enough"
+	check "$name: the job ends" wait_job "$job" COMPLETED 60
+	is "$(awk '$1 != NR' "$dir/lines" | head -n 3 | xargs)" "" \
+		"$name: no line was written by two copies"
+}
+no_rank() { ! on "$node" pgrep -f "$number"; }
+longer() { [[ $(wc -l <"$dir/lines") -gt $(($1 + 20)) ]]; }
+
+# The node lives, but Slurm cannot end what runs there. It is set down by the administrator; in the
+# long form Slurm itself finds out.
+slurmd_killed()
+{
+	local time
+	slurmd_dies 60 "slurmd killed" set_down
+	[[ ${GPUCKPT_LONG-} ]] || return
+	for time in {a..t}; do
+		slurmd_dies 60 "slurmd killed, time $time" true
+	done
+	for time in {a,b}; do
+		slurmd_dies 300 "slurmd killed for long, time $time" true
+	done
+}
+set_down() { root scontrol update nodename="$node" state=down reason=test; }
+
+# slurmd_dies SLURMD-TIMEOUT NAME CMD
+slurmd_dies()
+{
+	slurmd_timeout "$1"
+	numbers "$2"
+	create
+	"$cluster" kill "slurmd-${node#n}" KILL
+	"$3"
+	one_copy "$1"
+	check "$name: the agent's log has the reason" grep -q "step $job.0 is ended" \
+		"$GPUCKPT_LAB/log/agents/$job.0.$node.log"
+	"$cluster" start "slurmd-${node#n}"
+	slurmd_timeout 5
+	nodes_back
+}
+
 store_full()
 {
 	begin "store full" "store=file:$GPUCKPT_LAB/small"
@@ -419,7 +501,7 @@ reason()
 }
 
 [[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed journal_lost slurmstepd_killed \
-	node_killed store_full damaged crashes
+	node_killed slurmd_killed store_full damaged crashes
 for fault; do
 	$fault
 done

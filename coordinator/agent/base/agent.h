@@ -18,6 +18,7 @@ struct lasting {
 	int64_t welcomed_ms; /* its last welcome, by gck_boot_ms() */
 	uint32_t restarts; /* the job's restart count: the environment's, until the coordinator
 			    * tells Slurm's */
+	int counted;     /* it has told Slurm's */
 	int bound;       /* only the coordinator may let the ranks go */
 	int restored;    /* ranks were let go out of their images; MPI may not be back in them */
 	uint32_t slurmd_timeout_s; /* SlurmdTimeout; 0: none, or not known yet */
@@ -59,6 +60,7 @@ struct agent {
 				       * (rank_request.h) */
 	bool refused;             /* the user was told that this step has no checkpoints */
 	bool squatted;            /* the log has who took the name of the job's directory */
+	bool superseded;          /* the job has a newer start: this one is ended (incarnation.h) */
 	ev_timer patience;        /* at a restart: how long to wait for the coordinator */
 	ev_timer last_resort;     /* between the signal that ends ranks and SIGKILL */
 };
@@ -70,6 +72,9 @@ struct agent_ops {
 	void (*hold)(struct agent *a);
 	/* End the ranks. why is told to the user. at_once: by SIGKILL; else SIGTERM comes first. */
 	void (*end_ranks)(struct agent *a, const char *why, bool at_once);
+	/* The job may have been requeued, and the coordinator is silent: the ranks must stay
+	 * stopped (lasting->cut_off) until Slurm says that it runs here. */
+	void (*doubt)(struct agent *a);
 };
 
 #endif

@@ -64,6 +64,12 @@ static void freeze_order(struct transaction *t, const json_t *body)
 	t->hold_s = (double)packet_int(body, "hold_ms", (json_int_t)(t->hold_s * 1000)) / 1000;
 }
 
+static void hold_order(struct transaction *t, const json_t *body)
+{
+	t->leaves |= packet_bool(body, "requeue");
+	transaction_heard(t);
+}
+
 static void command(struct transaction *t, enum phase p)
 {
 	struct gck_error err = { 0 };
@@ -128,7 +134,7 @@ void checkpoint_command(struct agent *a, const char *op, const json_t *body)
 		commit_made(a, seq, body);
 	} else if (!strcmp(op, "hold")) {
 		if (t)
-			transaction_heard(t);
+			hold_order(t, body);
 	} else if (!strcmp(op, "abort")) {
 		if (t)
 			abort_it(t, body);

@@ -18,6 +18,7 @@
 #include "coordinator/agent/worker/child.h"
 
 #define TICK_S 0.5          /* between signs of life to workers, and progress reports */
+#define DOUBT_S 1.          /* between looks whether Slurm has said that the job runs here */
 #define STATUS_WAIT_S 1.    /* for the exit status of a rank that is gone */
 
 /* ---- workers and ranks --------------------------------------------------------------------- */
@@ -189,6 +190,17 @@ static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
 	transaction_fail(t, slow, &err, true);
 }
 
+/* Slurm may have requeued the job, and may have started it elsewhere. */
+static bool must_stay_held(struct transaction *t)
+{
+	if (!t->leaves || !transaction_held(t))
+		return false;
+	if (!t->doubted)
+		t->agent->ops->doubt(t->agent);
+	t->doubted = true;
+	return t->agent->lasting->cut_off;
+}
+
 static void on_hold(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct transaction *t = w->data;
@@ -196,6 +208,10 @@ static void on_hold(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
+	if (must_stay_held(t)) {
+		transaction_bound_hold(t, DOUBT_S);
+		return;
+	}
 	if (t->keep_held && transaction_held(t))
 		gck_fail(&err, ETIMEDOUT, "the coordinator was away for %.0f s while the ranks "
 			 "were held: they were let go", w->repeat);

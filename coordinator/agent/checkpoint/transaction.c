@@ -179,6 +179,7 @@ void transaction_bound_hold(struct transaction *t, double seconds)
 
 void transaction_heard(struct transaction *t)
 {
+	t->doubted = false;
 	if (t->keep_held && transaction_held(t))
 		transaction_bound_hold(t, t->timeout_s);
 }

@@ -45,6 +45,9 @@ struct transaction {
 	uint32_t seq;
 	char nonce[64];
 	bool keep_held;
+	bool leaves;              /* the coordinator may have had the job requeued; and in doubt,
+				   * since it is silent: */
+	bool doubted;
 	bool held_write;          /* ranks are held until their images are written; known from
 				   * freeze on */
 	struct quiesce quiesce;

@@ -9,6 +9,7 @@
 #include "coordinator/agent/checkpoint/checkpoint.h"
 #include "coordinator/agent/checkpoint/rank_request.h"
 #include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/node/incarnation.h"
 #include "coordinator/agent/node/node.h"
 #include "coordinator/agent/node/node_isolation.h"
 #include "coordinator/agent/restart/restart.h"
@@ -99,10 +100,20 @@ static const struct {
 /* Takes Slurm's count. The environment's may be lost: with a lower count this agent would pass
  * for one of an earlier start. Or it may be another job's: with a higher count it would pass for
  * one of the next start. */
-static void take_restarts(struct agent *a, bool first, json_int_t restarts)
+static void take_restarts(struct agent *a, const json_t *body)
 {
-	if ((first || restarts > a->lasting->restarts) && restarts >= 0 && restarts <= UINT32_MAX)
-		a->lasting->restarts = (uint32_t)restarts;
+	json_int_t restarts = packet_int(body, "restarts", -1);
+	struct lasting *l = a->lasting;
+
+	if ((!l->counted || restarts > l->restarts) && restarts >= 0 && restarts <= UINT32_MAX)
+		l->restarts = (uint32_t)restarts;
+	l->counted |= restarts >= 0;
+}
+
+/* Whose count is only the environment's may be of the newest start after all. */
+static bool is_superseded(const struct agent *a, const json_t *body)
+{
+	return a->lasting->counted && json_is_true(json_object_get(body, "superseded"));
 }
 
 /* A coordinator with a lower epoch than another's is stale and not obeyed. */
@@ -110,7 +121,6 @@ static int on_welcome(struct agent *a, const json_t *body)
 {
 	const char *action = packet_text(body, "action", "");
 	json_int_t epoch = packet_int(body, "epoch", 0);
-	bool first = !a->lasting->epoch;
 
 	if (epoch < 0 || (uint64_t)epoch < a->lasting->epoch) {
 		gck_warn("a coordinator of epoch %lld is refused: one of epoch %llu was here",
@@ -119,10 +129,14 @@ static int on_welcome(struct agent *a, const json_t *body)
 	}
 	a->lasting->epoch = (uint64_t)epoch;
 	a->lasting->welcomed_ms = gck_boot_ms();
-	take_restarts(a, first, packet_int(body, "restarts", a->lasting->restarts));
+	take_restarts(a, body);
 	isolation_term(a->isolation,
 		       packet_int(body, "slurmd_timeout", a->lasting->slurmd_timeout_s));
 	upstream_welcome(a->upstream);
+	if (is_superseded(a, body)) { /* no word for this start: it is as if there were none */
+		incarnation_end(a, packet_text(body, "why", "its job has a newer start"));
+		return 0;
+	}
 	on_connected(a);
 	for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
 		if (!strcmp(action, actions[i].action))

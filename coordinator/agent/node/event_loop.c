@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/checkpoint/events.h"
+#include "coordinator/agent/node/incarnation.h"
 #include "coordinator/agent/node/node.h"
 #include "coordinator/agent/node/node_isolation.h"
 #include "coordinator/agent/ranks/links.h"
@@ -50,6 +51,8 @@ static void task_ended(struct agent *a, struct task *t)
 		events_task_ended(a->transaction, t);
 	if (a->restart)
 		restart_task_ended(a->restart, t);
+	if (incarnation_is_over(a))
+		upstream_register(a->upstream); /* the newest start waits for this */
 }
 
 static void on_control(struct ev_loop *loop, ev_io *io, int events)

@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/node/node.h"
+#include "coordinator/agent/node/node_isolation.h"
 #include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/scontrol.h"
@@ -152,15 +153,23 @@ static void on_last_resort(struct ev_loop *loop, ev_timer *w, int events)
 	signal_ranks(w->data, SIGKILL);
 }
 
+/* Between their stop and their end ranks lend the user's standard error. */
 void gate_end_ranks(struct agent *a, const char *why, bool at_once)
 {
+	if (at_once)
+		signal_ranks(a, SIGSTOP);
 	say_to_user(&a->tasks, "step %u.%u is ended: %s", a->step->job, a->step->step, why);
 	signal_ranks(a, at_once ? SIGKILL : SIGTERM);
 	ev_timer_set(&a->last_resort, TERM_TO_KILL_S, 0.);
 	ev_timer_start(a->loop, &a->last_resort);
 }
 
-const struct agent_ops gate_ops = { gate_open, gate_hold, gate_end_ranks };
+static void doubt(struct agent *a)
+{
+	isolation_doubt(a->isolation);
+}
+
+const struct agent_ops gate_ops = { gate_open, gate_hold, gate_end_ranks, doubt };
 
 void gate_init_timers(struct agent *a)
 {

@@ -14,6 +14,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/node/incarnation.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/child.h"
@@ -29,10 +30,14 @@
 struct isolation {
 	struct agent *agent;
 	struct job *asking;    /* Slurm is being asked; NULL: it is not */
-	int64_t asked_ms;
+	int64_t asked_ms;      /* 0: not since the coordinator was heard, or Slurm said yes */
 	bool refused;          /* it was logged that Slurm has requeued the job */
 	bool blind;            /* the user was told that Slurm cannot be asked here */
+	bool seeing;           /* it could be asked before */
+	struct gck_error why;  /* Slurm's last answer, unless it was yes */
 	ev_timer timer;
+	ev_timer pulse;        /* finds that this node stood still */
+	int64_t awake_ms;      /* when that last found it awake */
 };
 
 static int64_t third_ms(const struct isolation *l)
@@ -131,7 +136,7 @@ static void let_go(struct isolation *l)
 }
 
 /* The ranks are stopped first: the line to the user may wait for a file system. */
-static void stop(struct isolation *l, const char *why)
+static void stop(struct isolation *l)
 {
 	struct agent *a = l->agent;
 	const struct step *s = a->step;
@@ -146,8 +151,8 @@ static void stop(struct isolation *l, const char *why)
 		    "say that job %u still runs here (%s). Slurm may have started the job "
 		    "elsewhere: the "
 		    "ranks of step %u.%u here are stopped until slurmctld says so", s->node,
-		    (long long)(gck_boot_ms() - a->lasting->unheard_ms) / 1000, s->job, why, s->job,
-		    s->step);
+		    (long long)(gck_boot_ms() - a->lasting->unheard_ms) / 1000, s->job,
+		    *l->why.text ? l->why.text : "no answer", s->job, s->step);
 }
 
 /* ---- questions to Slurm -------------------------------------------------------------------- */
@@ -168,6 +173,7 @@ static void renew(struct isolation *l)
 	if (lasting->cut_off)
 		let_go(l);
 	lasting->unheard_ms = upstream_welcomed(l->agent->upstream) ? 0 : l->asked_ms;
+	l->asked_ms = 0;
 	if (lasting->unheard_ms)
 		await_question(l);
 	else
@@ -200,21 +206,34 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 	bool stopped = l->agent->lasting->cut_off;
 
 	l->asking = NULL;
+	l->seeing |= result || why->code != ENOENT;
 	if (result) {
 		renew(l);
-	} else if (why->code == ENOENT && !stopped) {
+		return;
+	}
+	l->why = *why;
+	if (why->code == ECANCELED) {
+		incarnation_end(l->agent, why->text);
+	} else if (why->code == ENOENT && !l->seeing) {
 		tell_blind(l, why->text);
 		renew(l);
 	} else if (stopped) {
 		if (why->code == ESTALE)
 			tell_refused(l, why->text);
-	} else if (gck_boot_ms() >= end_ms(l)) {
-		stop(l, why->text);
 	} else {
 		int64_t next = gck_boot_ms() + ask_every_ms(l);
 
 		wait_until(l, next < end_ms(l) ? next : end_ms(l));
 	}
+}
+
+/* The ranks are stopped at the end even if no answer has come; but the first question has its time,
+ * since the loss of the connection may be found late. */
+static void await_end(struct isolation *l, bool first)
+{
+	int64_t least = gck_boot_ms() + (int64_t)(first ? ASK_LEAST_S * 1000 : 0);
+
+	wait_until(l, end_ms(l) > least ? end_ms(l) : least);
 }
 
 static void ask(struct isolation *l)
@@ -223,6 +242,8 @@ static void ask(struct isolation *l)
 	double left = (double)(end_ms(l) - gck_boot_ms()) / 1000;
 	struct gck_error err;
 
+	if (!a->lasting->cut_off)
+		await_end(l, !l->asked_ms);
 	l->asked_ms = gck_boot_ms();
 	l->asking = job_start(a->loop, "asking slurmctld", ask_slurm, a, a->lasting->cut_off ?
 			      ASK_STOPPED_S :
@@ -242,9 +263,44 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 		wait_until(l, gck_boot_ms() + TICK_MS);
 		if (gck_boot_ms() < l->asked_ms + ask_every_ms(l))
 			return;
+	} else if (l->asked_ms && gck_boot_ms() >= end_ms(l)) {
+		stop(l);
+		return;
 	}
 	if (!l->asking)
 		ask(l);
+}
+
+/* ---- a node that stood still ---------------------------------------------------------------- */
+
+/* After the time that isolates a node its connection says nothing: what comes over it now, or does
+ * not come yet, was sent before Slurm gave up the node. */
+static void on_pulse(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct isolation *l = w->data;
+	struct lasting *lasting = l->agent->lasting;
+	int64_t before = l->awake_ms;
+
+	(void)loop;
+	(void)events;
+	l->awake_ms = gck_boot_ms();
+	if (lasting->cut_off || l->awake_ms - before < 2 * third_ms(l))
+		return;
+	gck_warn("node %s stood still for %lld s", l->agent->step->node,
+		 (long long)(l->awake_ms - before) / 1000);
+	lasting->unheard_ms = before;
+	stop(l);
+}
+
+static void feel_pulse(struct isolation *l)
+{
+	int64_t every = third_ms(l) / 2 < ASK_EVERY_MS ? third_ms(l) / 2 : ASK_EVERY_MS;
+
+	l->pulse.repeat = (double)every / 1000;
+	if (every && ev_is_active(&l->pulse))
+		return;
+	l->awake_ms = gck_boot_ms();
+	ev_timer_again(l->agent->loop, &l->pulse); /* stops it if it is not to repeat */
 }
 
 /* ---- interface ----------------------------------------------------------------------------- */
@@ -258,6 +314,9 @@ struct isolation *isolation_start(struct agent *a)
 	l->agent = a;
 	ev_init(&l->timer, on_timer);
 	l->timer.data = l;
+	ev_init(&l->pulse, on_pulse);
+	l->pulse.data = l;
+	feel_pulse(l);
 	return l;
 }
 
@@ -268,6 +327,7 @@ void isolation_term(struct isolation *l, json_int_t slurmd_timeout_s)
 	l->agent->lasting->slurmd_timeout_s = run || slurmd_timeout_s < 0 ||
 		slurmd_timeout_s > UINT16_MAX ?
 		0 : (uint32_t)slurmd_timeout_s;
+	feel_pulse(l);
 }
 
 /* Stopped ranks wait for Slurm: gpuckptd may not know yet that the job was requeued. */
@@ -276,6 +336,7 @@ void isolation_heard(struct isolation *l)
 	if (l->agent->lasting->cut_off)
 		return;
 	l->agent->lasting->unheard_ms = 0;
+	l->asked_ms = 0;
 	ev_timer_stop(l->agent->loop, &l->timer);
 	if (l->asking)
 		job_cancel(l->asking);
@@ -295,4 +356,15 @@ void isolation_unheard(struct isolation *l)
 		wait_until(l, gck_boot_ms());
 	else
 		await_question(l);
+}
+
+void isolation_doubt(struct isolation *l)
+{
+	struct lasting *lasting = l->agent->lasting;
+
+	if (lasting->cut_off)
+		return;
+	if (!lasting->unheard_ms)
+		lasting->unheard_ms = gck_boot_ms() - UPSTREAM_SILENCE_S * 1000;
+	stop(l);
 }

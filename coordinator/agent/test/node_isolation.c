@@ -135,9 +135,6 @@ static void taken_back(struct plugin *p)
 	slurm_says(p, "PENDING", 2);
 	ok(plugin_logged(p, "until slurmd ends them") && plugin_both_stand(p),
 	   "Slurm has requeued the job: the ranks stay stopped");
-	slurm_says(p, "RUNNING", 3);
-	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_stand(p),
-	   "Slurm runs it elsewhere: the ranks stay stopped");
 	coord_deaf(false);
 	json_decref(coord_welcome("run", NULL));
 	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_stand(p),
@@ -154,6 +151,113 @@ static void goes_on(struct plugin *p)
 	is_asked(p);
 	ok(plugin_both_count(p) && !is_asked(p),
 	   "while the coordinator is connected, Slurm is not asked");
+	plugin_stop(p);
+}
+
+static void is_ended(struct plugin *p, const char *how, const char *why)
+{
+	ok(plugin_said(p, why), "%s: the user is told", how);
+	ok(plugin_reap(p, 0, true) == SIGKILL && plugin_reap(p, 1, true) == SIGKILL,
+	   "and the ranks are ended");
+}
+
+static void superseded_by_slurms_word(struct plugin *p)
+{
+	begin_watched(p, 3);
+	slurm_says(p, "PENDING", 3);
+	cut_connection();
+	is_ended(p, "Slurm has requeued the job", "after 3 restarts");
+	plugin_stop(p);
+}
+
+/* As gpuckptd answers the agent of a start that is not the newest. */
+static json_t *newer(void)
+{
+	return json_pack("{s:b, s:s}", "superseded", 1, "why", "job 7 was requeued");
+}
+
+static void superseded_by_the_coordinators_word(struct plugin *p)
+{
+	pid_t script = plugin_start_process(false), step = plugin_start_process(true), later;
+	int status = 0;
+	json_t *m;
+
+	usleep(50000); /* some clock ticks: a process's start is known in these */
+	slurm_says(p, "RUNNING", 2);
+	begin_watched(p, 3);
+	later = plugin_start_process(false);
+	coord_drop();
+	json_decref(coord_welcome("refuse", newer()));
+	is_ended(p, "the coordinator has a newer start of the job", "was requeued");
+	m = coord_await("register", NULL);
+	ok(m && json_array_size(json_object_get(m, "local_ranks")) == 0 &&
+	   json_array_size(json_object_get(m, "exited")) == PLUGIN_RANKS,
+	   "the coordinator is told that all have ended");
+	json_decref(m);
+	ok(waitpid(script, &status, 0) == script && status == SIGKILL,
+	   "the job's script is ended, which would go on");
+	ok(!waitpid(step, NULL, WNOHANG) && !waitpid(later, NULL, WNOHANG),
+	   "not what another step runs, nor what is younger: it may be of the newest start");
+	kill(step, SIGKILL);
+	kill(later, SIGKILL);
+	plugin_stop(p);
+}
+
+/* It may be of the newest start, whose count its environment lacks. */
+static void never_counted(struct plugin *p)
+{
+	coord_deaf(false);
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("refuse", newer()));
+	ok(plugin_said(p, "runs without checkpoints") && plugin_both_count(p),
+	   "an agent that no coordinator has told Slurm's count: the ranks run on");
+	plugin_stop(p);
+}
+
+/* The agent does not run for longer than the time after which the node is isolated. */
+static void stands_still(struct plugin *p)
+{
+	slurm_is_away(p);
+	begin_watched(p, 3);
+	ok(plugin_signal_agent(p, SIGSTOP), "the agent is stopped, as with its node");
+	sleep(1); /* the time itself is what is tested: 5 s of the agent's clock */
+	plugin_signal_agent(p, SIGCONT);
+	ok(plugin_logged(p, "stood still") && come_to_stand(p),
+	   "it runs again: the ranks are stopped, although the coordinator is connected");
+	slurm_says(p, "RUNNING", 2);
+	ok(plugin_both_count(p), "and resume when Slurm says that the job runs");
+	plugin_stop(p);
+}
+
+/* The ranks are held, committed, and Slurm may have been asked to requeue the job: the coordinator
+ * goes silent for longer than its timeout. */
+static void hold_for_requeue(struct plugin *p)
+{
+	json_t *m = coord_bounds(true, 1000 * HURRY);
+
+	begin_watched(p, 30);
+	json_object_set_new(m, "timeout_ms", json_integer(1000 * HURRY));
+	ok(coord_ask("prepare", 1, m, NULL) && coord_ask("freeze", 1, NULL, NULL) &&
+	   coord_ask("write", 1, NULL, NULL), "the ranks are held to be requeued");
+	coord_tell("hold", 1, json_pack("{s:b}", "requeue", 1));
+	cut_connection();
+}
+
+static void held_until_slurm_says_so(struct plugin *p)
+{
+	slurm_is_away(p);
+	hold_for_requeue(p);
+	ok(plugin_said(p, "seems to be cut off") && plugin_both_stand(p),
+	   "the coordinator is silent: they stay held after its timeout");
+	slurm_says(p, "COMPLETING", 2);
+	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_stand(p),
+	   "also while Slurm has the job as ending");
+	slurm_says(p, "RUNNING", 2);
+	ok(plugin_both_count(p), "they go on when Slurm says that it runs here");
+	plugin_stop(p);
+	slurm_says(p, "PENDING", 3);
+	hold_for_requeue(p);
+	is_ended(p, "or if Slurm has requeued the job", "after 3 restarts");
 	plugin_stop(p);
 }
 
@@ -295,6 +399,11 @@ int main(void)
 	stays_stopped(&p);
 	taken_back(&p);
 	goes_on(&p);
+	superseded_by_slurms_word(&p);
+	superseded_by_the_coordinators_word(&p);
+	never_counted(&p);
+	stands_still(&p);
+	held_until_slurm_says_so(&p);
 	stopped_by_the_user(&p);
 	rank_ends(&p);
 	worker_stays(&p, "write");

@@ -41,6 +41,9 @@ void plugin_begin(struct plugin *p, const char *options, unsigned restarts);
 /* End the step as Slurm does: SIGKILL to the ranks, EXIT, END. Returns the agent's wait status. */
 int plugin_stop(struct plugin *p);
 
+/* Start a process of the job's script, or of another step of the job. */
+pid_t plugin_start_process(bool of_step);
+
 /* Reap a rank that has ended or is to end; told: report it to the agent. Returns its wait
  * status, -1 if it runs on. */
 int plugin_reap(struct plugin *p, unsigned rank, bool told);

@@ -316,6 +316,13 @@ void upstream_connect(struct upstream *u)
 	u->begun = true;
 }
 
+void upstream_register(struct upstream *u)
+{
+	u->welcomed = false;
+	if (u->registered)
+		send_register(u);
+}
+
 void upstream_stop(struct upstream *u)
 {
 	ev_io_stop(u->agent->loop, &u->io);

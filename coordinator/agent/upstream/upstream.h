@@ -35,6 +35,9 @@ struct upstream *upstream_start(struct agent *a, const struct upstream_ops *ops)
 void upstream_connect(struct upstream *u);
 void upstream_stop(struct upstream *u);
 
+/* Registers once more, if it is connected: this start of the job has ended here. */
+void upstream_register(struct upstream *u);
+
 /* Sends body (the reference is dropped). Without a connection the message is lost: `register`
  * and the answers to repeated commands make up for it. */
 void upstream_send(struct agent *a, json_t *body);

@@ -91,13 +91,14 @@ static void word_after(const char *text, const char *key, char word[32])
 static int runs(const char *text, uint32_t restarts, struct gck_error *err)
 {
 	char state[32], count[32];
+	bool newer;
 
 	word_after(text, " JobState=", state);
 	word_after(text, " Restarts=", count);
-	if ((!strcmp(state, "RUNNING") || !strcmp(state, "SUSPENDED")) && *count &&
-	    strtoull(count, NULL, 10) <= restarts)
+	newer = strtoull(count, NULL, 10) > restarts;
+	if ((!strcmp(state, "RUNNING") || !strcmp(state, "SUSPENDED")) && *count && !newer)
 		return 0;
-	return gck_fail(err, ESTALE,
+	return gck_fail(err, newer ? ECANCELED : ESTALE,
 			"Slurm has it as %s after %s restarts, this is its start after %u", state,
 			count, restarts);
 }

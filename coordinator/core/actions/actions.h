@@ -18,10 +18,13 @@ gck_action_fn gck_act_quiesce;
 
 /* ending.c */
 gck_action_fn gck_act_abort, gck_act_release, gck_act_idle, gck_act_terminate, gck_act_end_again,
-	gck_act_taken, gck_act_over;
+	gck_act_taken, gck_act_end_late, gck_act_over;
 gck_action_fn gck_act_recount; /* counts lost agents as answered */
 gck_action_fn gck_act_ended;   /* raises GCK_ENDED if no agent is connected */
 gck_action_fn gck_act_alone;   /* ... after a time limit, if no agent is connected */
+
+/* restart.c */
+gck_action_fn gck_act_gather_late;
 
 /* restart_phases.c */
 gck_action_fn gck_act_build, gck_act_rebuild, gck_act_fallback, gck_act_files, gck_act_refile,

@@ -145,6 +145,19 @@ void gck_act_taken(struct gck_core *core, struct gck_step *step)
 	gck_act_ended(core, step);
 }
 
+/* The next start of a job that Slurm has requeued may run: whatever Slurm does not end here stays
+ * held. */
+void gck_act_end_late(struct gck_core *core, struct gck_step *step)
+{
+	if (!step->job->requeued) {
+		gck_raise(core, step, GCK_RELEASE);
+		return;
+	}
+	gck_warn("step %u.%u: its job is requeued, and Slurm has not ended its ranks: they stay "
+		 "held", step->job->id, step->id);
+	gck_live_phase_timer(core, step, KILL_MS);
+}
+
 void gck_act_ended(struct gck_core *core, struct gck_step *step)
 {
 	if (!gck_live_any_here(step->live))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The decision how a step starts. restart_phases.c carries it out. */
+#include "coordinator/core/actions/actions.h"
 #include "coordinator/core/actions/restart.h"
 
 #include <string.h>
 
 #include "common/base/log.h"
+#include "coordinator/core/model/remnant.h"
 
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action)
 {
@@ -248,12 +250,18 @@ static void go_nowhere(struct gck_core *core, struct gck_step *step)
 	gck_raise(core, step, GCK_REFUSED);
 }
 
-static void let_wait(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+/* why is stolen. */
+static void let_wait(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		     json_t *why)
 {
-	json_t *body = gck_welcome(core, step, "wait");
+	json_t *body;
 
-	json_object_set_new(body, "why", json_string("not every node of the step has registered"));
-	gck_live_send(core, node, body);
+	if (!gck_node_runs(node)) {
+		body = gck_welcome(core, step, "wait");
+		json_object_set(body, "why", why);
+		gck_live_send(core, node, body);
+	}
+	json_decref(why);
 }
 
 static bool all_run(const struct gck_live *live)
@@ -280,11 +288,67 @@ static enum verdict decided(struct gck_step *step)
 	return RESTORE;
 }
 
+/* Ranks of a former start may still run. */
+static void fence(struct gck_core *core, struct gck_step *step, struct gck_node *node, int64_t left)
+{
+	json_t *why = gck_remnants_text(step->job, left);
+
+	if (!step->live->fenced)
+		gck_warn("step %u.%u: %s", step->job->id, step->id, json_string_value(why));
+	step->live->fenced = true;
+	gck_live_phase_timer(core, step, (unsigned)left);
+	let_wait(core, step, node, why);
+}
+
+static int64_t fenced_ms(const struct gck_core *core, const struct gck_step *step)
+{
+	return step->decided || step->live->phase != GCK_GATHERING ? 0 :
+	       gck_remnants_left_ms(core, step->job);
+}
+
+static void end_fence(struct gck_core *core, struct gck_step *step)
+{
+	step->live->fenced = false;
+	gck_live_phase_timer(core, step, gck_ms(step->live->options.restart_wait_s));
+}
+
+void gck_restart_unfence(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_node *node = step->live->nodes;
+
+	if (!step->live->fenced || step->live->phase != GCK_GATHERING)
+		return;
+	while (!node->known)
+		node++;
+	gck_restart_decide(core, step, node);
+}
+
+/* Some nodes have not registered in time, or the remnants of former starts are isolated now. */
+void gck_act_gather_late(struct gck_core *core, struct gck_step *step)
+{
+	if (!step->live->fenced) {
+		gck_raise(core, step, GCK_NONE_LEFT);
+		return;
+	}
+	gck_info("step %u.%u: the former start's ranks that have not confirmed their end are "
+		 "stopped by now", step->job->id, step->id);
+	memset(&step->live->error, 0, sizeof step->live->error);
+	gck_restart_unfence(core, step);
+}
+
 void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
-	enum verdict v = step->decided ? decided(step) : choose(core, step);
+	int64_t left = fenced_ms(core, step);
+	enum verdict v;
 
+	if (left > 0) {
+		fence(core, step, node, left);
+		return;
+	}
+	if (live->fenced)
+		end_fence(core, step);
+	v = step->decided ? decided(step) : choose(core, step);
 	if (v == COLD) {
 		go_cold(core, step);
 	} else if (v == REFUSE) {
@@ -292,8 +356,8 @@ void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck
 	} else if (v == HOLD) {
 		gck_raise(core, step, GCK_NONE_LEFT);
 	} else if (v == WAIT || !gck_live_all_known(live)) {
-		if (!gck_node_runs(node))
-			let_wait(core, step, node);
+		let_wait(core, step, node,
+			 json_string("not every node of the step has registered"));
 	} else {
 		gck_raise(core, step, step->decided && all_run(live) ? GCK_RUNS : GCK_RESTORE);
 	}

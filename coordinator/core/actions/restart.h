@@ -16,6 +16,9 @@ json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former
 /* A node has registered and does not run: tell it, or all nodes, how to start, or to wait. */
 void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck_node *node);
 
+/* Some ranks of a former start have ended (remnant.h): a step that waits for them looks again. */
+void gck_restart_unfence(struct gck_core *core, struct gck_step *step);
+
 /* The next older commit that a restart may go back to from this one; NULL: none. */
 const struct gck_commit *gck_restart_commit_before(const struct gck_step *step, uint32_t seq);
 

@@ -11,6 +11,7 @@
 #include "common/wire/restart_code.h"
 #include "coordinator/core/actions/failures.h"
 #include "coordinator/core/actions/restart.h"
+#include "coordinator/core/operations/requeue.h"
 #include "coordinator/core/operations/step_timers.h"
 
 #define RUN_MS 30000 /* after which the order is resent to nodes that have not confirmed */
@@ -251,6 +252,7 @@ static void tell_given_back(const struct doom *d, const struct gck_step *step)
 static void given_back(const struct doom *d, struct gck_step *step)
 {
 	tell_given_back(d, step);
+	gck_requeue_note(d->core, d->job, true);
 	if (!step->live->try_again)
 		gck_failure_held(d->core, step);
 	tell_doom(d->core, step);

@@ -13,6 +13,7 @@
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/registration.h"
+#include "coordinator/core/model/remnant.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/operations/step_timers.h"
 #include "coordinator/core/retention/take_over.h"
@@ -339,10 +340,58 @@ static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
 	return step;
 }
 
+/* ---- former starts of the job ---------------------------------------------------------------- */
+
+/* All its agents are dropped: they register again, and are told to end. */
+static void leave_former(struct gck_core *core, const struct gck_job *job)
+{
+	for (struct gck_step *step = job->steps; step; step = step->next)
+		if (step->restarts < job->restarts && step->live)
+			close_former(core, step);
+}
+
+/* An agent of a former start whose ranks have all ended. */
+static bool is_confirmation(const struct gck_registration *r)
+{
+	return r->state == GCK_AGENT_RUNNING &&
+	       !json_array_size(json_object_get(r->body, "local_ranks")) &&
+	       json_array_size(json_object_get(r->body, "exited"));
+}
+
+static void take_confirmation(struct gck_core *core, const struct gck_job *job,
+			      const struct gck_registration *r)
+{
+	if (!is_confirmation(r) || !gck_remnants_confirm(core, job, r->step, r->node_id))
+		return;
+	gck_info("job %u: its former start has ended on node %s", job->id, r->node);
+	for (struct gck_step *step = job->steps; step; step = step->next)
+		if (step->live)
+			gck_restart_unfence(core, step);
+}
+
+/* Is the agent of the job's newest start? */
+static int admit(struct gck_core *core, const struct gck_registration *r, uid_t uid,
+		 const json_t *info, struct gck_error *err)
+{
+	const struct gck_job *job;
+	int rc = gck_registration_job(core, r, uid, info, err);
+
+	job = gck_state_job(&core->state, (uint32_t)r->job);
+	if (rc == 0)
+		rc = gck_registration_current(r, job->restarts, err);
+	if (rc == 0)
+		leave_former(core, job);
+	else if (job && err->code == ESTALE)
+		take_confirmation(core, job, r);
+	return rc;
+}
+
+/* ---- the registration ------------------------------------------------------------------------ */
+
 bool gck_join_refuses(int code)
 {
 	return code == EINVAL || code == ERANGE || code == E2BIG || code == ENOENT ||
-	       code == ESTALE || code == EACCES || code == ENOTSUP;
+	       code == ESTALE || code == ECANCELED || code == EACCES || code == ENOTSUP;
 }
 
 struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t uid,
@@ -354,15 +403,13 @@ struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t 
 	uint32_t restarts;
 	int rc;
 
-	if (gck_registration_parse(&r, body, err) || gck_registration_job(core, &r, uid, info, err))
+	if (gck_registration_parse(&r, body, err) || admit(core, &r, uid, info, err))
 		return NULL;
 	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
 	job = gck_state_job(&core->state, (uint32_t)r.job);
 	if (info)
 		job->no_requeue = json_is_true(json_object_get(info, "no_requeue"));
 	restarts = job->restarts;
-	if (gck_registration_current(&r, restarts, err))
-		return NULL;
 	rc = is_same(step, &r, restarts) ? 0 : begin_incarnation(core, agent, &r, restarts, err);
 	if (rc) {
 		if (rc > 0)
@@ -379,6 +426,7 @@ void gck_join_lost(struct gck_core *core, struct gck_step *step, const struct gc
 	if (!node)
 		return;
 	node->agent = NULL;
+	node->left_ms = core->world->now_ms();
 	gck_failure_agent_left(core, step);
 	gck_operation_leave(core, node);
 	if (!node->over)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "coordinator/core/model/remnant.h"
 
 #define MAX_STEPS 10000                  /* of a job, including ended ones */
 #define MAX_LIVE_STEPS 1024              /* of a job */
@@ -166,7 +167,7 @@ static int check_runs(const struct gck_registration *r, const json_t *info, json
 		return -1;
 	if (!json_is_true(json_object_get(info, "runs")) &&
 	    !json_is_true(json_object_get(info, "ends_itself")))
-		return gck_fail(err, ESTALE, "job %d is being ended by Slurm", (int)r->job);
+		return gck_fail(err, ECANCELED, "job %d is being ended by Slurm", (int)r->job);
 	return 0;
 }
 
@@ -193,6 +194,8 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 		return -1;
 	if (job && !fresh && restarts == job->restarts)
 		return 0;
+	if (job && !fresh && gck_remnants_note(core, job, submit, err))
+		return -1;
 	if (fresh)
 		gck_info("job %u is another job than the one before it; nothing is restarted from "
 			 "that",

@@ -31,7 +31,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(RUNS,      IDLE,       gck_act_idle),      /* A */
 		ON(REFUSED,   ENDING,     nothing),           /* M */
 		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
-		ON(TIMEOUT,   DOOMED,     gck_act_doom),      /* M */
+		ON(TIMEOUT,   GATHERING,  gck_act_gather_late), /* A */
 		ON(LOST,      GATHERING,  nothing),           /* M */
 		ON(BACK,      GATHERING,  nothing),           /* A */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
@@ -186,7 +186,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	[GCK_HELD] = {
 		ON(RELEASE,   RELEASING,  gck_act_release),   /* M */
 		ON(CANCEL,    RELEASING,  gck_act_release),   /* M */
-		ON(TIMEOUT,   RELEASING,  gck_act_release),   /* M */
+		ON(TIMEOUT,   HELD,       gck_requeue_recovered), /* M */
 		ON(TERMINATE, ENDING,     gck_act_terminate), /* A */
 		ON(TAKEN,     ENDING,     gck_act_taken),     /* A */
 		ON(FAILED,    HELD,       nothing),           /* M */
@@ -205,7 +205,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_ENDING] = {
-		ON(TIMEOUT,   RELEASING,  gck_act_release),   /* M */
+		ON(TIMEOUT,   ENDING,     gck_act_end_late),  /* M */
 		ON(RELEASE,   RELEASING,  gck_act_release),   /* M */
 		ON(FAILED,    ENDING,     nothing),           /* M */
 		ON(ALL,       ENDING,     nothing),           /* M */

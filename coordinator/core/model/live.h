@@ -25,6 +25,7 @@ struct gck_node {
 	bool answered;           /* the order of this phase */
 	bool welcomed;           /* was told how to start */
 	bool back;               /* is registering now */
+	int64_t left_ms;         /* when its connection ended; 0: never */
 	enum gck_agent_state state;
 	uint32_t seq;            /* as registered */
 	json_t *commits;         /* as registered by node 0; NULL: the store could not be read */
@@ -81,6 +82,7 @@ struct gck_live {
 	struct gck_restart_plan plan;
 	bool holding;            /* GCK_TIMER_HOLD runs */
 	bool foreign;            /* its store has commits of another program */
+	bool fenced;             /* it waits for remnants of a former start (remnant.h) */
 	bool refused;            /* the step must not start, because of last_error */
 	bool try_again;          /* the commit is not at fault: the job is not held */
 	bool failed;             /* this restart failed, which is journaled */

@@ -209,6 +209,10 @@ static void dump_job(json_t *out, const struct gck_job *job)
 	if (job->requeued)
 		add(out, json_pack("{s:s, s:I, s:b}", "t", "requeue", "job", (json_int_t)job->id,
 				   "value", 1));
+	if (job->remnants)
+		add(out, json_pack("{s:s, s:I, s:I, s:O}", "t", "remnants", "job",
+				   (json_int_t)job->id, "until_ms",
+				   (json_int_t)job->remnants_until_ms, "nodes", job->remnants));
 	if (job->key)
 		add(out, json_pack("{s:s, s:I, s:s}", "t", "key", "job", (json_int_t)job->id, "key",
 				   job->key));

@@ -6,6 +6,8 @@
  *                                            an incarnation of a job; fresh: another job's id
  *   gone {job}                               Slurm no longer knows it
  *   requeue {job, value}                     slurm_requeue is about to be called (or failed)
+ *   remnants {job, until_ms, nodes:[{step, node, name}]}
+ *                                            there its former starts may still run, until then
  *   step {job, step, uid, restarts, nodes, ntasks, store, options, fingerprint}
  *                                            an incarnation of a step; without uid: the job's
  *   restore {job, step, seq}                 the commit that its restart tries

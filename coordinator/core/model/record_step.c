@@ -23,6 +23,7 @@ static void forget_former(struct gck_job *job)
 {
 	free(job->key);
 	job->key = NULL;
+	gck_record_set_json(&job->remnants, NULL);
 	for (struct gck_step *step = job->steps; step; step = step->next) {
 		for (struct gck_commit *c = step->commits; c; c = c->older)
 			c->abandoned = true;
@@ -81,6 +82,19 @@ static int apply_requeue(struct gck_state *s, json_t *r, struct gck_error *err)
 	if (!job || gck_record_unpack(r, err, "{s:b}", "value", &value))
 		return -1;
 	job->requeued = value;
+	return 0;
+}
+
+static int apply_remnants(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_job *job = gck_record_find_job(s, r, err);
+	json_int_t until;
+	json_t *nodes;
+
+	if (!job || gck_record_unpack(r, err, "{s:I, s:o}", "until_ms", &until, "nodes", &nodes))
+		return -1;
+	gck_record_set_json(&job->remnants, json_array_size(nodes) ? nodes : NULL);
+	job->remnants_until_ms = until;
 	return 0;
 }
 
@@ -282,6 +296,7 @@ const struct gck_record_type gck_records_of_steps[] = {
 	{ "job", apply_job },
 	{ "gone", apply_gone },
 	{ "requeue", apply_requeue },
+	{ "remnants", apply_remnants },
 	{ "key", apply_key },
 	{ "step", apply_step },
 	{ "restore", apply_restore },

@@ -109,6 +109,8 @@ struct gck_job {
 	bool gone;                /* Slurm no longer knows it */
 	bool requeued;            /* slurm_requeue was about to be called for this incarnation */
 	char *key;                /* data key of its images, wrapped; NULL: none yet */
+	json_t *remnants;         /* [{step, node, name}] of former starts (remnant.h) */
+	int64_t remnants_until_ms; /* then they are isolated at the latest */
 	struct gck_step *steps;
 	/* slurm_watch.c: attempts to move the job off a draining node, and the time of the next. */
 	unsigned drain_tries;

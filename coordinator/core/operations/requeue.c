@@ -7,11 +7,20 @@
 
 #include "common/base/log.h"
 #include "coordinator/core/operations/operation_members.h"
+#include "coordinator/core/operations/step_timers.h"
 
-static void note_requeue(struct gck_core *core, uint32_t job, bool value)
+#define AGAIN_MS 10000 /* after which Slurm is asked again whether it has requeued a job */
+
+void gck_requeue_note(struct gck_core *core, uint32_t job, bool value)
 {
 	gck_core_note(core, json_pack("{s:s, s:I, s:b}", "t", "requeue", "job", (json_int_t)job,
 				      "value", value), true);
+}
+
+/* Unless Slurm has requeued the job all the same (gck_requeue_recovered). */
+static void let_go(struct gck_operation *op)
+{
+	gck_members_raise(op, HELD, FAILED, GCK_TIMEOUT);
 }
 
 static void on_requeued(void *arg, const struct gck_slurm_answer *answer)
@@ -25,12 +34,11 @@ static void on_requeued(void *arg, const struct gck_slurm_answer *answer)
 		gck_info("job %u is requeued: %s", op->job, op->reason);
 		gck_members_raise(op, HELD, LEFT, GCK_TAKEN);
 	} else {
-		snprintf(why, sizeof why, "Slurm does not requeue job %u: %s; its ranks go on",
-			 op->job, answer->error);
+		snprintf(why, sizeof why, "Slurm does not requeue job %u: %s", op->job,
+			 answer->error);
 		gck_error_log("%s", why);
 		gck_operation_error(op, NULL, why);
-		note_requeue(core, op->job, false);
-		gck_members_raise(op, HELD, FAILED, GCK_RELEASE);
+		let_go(op);
 	}
 	gck_operation_finish(op);
 	gck_undefer(core, was);
@@ -40,7 +48,10 @@ static void on_requeued(void *arg, const struct gck_slurm_answer *answer)
 static void ask_slurm(struct gck_operation *op)
 {
 	op->asking = true;
-	note_requeue(op->core, op->job, true);
+	gck_requeue_note(op->core, op->job, true);
+	for (size_t i = 0; i < op->nmembers; i++)
+		if (op->members[i].outcome == HELD)
+			gck_hold_send(op->core, op->members[i].step);
 	op->core->world->slurm(op->core, json_pack("{s:s, s:I}", "op", "requeue", "job",
 						   (json_int_t)op->job), on_requeued, op);
 }
@@ -74,7 +85,7 @@ static void call_off(struct gck_operation *op)
 				      "another step of the job could not be checkpointed: %s",
 				      op->error);
 	gck_members_raise(op, GOING, FAILED, GCK_CANCEL);
-	gck_members_raise(op, HELD, FAILED, GCK_RELEASE);
+	let_go(op);
 	gck_operation_finish(op);
 }
 
@@ -110,18 +121,34 @@ struct recovery {
 	uint32_t job, step;
 };
 
+/* Its next start may run already, whose agents have not registered yet. */
+static bool runs_here(const json_t *job, const struct gck_step *step)
+{
+	return json_is_true(json_object_get(job, "runs")) &&
+	       json_integer_value(json_object_get(job, "restarts")) == step->restarts;
+}
+
+static void take_job_state(struct gck_core *core, struct gck_step *step,
+			   const struct gck_slurm_answer *answer)
+{
+	bool here = answer->ok && runs_here(answer->data, step);
+
+	if (!answer->ok && answer->code != ENOENT) {
+		gck_live_phase_timer(core, step, AGAIN_MS);
+		return;
+	}
+	if (here)
+		gck_requeue_note(core, step->job->id, false);
+	gck_raise(core, step, here ? GCK_RELEASE : GCK_TAKEN);
+}
+
 static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 {
 	struct recovery *r = arg;
 	struct gck_step *step = gck_state_step(&r->core->state, r->job, r->step);
-	bool taken = answer->ok ? !json_is_true(json_object_get(answer->data, "runs")) :
-		     answer->code == ENOENT;
 
-	if (step && step->live && step->live->phase == GCK_HELD) {
-		if (!taken)
-			note_requeue(r->core, r->job, false);
-		gck_raise(r->core, step, taken ? GCK_TAKEN : GCK_RELEASE);
-	}
+	if (step && step->live && step->live->phase == GCK_HELD)
+		take_job_state(r->core, step, answer);
 	free(r);
 }
 

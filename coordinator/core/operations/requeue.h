@@ -9,8 +9,11 @@
 /* Continue a requeue as far as its members allow. May free the operation. */
 void gck_requeue_check(struct gck_operation *op);
 
-/* After a restart of the coordinator: ranks are held for a commit. They go on, unless Slurm has
+/* Ranks are held for a commit that no operation decides about. They go on, unless Slurm has
  * requeued the job. */
 void gck_requeue_recovered(struct gck_core *core, struct gck_step *step);
+
+/* Journal that Slurm is about to be asked to requeue the job, or that it has not done so. */
+void gck_requeue_note(struct gck_core *core, uint32_t job, bool value);
 
 #endif

@@ -73,7 +73,15 @@ void gck_hold_due(struct gck_core *core, struct gck_step *step)
 	live->holding = false;
 	if (!holds(live))
 		return;
-	gck_live_send_all(core, step, json_pack("{s:s, s:I}", "op", "hold", "seq",
-						(json_int_t)live->checkpoint.seq));
+	gck_hold_send(core, step);
 	gck_hold_arm(core, step);
+}
+
+void gck_hold_send(struct gck_core *core, struct gck_step *step)
+{
+	json_t *body = gck_live_order("hold", step);
+
+	json_object_set_new(body, "requeue", json_boolean(step->job->requeued &&
+							  step->live->checkpoint.keep_held));
+	gck_live_send_all(core, step, body);
 }

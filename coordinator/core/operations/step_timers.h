@@ -19,4 +19,7 @@ void gck_interval_due(struct gck_core *core, struct gck_step *step);
 void gck_hold_arm(struct gck_core *core, struct gck_step *step);
 void gck_hold_due(struct gck_core *core, struct gck_step *step);
 
+/* Send it now: Slurm is about to be asked to requeue the job, which the agents must know. */
+void gck_hold_send(struct gck_core *core, struct gck_step *step);
+
 #endif

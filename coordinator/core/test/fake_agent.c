@@ -2,6 +2,7 @@
  * Agents of the fake world: connecting, registering, what they say. */
 #include "coordinator/core/test/fake_agent.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
 	struct gck_agent *a = &f->agents[step][node];
 
 	memset(a, 0, sizeof *a);
+	a->world = f;
 	a->step = step;
 	a->node = node;
 	a->restarts = f->restarts;
@@ -66,6 +68,8 @@ void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
 
 void fake_agent_cut(struct gck_agent *a)
 {
+	if (a->joined)
+		a->until_ms = fake_now_ms() + SLURMD_TIMEOUT_S * 2000 / 3;
 	a->connected = a->joined = a->welcomed = false;
 	fake_clear(&a->in);
 	fake_clear(&a->out);
@@ -85,6 +89,10 @@ void fake_agent_is_dropped(struct gck_agent *a)
 
 void fake_agent_is_sent(struct gck_agent *a, const json_t *body)
 {
+	const char *op = json_string_value(json_object_get(body, "op"));
+
+	if (!strcmp(op, "resume") && a->held && a->leaves && a->world->told)
+		fake_wrong(a->world, "step %u: ranks of a requeued job go on", a->step);
 	if (a->connected)
 		fake_push(&a->in, json_deep_copy(body));
 }
@@ -129,6 +137,17 @@ static const char *state_name(const struct gck_agent *a)
 	return a->state == F_RESTORING ? "restoring" : "new";
 }
 
+static json_t *local_ranks(const struct gck_agent *a)
+{
+	json_t *out = json_array();
+
+	for (unsigned i = 0; i < TASKS; i++)
+		if (fake_has_rank(a, i) && a->exits[i] == GCK_NO_EXIT)
+			json_array_append_new(out, json_pack("{s:i, s:i}", "rank", (int)i, "pid",
+							     100 + (int)i));
+	return out;
+}
+
 static json_t *registration(const struct fake *f, const struct gck_agent *a)
 {
 	char name[16];
@@ -142,6 +161,7 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 		      f->program, "state", state_name(a), "seq",
 		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
 		      fake_exited(a));
+	json_object_set_new(r, "local_ranks", local_ranks(a));
 	if (a->node == 0 && !f->unreadable)
 		json_object_set_new(r, "commits", commits(f, a->step));
 	return r;
@@ -149,7 +169,7 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 
 void fake_connect(struct fake *f, struct gck_agent *a)
 {
-	if (a->connected || a->state == F_OVER)
+	if (a->connected || a->cut_off || a->state == F_OVER)
 		return;
 	a->connected = true;
 	fake_say(a, registration(f, a));
@@ -167,7 +187,7 @@ void fake_disconnect(struct fake *f, struct gck_agent *a)
 
 void fake_lets_go(struct gck_agent *a)
 {
-	a->held = a->frozen = a->written = a->quiesced = false;
+	a->held = a->frozen = a->written = a->quiesced = a->leaves = false;
 	a->round = 0;
 	a->seq = 0;
 }
@@ -209,6 +229,24 @@ void fake_all_end(struct fake *f, struct gck_agent *a, int32_t status)
 	a->state = F_OVER;
 }
 
+/* Its start is not the newest: it ends its ranks and registers again, to say so. */
+static void fake_superseded(struct fake *f, struct gck_agent *a)
+{
+	bool ended = true;
+
+	for (unsigned i = 0; i < TASKS; i++) {
+		if (!fake_has_rank(a, i) || a->exits[i] != GCK_NO_EXIT)
+			continue;
+		a->exits[i] = SIGKILL;
+		ended = false;
+	}
+	fake_lets_go(a);
+	if (ended)
+		a->state = F_OVER;
+	else
+		fake_say(a, registration(f, a));
+}
+
 /* ---- what agents say ----------------------------------------------------------------------- */
 
 static void core_registers(struct fake *f, struct gck_agent *a, const json_t *body)
@@ -219,6 +257,8 @@ static void core_registers(struct fake *f, struct gck_agent *a, const json_t *bo
 	a->joined = gck_join(&f->core, a, OWNER, body, job, &err) != NULL;
 	if (err.code && gck_join_refuses(err.code))
 		a->refused = true;
+	if (err.code == ESTALE)
+		fake_superseded(f, a);
 	else if (err.code)
 		fake_agent_cut(a);
 	json_decref(job);

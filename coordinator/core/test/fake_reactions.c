@@ -266,6 +266,13 @@ static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, u
 		       12000000));
 }
 
+static void on_hold(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
+{
+	(void)f;
+	if (a->seq == seq)
+		a->leaves |= json_is_true(json_object_get(body, "requeue"));
+}
+
 static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	(void)body;
@@ -349,6 +356,17 @@ static void on_files(struct fake *f, struct gck_agent *a, const json_t *body, ui
 	done(a, "files", seq, true, NULL);
 }
 
+/* No rank of a former start may run beside those that are let go. */
+static void check_alone(struct fake *f, const struct gck_agent *a)
+{
+	for (unsigned s = 0; s < STEPS; s++)
+		for (unsigned n = 0; n < NODES; n++)
+			if (fake_still_runs(&f->remnants[s][n]))
+				fake_wrong(f, "step %u runs at start %u, and step %u still at "
+					   "start %u, on node %u", a->step, a->restarts, s,
+					   f->remnants[s][n].restarts, n);
+}
+
 static void on_run(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	(void)body;
@@ -368,6 +386,7 @@ static void on_run(struct fake *f, struct gck_agent *a, const json_t *body, uint
 		failed(a, "run", seq, a->no_run);
 		return;
 	}
+	check_alone(f, a);
 	a->state = F_RUNNING;
 	a->from = seq;
 	done(a, "run", seq, true, NULL);
@@ -389,6 +408,7 @@ static void on_welcome(struct fake *f, struct gck_agent *a, const json_t *body, 
 	if (!strcmp(action, "cold") && a->state == F_NEW) {
 		if (a->restarts > 0 && f->committed[a->step])
 			fake_wrong(f, "step %u: a cold start over good work", a->step);
+		check_alone(f, a);
 		a->state = F_RUNNING;
 	} else if (!strcmp(action, "restore")) {
 		a->offered = seq;
@@ -430,7 +450,7 @@ static const struct {
 	void (*act)(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq);
 } reactions[] = {
 	{"welcome", on_welcome}, {"prepare", on_prepare},     {"freeze", on_freeze},
-	{"quiesce", on_quiesce}, {"go", on_go},
+	{"quiesce", on_quiesce}, {"go", on_go},               {"hold", on_hold},
 	{"resume", on_resume},   {"write", on_write},         {"commit", on_commit},
 	{"abort", on_abort},     {"committed", on_committed}, {"build", on_build},
 	{"files", on_files},     {"run", on_run},             {"fallback", on_fallback},

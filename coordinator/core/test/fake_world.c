@@ -77,6 +77,11 @@ static void world_slurm(struct gck_core *core, json_t *request, gck_slurm_fn *do
 {
 	struct fake *f = (struct fake *)core;
 
+	if (f->nslurm == QUEUE) {
+		fake_wrong(f, "Slurm is asked without end");
+		json_decref(request);
+		return;
+	}
 	f->slurm[f->nslurm++] = (struct fake_slurm){request, done, arg};
 }
 
@@ -88,6 +93,11 @@ static int64_t world_now_ms(void)
 void fake_pass(int64_t ms)
 {
 	clock_ms += ms;
+}
+
+int64_t fake_now_ms(void)
+{
+	return clock_ms;
 }
 
 static void world_nonce(char out[GCK_NONCE_TEXT])
@@ -130,12 +140,22 @@ static const struct gck_world world = {
 
 /* ---- beginning, end, crash ----------------------------------------------------------------- */
 
+/* Time for nodes that have not confirmed the end of their ranks to be isolated, where a test is not
+ * about those. */
+static void let_isolate(const struct fake *f)
+{
+	if (!f->leaves)
+		fake_pass(SLURMD_TIMEOUT_S * 1000);
+}
+
 static void core_begin(struct fake *f)
 {
 	memset(&f->core, 0, sizeof f->core);
 	f->core.conf = &f->conf;
 	f->core.world = &world;
 	f->core.transition = gck_machine_step;
+	f->core.since = clock_ms / 1000 + 1;
+	f->core.slurmd_timeout_s = SLURMD_TIMEOUT_S;
 	memset(f->timers, 0, sizeof f->timers);
 }
 
@@ -152,8 +172,10 @@ void fake_begin(struct fake *f, uint64_t seed)
 	f->common = json_pack("{s:i}", "00112233445566778899aabbccddeeff", 2);
 	for (unsigned s = 0; s < STEPS; s++) {
 		f->store[s] = json_object();
-		for (unsigned n = 0; n < NODES; n++)
+		for (unsigned n = 0; n < NODES; n++) {
 			fake_agent_begin(f, s, n);
+			f->remnants[s][n].state = F_OVER;
+		}
 	}
 	core_begin(f);
 }
@@ -178,8 +200,10 @@ void fake_end(struct fake *f)
 	json_decref(f->common);
 	for (unsigned s = 0; s < STEPS; s++) {
 		json_decref(f->store[s]);
-		for (unsigned n = 0; n < NODES; n++)
+		for (unsigned n = 0; n < NODES; n++) {
 			fake_agent_end(&f->agents[s][n]);
+			fake_agent_end(&f->remnants[s][n]);
+		}
 	}
 }
 
@@ -204,9 +228,12 @@ void fake_crash(struct fake *f)
 	f->core.state.epoch = 0;
 	core_end(f);
 	for (unsigned s = 0; s < STEPS; s++)
-		for (unsigned n = 0; n < NODES; n++)
+		for (unsigned n = 0; n < NODES; n++) {
 			fake_agent_cut(&f->agents[s][n]);
+			fake_agent_cut(&f->remnants[s][n]);
+		}
 	core_begin(f);
+	let_isolate(f);
 	replay(f);
 	after = gck_state_dump(&f->core.state);
 	json_array_remove(before, 0); /* the epoch */
@@ -263,6 +290,7 @@ bool fake_slurm_answers(struct fake *f, bool well)
 	else if (well)
 		data = job_answer(f);
 	a.data = data;
+	f->told |= well && f->taken;
 	q.done(q.arg, &a);
 	json_decref(q.request);
 	json_decref(data);
@@ -275,6 +303,7 @@ bool fake_timer_fires(struct fake *f, unsigned id, enum gck_timer which)
 
 	if (!step || !f->timers[id][which])
 		return false;
+	fake_pass(f->timers[id][which]);
 	f->timers[id][which] = 0;
 	if (which == GCK_TIMER_PHASE)
 		gck_answer_timeout(&f->core, step);
@@ -287,10 +316,21 @@ bool fake_timer_fires(struct fake *f, unsigned id, enum gck_timer which)
 	return true;
 }
 
-static void agent_without_connection(struct gck_agent *a)
+/* Slurm has to say that the job runs on before ranks are let go that a requeue held. */
+static void agent_without_connection(const struct fake *f, struct gck_agent *a)
 {
-	if (!a->connected && a->held)
+	if (!a->connected && a->held && !(a->leaves && f->taken))
 		fake_lets_go(a);
+}
+
+static bool deliver_one(struct fake *f, struct gck_agent *a)
+{
+	bool any;
+
+	agent_without_connection(f, a);
+	fake_connect(f, a);
+	any = fake_core_takes(f, a);
+	return fake_agent_takes(f, a) || any;
 }
 
 bool fake_deliver(struct fake *f)
@@ -299,12 +339,8 @@ bool fake_deliver(struct fake *f)
 
 	for (unsigned s = 0; s < STEPS; s++)
 		for (unsigned n = 0; n < NODES; n++) {
-			struct gck_agent *a = &f->agents[s][n];
-
-			agent_without_connection(a);
-			fake_connect(f, a);
-			any |= fake_core_takes(f, a);
-			any |= fake_agent_takes(f, a);
+			any |= deliver_one(f, &f->agents[s][n]);
+			any |= deliver_one(f, &f->remnants[s][n]);
 		}
 	return fake_slurm_answers(f, !f->slurm_away) || any;
 }
@@ -315,15 +351,50 @@ void fake_settle(struct fake *f)
 		;
 }
 
+bool fake_still_runs(struct gck_agent *a)
+{
+	a->isolated |= a->state == F_RUNNING && !a->joined && clock_ms >= a->until_ms;
+	return a->state == F_RUNNING && !a->isolated;
+}
+
+/* Slurm gives up the node and does not reach its slurmd. */
+static void leave_behind(struct fake *f, struct gck_agent *a)
+{
+	struct gck_agent *to = &f->remnants[a->step][a->node];
+
+	fake_disconnect(f, a);
+	fake_agent_end(to);
+	*to = *a;
+	to->cut_off = f->random(f, 2);
+	memset(a, 0, sizeof *a);
+}
+
+static void end_by_slurm(struct fake *f, struct gck_agent *a)
+{
+	struct gck_step *step = gck_state_step(&f->core.state, JOB, a->step);
+	struct gck_node *node = a->joined && step ? gck_live_node(step, a) : NULL;
+
+	if (node && f->leaves && f->random(f, 2))
+		gck_answer_bye(&f->core, step, node);
+	fake_disconnect(f, a);
+	fake_agent_end(a);
+}
+
 void fake_requeued(struct fake *f)
 {
 	for (unsigned s = 0; s < STEPS; s++)
 		for (unsigned n = 0; n < NODES; n++) {
-			fake_disconnect(f, &f->agents[s][n]);
-			fake_agent_end(&f->agents[s][n]);
+			struct gck_agent *a = &f->agents[s][n];
+
+			if (a->state == F_RUNNING && !fake_still_runs(&f->remnants[s][n]) &&
+			    (int)f->random(f, 100) < f->leaves)
+				leave_behind(f, a);
+			else
+				end_by_slurm(f, a);
 		}
+	let_isolate(f);
 	f->restarts++;
-	f->taken = f->held = false;
+	f->taken = f->held = f->told = false;
 	for (unsigned s = 0; s < STEPS; s++)
 		for (unsigned n = 0; n < NODES; n++)
 			fake_agent_begin(f, s, n);

@@ -12,6 +12,7 @@
 #define TASKS 4 /* node 0 has two */
 #define OWNER 1000
 #define JOB 7
+#define SLURMD_TIMEOUT_S 30
 #define QUEUE 256
 
 enum fake_state { F_NEW, F_RUNNING, F_RESTORING, F_OVER };
@@ -22,6 +23,7 @@ struct fake_queue {
 };
 
 struct gck_agent {
+	struct fake *world;
 	unsigned step, node;
 	bool connected, joined, refused;
 	bool welcomed;       /* on this connection: no other word is taken before */
@@ -30,6 +32,7 @@ struct gck_agent {
 	uint32_t restarts;
 	uint32_t seq;        /* of the checkpoint it works on, 0: none */
 	bool keep_held, frozen, held, written;
+	bool leaves;         /* it knows that Slurm may be asked to requeue the job */
 	bool held_write;     /* the freeze said that the write comes while they are held */
 	bool needs_hold;     /* it has no memory for clones */
 	int hold_ms;         /* its ranks must be held as long as that; as long as they may be */
@@ -50,6 +53,9 @@ struct gck_agent {
 	json_t *asked;       /* the last `asked` */
 	char nonce[GCK_NONCE_TEXT];
 	int32_t exits[TASKS];
+	bool cut_off;        /* it cannot connect */
+	int64_t until_ms;    /* without a connection: when its node is isolated */
+	bool isolated;
 	struct fake_queue in, out; /* from and to the core */
 };
 
@@ -67,14 +73,17 @@ struct fake {
 	unsigned wrapping;                  /* what wraps keys; 0: nothing */
 	bool dead;                  /* the coordinator was killed: what it still says is lost */
 	unsigned timers[STEPS][GCK_TIMERS];
-	struct fake_slurm slurm[64];
+	struct fake_slurm slurm[QUEUE];
 	unsigned nslurm;
 	struct gck_agent agents[STEPS][NODES];
+	struct gck_agent remnants[STEPS][NODES]; /* of former starts: Slurm did not end them */
+	int leaves;                 /* in a hundred: how many does a requeue leave behind */
 	const char *options, *program; /* of every step; the store's commits are those of "p" */
 	uint32_t restarts;          /* Slurm's */
 	bool no_requeue;
 	bool slurm_away;
 	bool taken, held;           /* Slurm takes the job back; it is held then */
+	bool told;                  /* the core knows that */
 	bool unreadable;            /* the store, for those that register */
 	json_t *store[STEPS];       /* {"seq": hash}: commit objects */
 	uint32_t damaged[STEPS];    /* the commit that cannot be built */
@@ -121,12 +130,17 @@ bool fake_deliver(struct fake *f);
 
 /* Time passes. */
 void fake_pass(int64_t ms);
+int64_t fake_now_ms(void);
 
 /* All that is under way comes to its end; no timer goes off. */
 void fake_settle(struct fake *f);
 
-/* The job starts again: every agent of the old incarnation is gone, new ones have not connected. */
+/* The job starts again: Slurm ends the agents of the old incarnation, except those that it leaves
+ * behind; new ones have not connected. */
 void fake_requeued(struct fake *f);
+
+/* May the agent's ranks run? */
+bool fake_still_runs(struct gck_agent *a);
 
 void fake_wrong(struct fake *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

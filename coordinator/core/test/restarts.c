@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/join.h"
+#include "coordinator/core/model/remnant.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/import.h"
 #include "coordinator/core/test/one_step.h"
@@ -691,6 +693,87 @@ static void test_journal_full(void)
 	end();
 }
 
+/* ---- a former start that Slurm has not ended ------------------------------------------------- */
+
+/* Step 0 was restarted; its ranks on one node of the former start run on. */
+static struct gck_agent *begin_left_behind(bool cut_off)
+{
+	begin(1);
+	for (unsigned n = 0; n < NODES; n++)
+		fake_disconnect(&f, &f.agents[0][n]);
+	f.remnants[0][1] = f.agents[0][1];
+	f.remnants[0][1].cut_off = cut_off;
+	fake_pass(-SLURMD_TIMEOUT_S * 1000); /* which fake_requeued() lets pass */
+	fake_requeued(&f);
+	return &f.remnants[0][1];
+}
+
+static void test_confirmed(void)
+{
+	const struct gck_agent *former = begin_left_behind(false);
+
+	fake_settle(&f);
+	ok(former->state == F_OVER, "an agent of the former start is told to end its ranks");
+	ok(f.agents[0][0].state != F_RUNNING,
+	   "the newest start still waits for the other nodes of the former");
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "and starts when they are isolated");
+	end();
+}
+
+static void test_isolated(void)
+{
+	json_t *text;
+
+	begin_left_behind(true);
+	fake_settle(&f);
+	ok(f.agents[0][0].state == F_NEW && step_0()->live->fenced,
+	   "a former start may run on a node: the newest waits");
+	text = gck_remnants_text(step_0()->job, 12345);
+	ok(strstr(json_string_value(text), "node n0 and others") &&
+	   strstr(json_string_value(text), "13 s at most"),
+	   "the reason and the time left: %s", json_string_value(text));
+	json_decref(text);
+	fake_crash(&f);
+	fake_pass(-SLURMD_TIMEOUT_S * 1000);
+	fake_settle(&f);
+	ok(f.agents[0][0].state == F_NEW, "also for a coordinator that was restarted");
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "when the nodes are isolated, it starts");
+	end();
+}
+
+/* The agents say bye as Slurm ends the job. */
+static void test_ended(void)
+{
+	begin(1);
+	for (unsigned n = 0; n < NODES; n++)
+		gck_answer_bye(&f.core, step_0(), &step_0()->live->nodes[n]);
+	fake_pass(-SLURMD_TIMEOUT_S * 1000);
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "a former start that Slurm has ended is not waited for");
+	end();
+}
+
+/* Another job has the number. */
+static void test_not_of_another_job(void)
+{
+	begin_left_behind(true);
+	fake_settle(&f);
+	f.restarts = 0;
+	for (unsigned n = 0; n < NODES; n++) {
+		fake_disconnect(&f, &f.agents[0][n]);
+		fake_agent_begin(&f, 0, n);
+		f.agents[0][n].cut_off = false;
+	}
+	fake_settle(&f);
+	ok(f.agents[0][0].state == F_RUNNING, "another job with its number waits for nothing");
+	fake_end(&f);
+}
+
 int main(void)
 {
 	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
@@ -722,5 +805,9 @@ int main(void)
 	test_dies_running();
 	test_late();
 	test_journal_full();
+	test_confirmed();
+	test_isolated();
+	test_ended();
+	test_not_of_another_job();
 	return tap_done();
 }

@@ -19,11 +19,14 @@
 
 /* ---- joining ------------------------------------------------------------------------------- */
 
-static void refuse(struct gck_peer *peer, const char *why)
+/* code ESTALE: its job has a newer start, and it must end. */
+static void refuse(struct gck_peer *peer, int code, const char *why)
 {
 	json_t *body = json_pack("{s:s, s:s, s:I, s:s}", "op", "welcome", "action", "refuse",
 				 "epoch", (json_int_t)peer->daemon->core.state.epoch, "why", why);
 
+	if (code == ESTALE)
+		json_object_set_new(body, "superseded", json_true());
 	gck_warn("an agent of user %u at %s is refused: %s", (unsigned)peer->uid, peer->host, why);
 	gck_peer_send(peer, body);
 	json_decref(body);
@@ -39,7 +42,7 @@ static void join(struct gck_peer *peer, const json_t *job)
 	agent->step =
 		gck_join(&peer->daemon->core, agent, peer->uid, agent->registration, job, &err);
 	if (!agent->step && gck_join_refuses(err.code)) {
-		refuse(peer, err.text);
+		refuse(peer, err.code, err.text);
 		return;
 	}
 	if (!agent->step && err.code) {
@@ -74,7 +77,7 @@ static void on_job(void *arg, const struct gck_slurm_answer *answer)
 	if (answer->ok)
 		join(peer, answer->data);
 	else
-		refuse(peer, "Slurm has no such job");
+		refuse(peer, ENOENT, "Slurm has no such job");
 	gck_peer_go_on(peer);
 }
 

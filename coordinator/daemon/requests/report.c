@@ -8,6 +8,7 @@
 
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/model/live.h"
+#include "coordinator/core/model/remnant.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/daemon/requests/requests.h"
 
@@ -98,6 +99,17 @@ static void add_progress(json_t *e, const struct gck_daemon *d, const struct gck
 				    (json_int_t)all, "rate", rate_of(done, ms)));
 }
 
+/* Ranks of the job's former start may still run. */
+static void add_wait(json_t *e, const struct gck_daemon *d, const struct gck_step *step)
+{
+	int64_t left = gck_remnants_left_ms(&d->core, step->job);
+
+	if (left > 0 && step->live->fenced && step->live->phase == GCK_GATHERING)
+		json_object_set_new(e, "waits", json_pack("{s:o, s:I}", "why",
+				    gck_remnants_text(step->job, left), "seconds",
+				    (json_int_t)(left + 999) / 1000));
+}
+
 static void add_error(json_t *e, const char *why, int64_t time)
 {
 	json_object_set_new(e, "last_error", json_string(why));
@@ -135,6 +147,8 @@ static json_t *status_step(const struct gck_daemon *d, const struct gck_step *st
 	json_object_set_new(e, "nodes", nodes);
 	if (live)
 		add_progress(e, d, step);
+	if (live)
+		add_wait(e, d, step);
 	if (live && live->phase == GCK_IDLE && live->next_ms && !step->disabled)
 		json_object_set_new(e, "next", json_integer(live->next_ms / 1000));
 	add_errors(e, step);

@@ -47,6 +47,14 @@ static void drop_all(void)
 	client = NULL;
 }
 
+/* The step ends on both nodes: the job's next start need not wait for that. */
+static void end_all(void)
+{
+	for (int i = 0; i < 2; i++)
+		lab_say(agent[i], "{'op':'bye'}");
+	drop_all();
+}
+
 /* Both agents in the same state; true if both hear `welcome`. */
 static bool join(const char *state, unsigned seq, unsigned restarts, const char *commits)
 {
@@ -351,6 +359,7 @@ static void test_requeue(void)
 	slurm_runs(0, "\"no, not now\"");
 	ask("{'op':'requeue','job':7,'wait':true}");
 	hold_all(8);
+	ok(both_hear("hold", 8), "the agents know that Slurm is about to be asked");
 	ok(both_hear("resume", 8), "Slurm refuses a requeue: the ranks go on");
 	ok(answered(false, "no, not now"), "its words reach the client");
 	lab_done(agent[0], "resume", 8, NONE);
@@ -360,7 +369,7 @@ static void test_requeue(void)
 	hold_all(9);
 	ok(answered(true, NULL) && lab_was_requeued(),
 	   "Slurm takes the job while the ranks are held");
-	drop_all();
+	end_all();
 }
 
 static void test_restart(void)
@@ -392,7 +401,7 @@ static void test_restart(void)
 	   lab_hear(agent[1], "files", 8) && lab_done(agent[1], "files", 8, NONE) &&
 	   lab_hear(agent[1], "run", 8), "and the other node runs from the same commit");
 	lab_done(agent[1], "run", 8, NONE);
-	drop_all();
+	end_all();
 }
 
 static void test_taken_back(void)
@@ -408,7 +417,7 @@ static void test_taken_back(void)
 	lab_say(agent[1], "{'op':'done','phase':'files','seq':8,'ok':false,'rank':1,"
 		"'error':'the rank is gone'}");
 	ok(both_hear("fallback", 0), "what a node had built is lost before it runs: all ranks end");
-	drop_all();
+	end_all();
 	ok(lab_was_requeued(), "and the job is requeued");
 }
 

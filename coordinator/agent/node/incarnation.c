@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "coordinator/agent/node/incarnation.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "coordinator/agent/node/node.h"
+
+/* When a process began, in clock ticks since the machine's start; 0: it has ended. */
+static unsigned long long began(pid_t pid)
+{
+	unsigned long long at = 0;
+	char path[32], text[1024];
+	const char *after;
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	n = fread(text, 1, sizeof text - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	after = strrchr(text, ')'); /* the name may hold anything */
+	if (after)
+		(void)!sscanf(after + 1, " %*c" " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+			      " %*s %*s %*s %*s %*s %*s %llu", &at);
+	return at;
+}
+
+/* Is it of the job, and of none of its steps? So are the batch script and what it has started. */
+static bool is_of_script(pid_t pid, uint32_t job)
+{
+	char path[32], wanted[32], *line = NULL;
+	size_t size = 0;
+	bool of_job = false, of_step = false;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+	snprintf(wanted, sizeof wanted, "SLURM_JOB_ID=%u", job);
+	f = fopen(path, "re");
+	while (f && getdelim(&line, &size, '\0', f) > 0) {
+		of_job |= !strcmp(line, wanted);
+		of_step |= !strncmp(line, "SLURM_STEP_ID=", 14);
+	}
+	if (f)
+		fclose(f);
+	free(line);
+	return of_job && !of_step;
+}
+
+/* Only what is older than the step's supervisor, which has begun at `before`: a newer start of the
+ * job may run on this node too. */
+static void end_if_of_script(pid_t pid, const struct step *s, unsigned long long before)
+{
+	unsigned long long at = began(pid);
+
+	if (!at || at >= before || !is_of_script(pid, s->job))
+		return;
+	gck_info("process %d of the script of job %u is ended", (int)pid, s->job);
+	kill(pid, SIGKILL);
+}
+
+static void end_script(const struct step *s)
+{
+	unsigned long long before = began(s->supervisor);
+	DIR *all = opendir("/proc");
+	const struct dirent *one;
+	struct stat st;
+
+	while (all && (one = readdir(all)))
+		if (isdigit((unsigned char)*one->d_name) &&
+		    fstatat(dirfd(all), one->d_name, &st, 0) == 0 && st.st_uid == geteuid())
+			end_if_of_script((pid_t)atoi(one->d_name), s, before);
+	if (all)
+		closedir(all);
+}
+
+void incarnation_end(struct agent *a, const char *why)
+{
+	if (a->superseded)
+		return;
+	a->superseded = true;
+	gate_end_ranks(a, why, true);
+	end_script(a->step);
+}
+
+bool incarnation_is_over(const struct agent *a)
+{
+	return a->superseded && tasks_all_ended(&a->tasks);
+}
