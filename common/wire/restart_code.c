@@ -16,6 +16,8 @@ enum gck_blame gck_restart_blame(int code)
 	case EREMOTEIO:
 	case ETIMEDOUT:
 	case ECONNRESET:
+	case ENOSPC:
+	case EDQUOT:
 		return GCK_BLAME_SURROUNDINGS;
 	default:
 		return GCK_BLAME_PROCESS;

@@ -148,9 +148,7 @@ static int build_in(struct trial *t, struct gck_restore *r, const json_t *manife
 		return -1;
 	if (gck_restore_device(r) && gck_store_check_rank(t->store, manifest, err) < 0)
 		return -1;
-	if (gck_restore_build(r, on_progress, t->progress, err) < 0)
-		return -1;
-	return gck_restore_try_files(r, err);
+	return gck_restore_build(r, on_progress, t->progress, err);
 }
 
 static const char *skipped(const struct gck_restore *r)

@@ -271,7 +271,7 @@ static int try_build(struct lineage *l, json_t *manifest, struct gck_reader *rea
 		return -1;
 	gck_restore_for_trial(r);
 	failed = gck_restore_image(r, manifest, reader, err) ||
-		 gck_restore_build(r, NULL, NULL, err) || gck_restore_try_files(r, err);
+		 gck_restore_build(r, NULL, NULL, err);
 	gck_restore_close(r);
 	l->pid = 0;
 	return failed;

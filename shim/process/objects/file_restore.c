@@ -327,7 +327,7 @@ int gck_restore_try_files(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->nrewrites; i++)
 		if (try_outside(r, &r->rewrites[i], err))
 			return -1;
-	return 0;
+	return gck_restore_check_space(r, err);
 }
 
 static void undo(struct gck_restore *r)
@@ -338,6 +338,8 @@ static void undo(struct gck_restore *r)
 		remove_cut(w);
 		if (w->made)
 			gck_place_remove(w->path, w->fd);
+		else
+			gck_restore_give_space_back(w);
 	}
 }
 
@@ -376,7 +378,8 @@ int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 	if (!r->built || r->filed)
 		return gck_fail(err, EINVAL, "files are restored once, after the process is built");
 	for (size_t i = 0; i < r->nrewrites; i++)
-		if (open_outside(r, &r->rewrites[i], err)) {
+		if (open_outside(r, &r->rewrites[i], err) ||
+		    gck_restore_reserve(&r->rewrites[i], err)) {
 			undo(r);
 			return -1;
 		}

@@ -140,9 +140,16 @@ void gck_restore_note_environment(struct gck_restore *r);
 int gck_restore_objects(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* file_restore.c: fetch the contents of files outside the process; gck_restore_files writes
- * them. */
+/* file_restore.c: fetch the contents of files outside the process, which gck_restore_files writes;
+ * then check what that will need, without changing a file. */
 int gck_restore_stage(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_try_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* file_space.c: whether the file systems have the space for that. Reserve that of a file, which is
+ * open; or give it back. */
+int gck_restore_check_space(const struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_reserve(const struct gck_rewrite *w, struct gck_error *err) GCK_MUST_CHECK;
+void gck_restore_give_space_back(const struct gck_rewrite *w);
 
 /* fds.c: all of the image's descriptors, except those of files that must be made first; then
  * those. */

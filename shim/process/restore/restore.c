@@ -179,6 +179,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		gck_restore_protect,
 		gck_restore_guards,
 		gck_restore_stage,
+		gck_restore_try_files,
 		gck_restore_fds,
 		gck_restore_seals,
 		gck_restore_process,

@@ -6,9 +6,11 @@
 #include "config.h"
 
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -34,7 +36,11 @@ struct program {
 	bool executes;       /* `make` executes another program, which is then the rank */
 	const char *unrestored; /* words of the reason that a restart fails; or NULL */
 	const char *after;   /* shell, in the directory: fails if it has changed otherwise */
+	bool small;          /* needs the file system at SMALL */
 };
+
+/* A file system of 1 MiB, which only this process and its children see. */
+#define SMALL "/mnt"
 
 /* d/s may be written by others, who have put something else there. v is the user's own. */
 #define OPEN_TO_OTHERS \
@@ -115,6 +121,12 @@ static const struct program programs[] = {
 		 "before = [told(f) for f in files]",
 	 .check = "for f, b in zip(files, before):\n"
 		  "  assert told(f) == b and os.pread(f, 9, 0) == b'state'"},
+	{.name = "a full file system", .small = true,
+	 .make = "f = open('" SMALL "/f', 'w+b'); f.write(b'state' * 100000); f.flush()\n"
+		 "log = open('" SMALL "/log', 'a'); log.write('kept'); log.flush()",
+	 .between = "cd " SMALL " && rm f && printf more >>log && head -c 900k /dev/zero >taken",
+	 .unrestored = "of 500000 that a restart needs",
+	 .after = "cd " SMALL " && test \"$(cat log; ls)\" = \"$(printf 'keptmorelog\\ntaken')\""},
 	{.name = "a link in the place of the directory of a file",
 	 .make = OPEN_TO_OTHERS "f = open(d + '/s/x/f', 'w+'); f.write('state'); f.flush()",
 	 .between = LINKED_DIRECTORY, LINK_REFUSED, .after = IS_PRECIOUS},
@@ -316,6 +328,8 @@ static int shell(const char *command)
 	return system(text);
 }
 
+static bool small; /* there is a file system at SMALL */
+
 static void create(const char *name)
 {
 	char path[300];
@@ -466,6 +480,10 @@ static void test_program(const struct program *p)
 		option[1] = 'e', snprintf(script, sizeof script, "%s", p->perl);
 	else
 		write_script(p, script);
+	if (p->small && !small) {
+		skip(p->name, "only root can make a file system");
+		return;
+	}
 	if (access(argv[0], X_OK)) {
 		skip(p->name, "its interpreter is not installed");
 		return;
@@ -502,9 +520,16 @@ static bool be_user(void)
 			     !setresuid(NOBODY, NOBODY, NOBODY) && !prctl(PR_SET_DUMPABLE, 1));
 }
 
+static bool make_small(void)
+{
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("none", SMALL, "tmpfs", 0, "size=1m,mode=0777");
+}
+
 int main(int argc, char **argv)
 {
 	setenv("HOME", "/nonexistent", 1);
+	small = make_small();
 	if (!be_user() || !mkdtemp(directory) || chmod(directory, 0755))
 		return 1;
 	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)

@@ -291,6 +291,15 @@ ssize_t pread(int fd, void *data, size_t size, off_t offset)
 	return syscall(SYS_pread64, fd, data, size, offset);
 }
 
+static bool full; /* as is the file system, once it was asked */
+
+int fallocate(int fd, int mode, off_t offset, off_t size)
+{
+	if (full)
+		return errno = ENOSPC, -1;
+	return (int)syscall(SYS_fallocate, fd, mode, offset, size);
+}
+
 /* The log had 4 bytes when this rank was taken, and this size when its worker checked again. The
  * image has its content if it is short. */
 static uint64_t log_size;
@@ -384,6 +393,42 @@ static void test_other_log(void)
 	cut_log(72, 10);
 	is_str(read_outside(), "kept, and ", "also if the other file is shorter");
 	is_str(take_beside(1), "short", "which is saved");
+}
+
+/* Other ranks have taken the space since the build asked for it. */
+static void test_full(const char *what)
+{
+	struct gck_error err = {0};
+	struct gck_reader *reader;
+	struct gck_restore *r;
+	json_t *j;
+
+	log_size = 10;
+	full = true;
+	j = make(74, 's', has_log);
+	lineage_hold(&line);
+	r = open_restore(j, &reader, &err);
+	ok(r && !gck_restore_build(r, NULL, NULL, &err), "%s: there is space at the build", what);
+	ok(r && gck_restore_files(r, &err), "%s: not later: it fails", what);
+	ok(strstr(err.text, outside) && strstr(err.text, "no space for the 10 bytes"),
+	   "%s: %s", what, err.text);
+	full = false;
+	finish(r, reader, j);
+	line.pid = 0;
+}
+
+static void test_no_space(void)
+{
+	write_outside("ke");
+	test_full("a log that is shorter");
+	is_str(read_outside(), "ke", "it is as it was");
+	write_outside("another one, longer");
+	test_full("another file in its place");
+	is_str(read_outside(), "another one, longer", "it is as it was");
+	is_str(take_beside(1), "", "and has no copy");
+	unlink(outside);
+	test_full("a missing log");
+	ok(access(outside, F_OK), "it is not there");
 }
 
 static void lacks_cpu(struct gck_image *img)
@@ -581,6 +626,7 @@ int main(void)
 	log_short = true;
 	test_shared_log(60);
 	test_other_log();
+	test_no_space();
 	test_refused();
 	test_fallback();
 	for (uint64_t at = 1; at < PAGES * 4096ull + 4096 * 66; at += 1 << 20)
