@@ -22,6 +22,7 @@
 #define PAUSE_NS 100000
 #define JOIN_MS 10000
 #define LOCK_S 10
+#define GET_S 5 /* the words are there when the fence ends */
 #define HEAD_WORDS 2 /* serial, number of words; the words follow, and maybe one of padding */
 
 /* Real functions of the copy's libpmix. */
@@ -221,13 +222,17 @@ static int check_value(const unsigned long *v, size_t n, size_t rank, struct gck
 
 static int get(size_t rank, void **copy, struct gck_mpi_words *w, struct gck_error *err)
 {
+	static const pmix_info_t limit = {
+		.key = PMIX_TIMEOUT,
+		.value = {.type = PMIX_INT, .data.integer = GET_S},
+	};
 	pmix_proc_t from = pmix.self;
 	pmix_value_t *value = NULL;
 	size_t size = 0;
 	int rc;
 
 	from.rank = (pmix_rank_t)rank;
-	rc = real.get(&from, KEY, NULL, 0, &value);
+	rc = real.get(&from, KEY, &limit, 1, &value);
 	if (rc != PMIX_SUCCESS)
 		return fail("PMIx_Get", rc, err);
 	if (value->type == PMIX_BYTE_OBJECT) {
@@ -293,8 +298,8 @@ int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gc
 	return rc;
 }
 
-/* PMIx_Get of the MPI thread may wait for words that a rank did not put, because it is in
- * MPI_Finalize. The program must not wait with it. */
+/* PMIx_Get of the MPI thread may wait, for GET_S, for words that a rank did not put, because it is
+ * in MPI_Finalize. The program must not wait longer with it. */
 static bool take_lock(void)
 {
 	struct timespec end;

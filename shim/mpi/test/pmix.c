@@ -22,7 +22,7 @@
 
 /* The calls of libpmix. */
 static struct {
-	int inits, finalizes, fences, gets;
+	int inits, finalizes, fences, gets, unlimited;
 	bool ends_at_once, slow_put;
 	pmix_op_cbfunc_t done;
 	void *serial;
@@ -96,9 +96,9 @@ static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_in
 
 	(void)proc;
 	(void)key;
-	(void)info;
-	(void)n;
 	server.gets++;
+	server.unlimited += n != 1 || strcmp(info->key, PMIX_TIMEOUT) != 0 ||
+			    info->value.type != PMIX_INT || info->value.data.integer <= 0;
 	memcpy(words, server.put, server.size);
 	words[server.size / sizeof *words - 1] = OTHERS_WORD;
 	*value = calloc(1, sizeof **value);
@@ -168,6 +168,7 @@ static void test_exchange(void)
 	ok(gck_mpi_pmix_end(1, 2, all, &err) == 1, "a fence ends when both ranks are in it");
 	ok(all_of(all[0].n == 2, all[0].v == own, all[1].n == 2, all[1].v[1] == OTHERS_WORD),
 	   "both ranks' words are there");
+	ok(all_of(server.gets == 1, server.unlimited == 0), "asked for with a limit of time");
 	ok(all_of(server.inits == 1, server.finalizes == 1),
 	   "there are as many calls of PMIx_Finalize as of PMIx_Init");
 	ok(gck_mpi_pmix_leave() == 0, "MPI_Finalize finds no fence");
