@@ -73,16 +73,26 @@ job=$(submit "$dir" -N1 -n1 <<-END
 	[[ -z \${SLURM_RESTART_COUNT-} ]] ||
 		sbatch -N1 -o other --wrap='echo "count \${SLURM_RESTART_COUNT-none}"'
 	srun --gpu-ckpt $burn \$(cat size) 4000 50
+	echo went-on
 END
 )
 check "a step whose arguments will change runs under gpuckpt" wait_ready "$job"
 check "create" alice gpuckpt create "$job"
 echo 9 >"$dir/size"
 root scontrol requeue "$job"
-told() { grep -q 'not the step that was checkpointed' "$dir/out"; }
-check "after the restart the step with other arguments is refused" wait_for 40 told
+is_held() { job_restarted "$job" 1; [[ $(query "$job" .state) = held ]]; }
+check "after the restart the step with other arguments is refused, and the job held" \
+	wait_for 60 is_held
+changed='not the step that was checkpointed as [0-9.]*\. Then: .* Now: '
+like "$(cat "$dir/out")" "job $job is to be requeued and held: .*$changed" "its output says why"
+like "$(query "$job" .last_error)" "$changed" "so does status"
+like "$(root scontrol show job "$job" | grep AdminComment)" "$changed" "and AdminComment"
+check_not "its script does not go on" grep -qx went-on "$dir/out"
 counted() { grep -qx 'count none' "$dir/other"; }
 check "a job that the restarted one submits has no count of restarts" wait_for 40 counted
+echo 8 >"$dir/size"
+root scontrol release "$job"
+check "with the former arguments it is restored once it is released" wait_ready "$job" 60
 end_job "$job"
 
 # What a restart cuts from a log is kept elsewhere if its directory cannot be written. The program

@@ -289,7 +289,7 @@ void gck_act_committed(struct gck_core *core, struct gck_step *step)
 
 	tell_committed(core, step, c->seq);
 	step->live->failures = 0;
-	*step->live->said_error = '\0';
+	*step->live->last_error = *step->live->said_error = '\0';
 	if (c->asked > step->live->all_done)
 		step->live->all_done = c->asked;
 	gck_info("step %u.%u: checkpoint %u is committed (%.1f MiB put, %.1f MiB stored)%s",

@@ -52,12 +52,12 @@ bool gck_failure_note(struct gck_core *core, struct gck_step *step)
 	return !step->failures.spent;
 }
 
-void gck_failure_held(struct gck_core *core, const struct gck_step *step)
+void gck_failure_held(struct gck_core *core, const struct gck_step *step, const char *why)
 {
 	json_t *r = gck_record(step, "held");
 
 	json_object_set_new(r, "time", json_integer(core->world->now_ms() / 1000));
-	json_object_set_new(r, "why", json_string(step->live->last_error));
+	json_object_set_new(r, "why", json_string(why));
 	gck_core_note(core, r, true);
 }
 

@@ -22,7 +22,7 @@ void gck_failure_rank_ended(struct gck_core *core, struct gck_step *step, unsign
 /* An agent has left. If none is left, the step has ended. */
 void gck_failure_agent_left(struct gck_core *core, struct gck_step *step);
 
-/* The job was requeued and held, because of live->last_error. */
-void gck_failure_held(struct gck_core *core, const struct gck_step *step);
+/* The job was requeued and held. */
+void gck_failure_held(struct gck_core *core, const struct gck_step *step, const char *why);
 
 #endif

@@ -254,7 +254,7 @@ static void given_back(const struct doom *d, struct gck_step *step)
 	tell_given_back(d, step);
 	gck_requeue_note(d->core, d->job, true);
 	if (!step->live->try_again)
-		gck_failure_held(d->core, step);
+		gck_failure_held(d->core, step, step->live->last_error);
 	tell_doom(d->core, step);
 }
 
@@ -270,7 +270,7 @@ static void on_given_back(void *arg, const struct gck_slurm_answer *answer)
 	}
 	if (answer->ok) {
 		given_back(d, step);
-	} else if (answer->code == ENOENT || answer->code == EALREADY || answer->code == EPERM) {
+	} else if (gck_slurm_refused(answer)) {
 		gck_error_log("job %u cannot be requeued (%s); its step ends", d->job,
 			      answer->error);
 		tell_doom(d->core, step);
@@ -289,9 +289,7 @@ void gck_act_give_back(struct gck_core *core, struct gck_step *step)
 	if (!d)
 		return;
 	*d = (struct doom){core, step->job->id, step->id};
-	core->world->slurm(core, json_pack("{s:s, s:I, s:b, s:s}", "op", "requeue", "job",
-					   (json_int_t)step->job->id, "hold", !live->try_again,
-					   "comment", live->last_error), on_given_back, d);
+	gck_core_requeue(core, step->job, !live->try_again, live->last_error, on_given_back, d);
 }
 
 /* Never start cold over good work. */

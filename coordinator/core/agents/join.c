@@ -10,6 +10,7 @@
 #include "common/base/encoding.h"
 #include "coordinator/core/actions/checkpoint.h"
 #include "coordinator/core/actions/failures.h"
+#include "coordinator/core/actions/refusal.h"
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/registration.h"
@@ -65,6 +66,18 @@ static bool is_same(const struct gck_step *step, const struct gck_registration *
 	       step->nodes == r->nodes && step->ntasks == r->ntasks;
 }
 
+/* The verdict is stolen. */
+static int end_at_start(struct gck_core *core, struct gck_step *step, struct gck_agent *agent,
+			json_t *verdict, struct gck_error *err)
+{
+	bool again = gck_refusal_holds(core, step, agent, verdict);
+
+	if (!again)
+		core->world->send(agent, verdict);
+	json_decref(verdict);
+	return again ? gck_fail(err, EAGAIN, "job %u is to be requeued and held", step->job->id) : 1;
+}
+
 /* A new incarnation, or an unknown step. 1: the agent was told that the step does not start. */
 static int begin_incarnation(struct gck_core *core, struct gck_agent *agent,
 			     const struct gck_registration *r, uint32_t restarts,
@@ -81,11 +94,8 @@ static int begin_incarnation(struct gck_core *core, struct gck_agent *agent,
 		return -1;
 	if (step && r->state == GCK_AGENT_NEW)
 		verdict = gck_restart_verdict(core, step, r->fingerprint, &options);
-	if (verdict) {
-		core->world->send(agent, verdict);
-		json_decref(verdict);
-		return 1;
-	}
+	if (verdict)
+		return end_at_start(core, step, agent, verdict, err);
 	if (step)
 		close_former(core, step);
 	if (journal_step(core, r, restarts, err))

@@ -48,6 +48,19 @@ void gck_core_note(struct gck_core *core, json_t *record, bool sync)
 	json_decref(record);
 }
 
+bool gck_slurm_refused(const struct gck_slurm_answer *answer)
+{
+	return answer->code == ENOENT || answer->code == EALREADY || answer->code == EPERM;
+}
+
+void gck_core_requeue(struct gck_core *core, const struct gck_job *job, bool hold,
+		      const char *comment, gck_slurm_fn *done, void *arg)
+{
+	core->world->slurm(core, json_pack("{s:s, s:I, s:b, s:s}", "op", "requeue", "job",
+					   (json_int_t)job->id, "hold", hold, "comment", comment),
+			   done, arg);
+}
+
 json_t *gck_record(const struct gck_step *step, const char *type)
 {
 	return json_pack("{s:s, s:I, s:I}", "t", type, "job", (json_int_t)step->job->id, "step",

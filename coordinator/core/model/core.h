@@ -33,6 +33,9 @@ struct gck_slurm_answer {
 
 typedef void gck_slurm_fn(void *arg, const struct gck_slurm_answer *answer);
 
+/* Has Slurm refused? Otherwise another try may succeed. */
+bool gck_slurm_refused(const struct gck_slurm_answer *answer);
+
 struct gck_world {
 	/* Queue a message to an agent. A failure shows later, as a lost connection. */
 	void (*send)(struct gck_agent *agent, const json_t *body);
@@ -92,6 +95,10 @@ void gck_core_note(struct gck_core *core, json_t *record, bool sync);
 /* New records {"t": type, "job":, "step":} and {..., "seq":}; the caller adds members. */
 json_t *gck_record(const struct gck_step *step, const char *type);
 json_t *gck_record_seq(const struct gck_step *step, const char *type, uint32_t seq);
+
+/* Ask Slurm to requeue a job, and to hold it if `hold`; comment: why, for its AdminComment. */
+void gck_core_requeue(struct gck_core *core, const struct gck_job *job, bool hold,
+		      const char *comment, gck_slurm_fn *done, void *arg);
 
 /* Queue an event for a step that lives, then empty the queue unless that is under way. */
 void gck_raise(struct gck_core *core, struct gck_step *step, enum gck_event event);

@@ -136,6 +136,13 @@ static void lose_journal(void)
 	fake_crash(&f);
 }
 
+static bool is_held_for(const char *why)
+{
+	const struct gck_failures *failures = &step_0()->failures;
+
+	return f.taken && f.held && failures->held && strstr(failures->why, why);
+}
+
 static void test_no_journal(void)
 {
 	begin(2);
@@ -151,6 +158,34 @@ static void test_no_journal(void)
 	fake_settle(&f);
 	ok(all_of(!f.agents[0][0].from, f.agents[0][0].state == F_OVER),
 	   "another program is not restored, and does not start");
+	ok(is_held_for("made by another program"), "the job is requeued and held");
+	end();
+}
+
+/* Its script would go on, and the job would end as if all were well. */
+static void test_another_program(void)
+{
+	begin(2);
+	fake_requeued(&f);
+	f.program = "q";
+	f.slurm_away = true;
+	fake_settle(&f);
+	ok(all_of(!f.taken, f.agents[0][0].state == F_NEW),
+	   "another program than before, and Slurm is away: its ranks wait");
+	f.slurm_away = false;
+	while (fake_slurm_answers(&f, false))
+		fake_settle(&f);
+	fake_settle(&f);
+	ok(is_held_for("not the step that was checkpointed"),
+	   "the job is requeued and held, and the journal has the reason");
+	ok(all_of(!f.agents[0][0].from, f.agents[0][0].state == F_OVER), "it does not start");
+	fake_requeued(&f);
+	fake_settle(&f);
+	ok(is_held_for("not the step that was checkpointed"), "also when it is released");
+	fake_requeued(&f);
+	f.program = "p";
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 2, "as it was before, it is restored");
 	end();
 }
 
@@ -782,6 +817,7 @@ int main(void)
 	test_recovery();
 	test_unanswered_commit();
 	test_no_journal();
+	test_another_program();
 	test_older_journal();
 	test_no_numbers();
 	test_no_count();

@@ -46,7 +46,9 @@ static void test_failed(void)
 	is_int(f.lines, 1, "the same reason is told once");
 	fail("rank 1: a child process");
 	is_int(f.lines, 2, "another one is told");
+	ok(strstr(step_0()->live->last_error, "a child process") != NULL, "status has it");
 	create();
+	is_str(step_0()->live->last_error, "", "until a commit");
 	is_int(f.lines, 2, "nothing is said of a commit");
 	fail("rank 1: a child process");
 	is_int(f.lines, 3, "after a commit the same reason is told again");
