@@ -325,12 +325,14 @@ numbers()
 	node=$(job_nodes "$job" | head -n 1)
 }
 
-# one_copy SECONDS: the job is started again on another node, after at most so long. It ends, and
-# had one copy at any time.
+# one_copy SECONDS [CMD...]: the job is started again on another node, after at most so long. Then
+# CMD. The job ends, and had one copy at any time.
 one_copy()
 {
 	check "$name: the job is started again" wait_for $((100 + $1)) job_restarted "$job" 1
-	check "$name: its ranks run again" wait_ready "$job" 100
+	check "$name: its ranks run again" wait_ready "$job" $((100 + $1))
+	shift
+	"$@"
 	check "$name: no rank of its first start runs" wait_for 30 no_rank
 	local at
 	at=$(wc -l <"$dir/lines")
@@ -343,36 +345,75 @@ one_copy()
 no_rank() { ! on "$node" pgrep -f "$number"; }
 longer() { [[ $(wc -l <"$dir/lines") -gt $(($1 + 20)) ]]; }
 
-# The node lives, but Slurm cannot end what runs there. It is set down by the administrator; in the
-# long form Slurm itself finds out.
+# Slurm gives up a node whose ranks it cannot end. Here slurmd is killed, and the administrator sets
+# the node down; in the long form Slurm itself finds out.
 slurmd_killed()
 {
-	local time
-	slurmd_dies 60 "slurmd killed" set_down
-	[[ ${GPUCKPT_LONG-} ]] || return
-	for time in {a..t}; do
-		slurmd_dies 60 "slurmd killed, time $time" true
-	done
-	for time in {a,b}; do
-		slurmd_dies 300 "slurmd killed for long, time $time" true
-	done
+	away slurmd 60 "slurmd killed" set_down late
 }
 set_down() { root scontrol update nodename="$node" state=down reason=test; }
 
-# slurmd_dies SLURMD-TIMEOUT NAME CMD
-slurmd_dies()
+# The long form of the same (three hours): each way in which a node is away, for SlurmdTimeout 60 and
+# 300, and it returns before the job's next start runs, or after.
+copies()
 {
-	slurmd_timeout "$1"
-	numbers "$2"
+	local way order time
+	for time in {a..d}; do
+		for way in ${1:-slurmd network node}; do
+			for order in early late; do
+				away $way 60 "$way away, back $order, time $time" true $order
+			done
+		done
+	done
+	for way in ${1:-slurmd network node}; do
+		away $way 300 "$way away for long" true late
+	done
+}
+copies_slurmd() { copies slurmd; }
+copies_network() { copies network; }
+copies_node() { copies node; }
+
+# away WAY SLURMD-TIMEOUT NAME CMD early|late: the node's slurmd, network or all of it is away; CMD
+# after that. It is back before the job's next start runs, or after.
+away()
+{
+	local n
+	slurmd_timeout "$2"
+	numbers "$3"
+	n=${node#n}
 	create
-	"$cluster" kill "slurmd-${node#n}" KILL
-	"$3"
-	one_copy "$1"
-	check "$name: the agent's log has the reason" grep -q "step $job.0 is ended" \
-		"$GPUCKPT_LAB/log/agents/$job.0.$node.log"
-	"$cluster" start "slurmd-${node#n}"
+	leave "$1"
+	"$4"
+	if [[ $5 = early ]]; then
+		check "$name: Slurm requeues the job" wait_for $((100 + $2)) is_requeued
+		back "$1"
+		one_copy "$2"
+	else
+		one_copy "$2" back "$1"
+	fi
+	like "$(cat "$GPUCKPT_LAB/log/agents/$job.0.$node.log")" "step $job.0 is ended|stood still" \
+		"$name: the agent's log has the reason"
 	slurmd_timeout 5
 	nodes_back
+}
+is_requeued() { root scontrol show job "$job" | grep -q "Restarts=1"; }
+
+leave()
+{
+	case $1 in
+	slurmd) "$cluster" kill "slurmd-$n" KILL ;;
+	network) "$cluster" cut "$n" ;;
+	node) "$cluster" freeze "$n" ;;
+	esac
+}
+
+back()
+{
+	case $1 in
+	slurmd) "$cluster" start "slurmd-$n" ;;
+	network) "$cluster" mend "$n" ;;
+	node) "$cluster" thaw "$n" ;;
+	esac
 }
 
 store_full()
