@@ -19,6 +19,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
+#include "shim/process/threads/threads.h"
 
 #define MAX_AUXV 1024
 
@@ -107,7 +108,7 @@ int gck_scan_process(struct gck_scan *s)
 	if (!status)
 		return -1;
 	s->img->umask = (uint32_t)gck_proc_number(status, "Umask:", 8, 022);
-	gck_check_rights(s, status);
+	gck_check_credentials(s, status);
 	gck_note_locks(s, status);
 	free(status);
 	check_namespaces(s);
@@ -151,7 +152,7 @@ int gck_scan_node(struct gck_scan *s)
 {
 	size_t n;
 
-	if (gck_scan_rights(s) || gck_scan_orphans(s) || gck_scan_sysv(s))
+	if (gck_scan_credentials(s) || gck_scan_orphans(s) || gck_scan_sysv(s))
 		return -1;
 	s->img->exe = gck_proc_link(s->t->proc, "exe", s->err);
 	if (!s->img->exe)

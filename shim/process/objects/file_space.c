@@ -114,8 +114,8 @@ int gck_restore_reserve(const struct gck_rewrite *w, struct gck_error *err)
 	while (rc && errno == EINTR);
 	if (!rc || (errno != ENOSPC && errno != EDQUOT))
 		return 0;
-	return gck_fail(err, errno, "%s: no space for the %llu bytes of its content: %s; make space "
-			"there", w->path, (unsigned long long)w->size, strerror(errno));
+	return gck_fail(err, errno, "%s: no space for the %llu bytes of its content: %s; make "
+			"space there", w->path, (unsigned long long)w->size, strerror(errno));
 }
 
 /* Give back what lies behind the file's end. A log may be growing. */

@@ -19,10 +19,6 @@
 int gck_scan_process(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_node(struct gck_scan *s) GCK_MUST_CHECK;
 
-/* rights.c: of the process, whose /proc/PID/status is given; and of its threads. */
-void gck_check_rights(struct gck_scan *s, const char *status);
-int gck_scan_rights(struct gck_scan *s) GCK_MUST_CHECK;
-
 /* descendants.c, sysv.c: what a rank may have made outside itself. */
 int gck_scan_children(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_orphans(struct gck_scan *s) GCK_MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "shim/process/image/image.h"
 #include "shim/process/image/obstacles.h"
 #include "shim/process/ptrace/rebuild.h"
+#include "shim/process/rank/scan.h"
 #include "shim/process/rank/target.h"
 
 #define GCK_XSTATE_BV_AT 512            /* offset in an xstate: which components are in use */
@@ -46,6 +47,10 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
  * returns EINTR. img->actions and all pending signals must be known. */
 void gck_threads_restart_calls(struct gck_image *img, const struct gck_held *h,
 			const struct gck_target *t);
+
+/* credentials.c: of the process, whose /proc/PID/status is given; and of its threads. */
+void gck_check_credentials(struct gck_scan *s, const char *status);
+int gck_scan_credentials(struct gck_scan *s) GCK_MUST_CHECK;
 
 /* ---- restore ------------------------------------------------------------------------------- */
 

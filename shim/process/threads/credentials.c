@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rights: user and group ids, capabilities, seccomp filters, tracing. A restored process has those
- * of the new step's task, in all threads alike. Rights that a rank has changed are refused. */
+ * Credentials: user and group ids, capabilities, seccomp filters, tracing. A restored process has
+ * those of the new step's task, in all threads alike. Those that a rank has changed are refused. */
 #include "config.h"
 
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "shim/cuda/base/state.h"
-#include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/threads/threads.h"
 
-void gck_check_rights(struct gck_scan *s, const char *status)
+void gck_check_credentials(struct gck_scan *s, const char *status)
 {
 	const char *uid = gck_proc_field(status, "Uid:");
 	uint64_t tracer = gck_proc_number(status, "TracerPid:", 10, 0);
@@ -121,7 +121,7 @@ static void check_thread(struct gck_scan *s, int tid, const char *main_status)
 	free(status);
 }
 
-int gck_scan_rights(struct gck_scan *s)
+int gck_scan_credentials(struct gck_scan *s)
 {
 	char *status = gck_proc_read(s->t->proc, "status", NULL, s->err);
 	int helper = s->t->shim->helper_tid, *tids;
