@@ -25,4 +25,12 @@ void gck_failure_agent_left(struct gck_core *core, struct gck_step *step);
 /* The job was requeued and held. */
 void gck_failure_held(struct gck_core *core, const struct gck_step *step, const char *why);
 
+/* A node of a new start has registered, and its step may not start, since it is another one than
+ * before; verdict is the welcome that says why. A requeued job is requeued again and held, with the
+ * reason: its script would go on, and jobs that depend on it would start. True: Slurm is asked for
+ * that; the agent was told, and is to ask again. False: it is to get the verdict: the job need not
+ * be held, or Slurm has answered. */
+bool gck_failure_refused(struct gck_core *core, struct gck_step *former, struct gck_agent *agent,
+			 const json_t *verdict);
+
 #endif

@@ -350,7 +350,7 @@ void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck
 		end_fence(core, step);
 	v = step->decided ? decided(step) : choose(core, step);
 	if (v == REFUSE && step->job->batch && step->restarts)
-		v = HOLD; /* as gck_refusal_holds */
+		v = HOLD; /* as gck_failure_refused */
 	if (v == COLD) {
 		go_cold(core, step);
 	} else if (v == REFUSE) {

@@ -10,7 +10,6 @@
 #include "common/base/encoding.h"
 #include "coordinator/core/actions/checkpoint.h"
 #include "coordinator/core/actions/failures.h"
-#include "coordinator/core/actions/refusal.h"
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/registration.h"
@@ -70,12 +69,13 @@ static bool is_same(const struct gck_step *step, const struct gck_registration *
 static int end_at_start(struct gck_core *core, struct gck_step *step, struct gck_agent *agent,
 			json_t *verdict, struct gck_error *err)
 {
-	bool again = gck_refusal_holds(core, step, agent, verdict);
+	bool again = gck_failure_refused(core, step, agent, verdict);
 
 	if (!again)
 		core->world->send(agent, verdict);
 	json_decref(verdict);
-	return again ? gck_fail(err, EAGAIN, "job %u is to be requeued and held", step->job->id) : 1;
+	return again ? gck_fail(err, EAGAIN, "job %u is to be requeued and held", step->job->id)
+		     : 1;
 }
 
 /* A new incarnation, or an unknown step. 1: the agent was told that the step does not start. */

@@ -109,8 +109,8 @@ struct gck_job {
 	bool batch;               /* only batch jobs can be requeued */
 	bool no_requeue;          /* a batch job that Slurm does not requeue by itself; */
 	bool said_so;             /* its user was told */
-	enum gck_refusal refusal; /* actions/refusal.h: of its start after refused_start requeues */
-	uint32_t refused_start;
+	enum gck_refusal refusal; /* actions/failures.h: of its start after refused_start */
+	uint32_t refused_start;   /* requeues */
 	bool gone;                /* Slurm no longer knows it */
 	bool requeued;            /* slurm_requeue was about to be called for this incarnation */
 	char *key;                /* data key of its images, wrapped; NULL: none yet */
