@@ -48,20 +48,14 @@ static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck
 	return rc;
 }
 
-/* Add a library to LD_PRELOAD. Programs that are not glibc's must not load it: musl's loader ends
- * them, because the library refers to functions of glibc. So the path has $LIB, which only glibc's
- * loader replaces; others find no such file, and ignore it. `make install` puts links where $LIB
- * leads (shim/Makemodule.am). */
+/* Add a library to LD_PRELOAD. */
 static void add(struct gck_standins *s, const char *path)
 {
-	const char *name = strrchr(path, '/');
 	size_t n = strlen(s->preload);
-	char linked[PATH_MAX + 64];
 
-	name = name ? name : path;
-	snprintf(linked, sizeof linked, "%.*s/lib64%s", (int)(name - path), path, name);
-	snprintf(s->preload + n, sizeof s->preload - n, "%s%.*s%s%s", n ? ":" : "",
-		 (int)(name - path), path, is_there(linked, R_OK) ? "/$LIB" : "", name);
+	if (n)
+		s->preload[n++] = ':';
+	gck_conf_preload(path, s->preload + n, sizeof s->preload - n);
 }
 
 /* Add the stand-ins for MPI behind the preload, which must be first. Fortran's lies beside the

@@ -3,10 +3,12 @@
 #include "common/base/conf.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum kind { TEXT, PATH, NUMBER, AGE, SIZE };
 
@@ -284,6 +286,21 @@ int gck_conf_allows(const struct gck_conf *c, const char *store, struct gck_erro
 		return 0;
 	return gck_fail(err, EACCES, "store=%.200s: this site's object store is %.200s (S3Store in "
 			"gpuckpt.conf); use it or a prefix below it", store, c->s3_store);
+}
+
+void gck_conf_preload(const char *path, char *text, size_t size)
+{
+	const char *name = strrchr(path, '/');
+	char linked[PATH_MAX + 64];
+	int n;
+
+	name = name ? name : path;
+	n = (int)(name - path);
+	snprintf(linked, sizeof linked, "%.*s/lib64%s", n, path, name);
+	if (faccessat(AT_FDCWD, linked, R_OK, AT_EACCESS) == 0)
+		snprintf(text, size, "%.*s/$LIB%s", n, path, name);
+	else
+		snprintf(text, size, "%s", path);
 }
 
 /* Checks that need the whole file. */

@@ -51,6 +51,13 @@ void gck_conf_init(struct gck_conf *c);
 /* Read a file; keys that it does not set have their defaults. c is unchanged on failure. */
 GCK_MUST_CHECK int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err);
 
+/* Write the path of a library of this file as LD_PRELOAD needs it. Programs that are not glibc's
+ * must not load it: musl's loader ends them, because the library refers to functions of glibc. So
+ * the path has $LIB, which only glibc's loader replaces; others find no such file, and ignore it.
+ * `make install` puts links where $LIB leads (shim/Makemodule.am); without them the path is
+ * unchanged. */
+void gck_conf_preload(const char *path, char *text, size_t size);
+
 /* Check that the site allows this store=: an s3:// URL must be at or below S3Store. ENOTSUP: the
  * site has no object store; EACCES: it is another one. */
 GCK_MUST_CHECK int gck_conf_allows(const struct gck_conf *c, const char *store,

@@ -168,8 +168,8 @@ static int check_options(const struct cli *c, struct gck_error *err)
 		return gck_fail(err, EINVAL, "--verify is for create");
 	if (c->verify && c->no_wait)
 		return gck_fail(err, EINVAL, "either --no-wait or --verify");
-	if (c->all && !(takes & VERB_SEQS))
-		return gck_fail(err, EINVAL, "--all is for remove");
+	if (c->all && !(takes & (VERB_SEQS | VERB_CHECK)))
+		return gck_fail(err, EINVAL, "--all is for remove and check");
 	if ((takes & VERB_SEQS) && !c->all && c->nseqs == 0)
 		return gck_fail(err, EINVAL, "say which: SEQ, or --all");
 	if ((takes & VERB_SEQS) && c->all && c->nseqs > 0)
@@ -200,7 +200,7 @@ static int parse_operands(struct cli *c, int argc, char **argv, struct gck_error
 {
 	if (c->verb->takes & (VERB_EXPORT | VERB_IMPORT))
 		return parse_file(c, argc, argv, err);
-	if (argc > 0) {
+	if (argc > 0 && !(c->verb->takes & VERB_CHECK)) {
 		if (parse_job(c, argv[0], err) < 0)
 			return -1;
 		argc--;

@@ -34,6 +34,7 @@ struct gck_wire;
 #define VERB_EXPORT 128u /* JOBID[.STEPID]:SEQ FILE */
 #define VERB_IMPORT 256u /* FILE, takes --store */
 #define VERB_VERIFY 512u /* takes --verify */
+#define VERB_CHECK 1024u /* takes --all, and reads gpuckpt.conf itself */
 
 struct verb {
 	const char *name;
@@ -110,7 +111,8 @@ int cli_verify_end(const struct cli *c, const json_t *steps, struct gck_error *e
 /* print.c: print JSON unchanged, for --json. */
 void cli_print_json(const json_t *data);
 
-/* checkpoint.c, query.c, verify.c, remove.c, export.c, import.c: the verbs */
+/* checkpoint.c, query.c, verify.c, remove.c, export.c, import.c, check_nodes.c: the
+ * verbs */
 int cli_able(struct cli *c, struct gck_error *err);
 int cli_checkpoint(struct cli *c, struct gck_error *err);
 int cli_switch(struct cli *c, struct gck_error *err);
@@ -122,5 +124,6 @@ int cli_verify(struct cli *c, struct gck_error *err);
 int cli_export(struct cli *c, struct gck_error *err);
 int cli_import(struct cli *c, struct gck_error *err);
 int cli_remove(struct cli *c, struct gck_error *err);
+int cli_check(struct cli *c, struct gck_error *err);
 
 #endif

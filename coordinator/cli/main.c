@@ -31,6 +31,8 @@ const struct verb cli_verbs[] = {
 	{ "import", VERB_IMPORT, cli_import, "put a commit from a file into a store" },
 	{ "remove", VERB_JOB | VERB_SEQS | VERB_JSON, cli_remove,
 	  "remove commits and their images" },
+	{ "check", VERB_CHECK | VERB_JSON, cli_check,
+	  "check that gpuckpt finds all that it needs on this node" },
 	{ 0 },
 };
 
@@ -40,6 +42,7 @@ static void print_help(void)
 	for (const struct verb *v = cli_verbs; v->name; v++) {
 		const char *what = v->takes & VERB_EXPORT  ? "JOBID[.STEPID]:SEQ FILE" :
 				   v->takes & VERB_IMPORT  ? "FILE" :
+				   v->takes & VERB_CHECK   ? "[--all]" :
 				   v->takes & VERB_SEQS	   ? "JOBID[.STEPID] SEQ...|--all" :
 				   v->takes & VERB_SEQ	   ? "JOBID[.STEPID] [SEQ]" :
 				   v->takes & VERB_JOB_MAY ? "[JOBID[.STEPID]]" :
@@ -55,7 +58,7 @@ static void print_help(void)
 	       "      --restore     verify: build the ranks here, without running them\n"
 	       "      --verify      create: then do the same with the new commit\n"
 	       "      --store URL   import: the store (DefaultStore of the configuration file)\n"
-	       "      --all         remove: every commit of the job or step\n"
+	       "      --all         remove: every commit of the job or step; check: all nodes\n"
 	       "  -h, --help        this text\n"
 	       "  -V, --version     the version\n", GCK_CONF_PATH);
 }
@@ -66,7 +69,7 @@ static int run(struct cli *c)
 	int rc;
 
 	gck_conf_init(&c->conf);
-	rc = gck_conf_load(&c->conf, c->conf_path, &err);
+	rc = c->verb->takes & VERB_CHECK ? 0 : gck_conf_load(&c->conf, c->conf_path, &err);
 	if (rc == 0)
 		rc = c->verb->run(c, &err);
 	if (rc == 0 && fflush(stdout) != 0)

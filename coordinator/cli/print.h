@@ -26,7 +26,7 @@ struct column {
 	enum kind kind;
 };
 
-#define CELL_MAX 512
+#define CELL_MAX 1024
 
 /* One formatted value; "-" if it is missing. Control characters become '?'. */
 void print_cell(const json_t *row, const struct column *col, char text[CELL_MAX]);

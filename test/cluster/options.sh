@@ -73,6 +73,62 @@ gives 0 --help
 gives 0 --version
 like "$(alice gpuckpt create 4000000 2>&1)" 4000000 "the message names the job"
 
+# ---- gpuckpt check: in a lab, and with one thing broken at a time
+
+found()
+{
+	"$cluster" exec "${@:3}" gpuckpt check 2>&1 | grep -E "^$1 +$2 "
+}
+
+check "gpuckpt check finds no error" alice gpuckpt check
+like "$(alice gpuckpt check)" "ok +plugin.*ok +libraries" "it looks at the plugin and libraries"
+like "$(found warning slurm -u alice)" "SlurmdTimeout is 5 s" "it warns of a short SlurmdTimeout"
+is "$(alice gpuckpt check --json | jq -r 'select(.check == "munge") | .node + " " + .state')" \
+	"ctl ok" "--json has the node, the check and its state"
+out=$(root gpuckpt check --all 2>&1)
+like "$? $out" "^0 .*ok +n\[1-3\] +munge" "--all checks the nodes, and equal findings share a line"
+
+printf '%s\n' "Bogus=1" >"$dir/bad.conf"
+out=$(alice gpuckpt check -f "$dir/bad.conf")
+like "$? $out" "^1 .*error +configuration.*bad.conf:1.*Bogus" "a wrong gpuckpt.conf is an error"
+sed 's/^CoordinatorHost=.*/CoordinatorHost=ctl\nCoordinatorPort=1/' "$conf.lab" >"$dir/port.conf"
+like "$(alice gpuckpt check -f "$dir/port.conf")" "error +gpuckptd.*ctl port 1.*start gpuckptd" \
+	"a gpuckptd that does not answer"
+{ cat "$conf.lab"; echo MungeSocket=/nowhere; } >"$dir/munge.conf"
+like "$(alice gpuckpt check -f "$dir/munge.conf")" "error +munge.*/nowhere" "no munged"
+store=$GPUCKPT_LAB/store/lab
+if [[ -d $store ]]; then
+	chmod 755 "$store"
+	like "$(found error store -u alice)" "cannot be written by this user.*install -d" \
+		"a store that the user cannot write"
+	like "$(found error store)" "cannot be written by users" "root is told that users cannot"
+	chmod 777 "$store"
+	like "$(found warning store)" "remove each other's" "a store without its sticky bit"
+	chmod 1777 "$store"
+fi
+{ cat "$conf.lab"; echo PreloadPath=/nowhere/p.so; } >"$dir/preload.conf"
+like "$(alice gpuckpt check -f "$dir/preload.conf")" "error +libraries.*/nowhere/p.so.*PreloadPath" \
+	"a preload that is not there"
+echo "not a library" >"$dir/p.so"
+{ cat "$conf.lab"; echo PreloadPath="$dir/p.so"; } >"$dir/preload.conf"
+like "$(alice gpuckpt check -f "$dir/preload.conf")" "error +libraries.*p.so is not loaded: ERROR" \
+	"a preload that the loader refuses"
+plugins=$GPUCKPT_LAB/etc/plugstack.conf
+cp "$plugins" "$dir/plugstack.conf"
+: >"$plugins"
+like "$(found error plugin -u alice)" "plugstack.conf does not load the plugin.*required" \
+	"a plugstack.conf without the plugin"
+echo "optional $dir/spank_gpuckpt.so" >"$plugins"
+like "$(found error plugin -u alice)" "srun: .*$dir/spank_gpuckpt.so" "a plugin that is not there"
+cp "$dir/plugstack.conf" "$plugins"
+# shellcheck disable=SC2016 # for the shell in the lab
+driver='mount -t tmpfs x /proc/driver && mkdir /proc/driver/nvidia &&
+	echo "NVRM version: NVIDIA UNIX x86_64 Kernel Module  $0  Tue" >/proc/driver/nvidia/version &&
+	gpuckpt check | grep driver'
+like "$(root unshare -m bash -c "$driver" 570.86.15)" "warning driver.*570.86.15.*tested with 580" \
+	"a driver that is not tested"
+like "$(root unshare -m bash -c "$driver" 580.95.05)" "ok +driver.*580.95.05" "a tested one"
+
 # ---- heterogeneous jobs are not supported
 
 het=$(alice srun -N1 -n1 --gpu-ckpt true : -N1 -n1 --gpu-ckpt true 2>&1)

@@ -48,7 +48,7 @@ wrong '"0" is not a sequence number' remove 1.0 0
 wrong '"4294967296" is not a sequence number' remove 1.0 4294967296
 wrong 'say which' remove 1.0
 wrong 'either SEQ or --all' remove 1.0 3 --all
-wrong '--all is for remove' list --all
+wrong '--all is for remove and check' list --all
 wrong 'nothing is printed' disable 1 --json
 wrong 'nothing is printed' enable --json 1
 wrong 'nothing to wait for' able 1 --no-wait
@@ -65,6 +65,8 @@ wrong '"1:0" is not JOBID[.STEPID]:SEQ' export 1:0 f
 wrong '"x" is not JOBID[.STEPID]' export x:1 f
 wrong 'import: it takes FILE' import
 wrong 'import: it takes FILE' import a b
+wrong 'one argument too many' check 1
+wrong '--no-wait: there is nothing' check --no-wait
 wrong 'no option --frobnicate' list --frobnicate
 wrong 'no option -x' list -x
 wrong 'option --json=1 takes no value' list --json=1

@@ -199,9 +199,11 @@ json_t *gck_report_list(const struct gck_daemon *d, uid_t uid, const struct gck_
 json_t *gck_report_status(const struct gck_daemon *d, uid_t uid,
 			  const struct gck_report_range *range)
 {
-	json_t *head = json_pack("{s:s, s:s, s:I, s:I, s:I}", "version", PACKAGE_VERSION, "cluster",
-				 d->conf.cluster, "epoch", (json_int_t)d->core.state.epoch, "since",
-				 (json_int_t)d->core.since, "agents", (json_int_t)d->nagents);
+	json_t *head = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "version", PACKAGE_VERSION,
+				 "cluster", d->conf.cluster, "epoch",
+				 (json_int_t)d->core.state.epoch, "since",
+				 (json_int_t)d->core.since, "agents", (json_int_t)d->nagents,
+				 "time", (json_int_t)(d->core.world->now_ms() / 1000));
 	json_t *steps = report(d, uid, range, status_step);
 
 	json_object_update(head, steps);
