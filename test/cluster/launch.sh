@@ -37,6 +37,9 @@ programs()
 	build launched-musl musl-gcc & build launched-musl-static musl-gcc -static &
 	"$cc" -m32 -nostdlib -o "$b/launched32" "${source%.c}32.c" /lib32/libc.so.6 \
 		-Wl,-dynamic-linker,/lib/ld-linux.so.2 2>"$b/launched32.log" &
+	! [[ ${GPUCKPT_LONG-} ]] || ! command -v go >/dev/null ||
+		HOME=$b GOFLAGS=-mod=mod go build -o "$b/launched-go" "${source%.c}.go" \
+			2>"$b/launched-go.log" &
 	build launched "$cc" || return
 	install -m 4755 "$b/launched" "$b/launched-setuid"
 	install -m 755 "$b/launched" "$b/launched-caps"
@@ -195,6 +198,12 @@ if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
 	ranks_end "mpirun" -N2 -- mpirun -np 2 --map-by node "$ring" 20
 	like "$(cat "$out")" "gpuckpt: ranks that orted starts are not checkpointed" \
 		"the user is told that they are not checkpointed"
+	if [[ ${GPUCKPT_LONG-} ]] && command -v mpicc.mpich >/dev/null; then
+		mpicc.mpich -o "$b/ring-mpich" "$top/test/programs/ring.c" -lm
+		ranks_end "hydra" -N2 -- mpiexec.hydra -n 2 -ppn 1 "$b/ring-mpich" 20
+		like "$(cat "$out")" "gpuckpt: ranks that [^ ]*hydra_[a-z_]* starts are not checkpointed" \
+			"the user is told that they are not checkpointed"
+	fi
 	if [[ ${GPUCKPT_LONG-} ]]; then
 		ranks_end "mpirun in a rank" -N1 -- srun -n1 bash -c \
 			"'mpirun --oversubscribe -np 2 $ring 20'"
