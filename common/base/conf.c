@@ -88,6 +88,8 @@ static const struct key {
 struct reader {
 	struct gck_conf conf;
 	unsigned lines[MAX_KEYS]; /* where each key was set; 0: not yet */
+	gck_conf_problem_fn *problem; /* told of each wrong line; NULL: the first ends it */
+	void *arg;
 };
 
 void gck_conf_init(struct gck_conf *c)
@@ -252,6 +254,15 @@ static int read_line(struct reader *r, char *line, unsigned number, struct gck_e
 	return set(r, key, value, number, err);
 }
 
+/* A line is wrong: -1 if it ends the reading. */
+static int on_problem(const struct reader *r, const struct gck_error *err)
+{
+	if (!r->problem)
+		return -1;
+	r->problem(r->arg, err);
+	return 0;
+}
+
 static int read_lines(struct reader *r, FILE *f, const char *path, struct gck_error *err)
 {
 	char *line = NULL;
@@ -264,8 +275,10 @@ static int read_lines(struct reader *r, FILE *f, const char *path, struct gck_er
 			rc = gck_fail(err, EINVAL, "a NUL byte in it; this is not a text file");
 		else
 			rc = read_line(r, line, number, err);
-		if (rc)
+		if (rc) {
 			gck_fail_in(err, "%s:%u", path, number);
+			rc = on_problem(r, err);
+		}
 	}
 	if (rc == 0 && ferror(f))
 		rc = gck_fail(err, errno, "%s: cannot read: %s", path, strerror(errno));
@@ -318,20 +331,35 @@ static void lower(char *name)
 		*name = (char)tolower((unsigned char)*name);
 }
 
-int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err)
+static int load(struct reader *r, const char *path, struct gck_error *err)
 {
-	struct reader r = { .conf = *c };
 	FILE *f = fopen(path, "re");
 	int rc;
 
 	if (!f)
 		return gck_fail(err, errno, "cannot open %s: %s", path, strerror(errno));
-	rc = read_lines(&r, f, path, err);
+	rc = read_lines(r, f, path, err);
 	fclose(f);
-	lower(r.conf.cluster);
-	if (rc == 0)
-		rc = check_all(&r.conf, path, err);
+	lower(r->conf.cluster);
+	return rc ? -1 : check_all(&r->conf, path, err);
+}
+
+int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err)
+{
+	struct reader r = { .conf = *c };
+	int rc = load(&r, path, err);
+
 	if (rc == 0)
 		*c = r.conf;
 	return rc;
+}
+
+void gck_conf_test(struct gck_conf *c, const char *path, gck_conf_problem_fn *problem, void *arg)
+{
+	struct reader r = { .conf = *c, .problem = problem, .arg = arg };
+	struct gck_error err = { 0 };
+
+	if (load(&r, path, &err))
+		problem(arg, &err);
+	*c = r.conf;
 }

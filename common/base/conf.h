@@ -51,6 +51,10 @@ void gck_conf_init(struct gck_conf *c);
 /* Read a file; keys that it does not set have their defaults. c is unchanged on failure. */
 GCK_MUST_CHECK int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err);
 
+/* Read a file as far as it is valid, and call problem for each line that is not. */
+typedef void gck_conf_problem_fn(void *arg, const struct gck_error *problem);
+void gck_conf_test(struct gck_conf *c, const char *path, gck_conf_problem_fn *problem, void *arg);
+
 /* Write the path of a library of this file as LD_PRELOAD needs it. Programs that are not glibc's
  * must not load it: musl's loader ends them, because the library refers to functions of glibc. So
  * the path has $LIB, which only glibc's loader replaces; others find no such file, and ignore it.

@@ -5,6 +5,13 @@
 
 #include "coordinator/daemon/peer/peer.h"
 
+/* configure.c: read gpuckpt.conf and the keys, and check what they need of this host. StateDir is
+ * made if it is missing. */
+int gck_configure(struct gck_daemon *d, const char *path, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Do the same, but make nothing; print each problem in a line. Returns the exit status. */
+int gck_configure_test(struct gck_daemon *d, const char *path);
+
 /* background.c: fork. The parent waits until the child has started completely or failed, and exits
  * accordingly; it never returns from this. The child keeps stderr until gck_background_done. */
 int gck_background_begin(struct gck_error *err) GCK_MUST_CHECK;

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <getopt.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +29,7 @@ struct arguments {
 	const char *log; /* NULL: stderr, or StateDir/gpuckptd.log in the background */
 	bool foreground;
 	bool verbose;
+	bool test;
 };
 
 static struct gck_daemon the_daemon;
@@ -37,10 +37,12 @@ static struct gck_daemon the_daemon;
 static void usage(FILE *to)
 {
 	fprintf(to, "usage: gpuckptd [-D] [-v] [-f FILE] [-L FILE]\n"
+		"       gpuckptd -t [-f FILE]\n"
 		"  -f FILE  configuration [" GCK_CONF_PATH "]\n"
 		"  -D       stay in the foreground, log to stderr\n"
 		"  -L FILE  log to this file [StateDir/gpuckptd.log; with -D stderr]\n"
 		"  -v       log more\n"
+		"  -t       test the configuration: print each problem, start nothing\n"
 		"  -h, -V   this help, the version\n");
 }
 
@@ -49,7 +51,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv)
 	int c;
 
 	*a = (struct arguments){.conf = GCK_CONF_PATH};
-	while ((c = getopt(argc, argv, "f:L:DvhV")) != -1) {
+	while ((c = getopt(argc, argv, "f:L:DvthV")) != -1) {
 		switch (c) {
 		case 'f':
 			a->conf = optarg;
@@ -62,6 +64,9 @@ static int parse_arguments(struct arguments *a, int argc, char **argv)
 			break;
 		case 'v':
 			a->verbose = true;
+			break;
+		case 't':
+			a->test = true;
 			break;
 		case 'h':
 			usage(stdout);
@@ -79,36 +84,6 @@ static int parse_arguments(struct arguments *a, int argc, char **argv)
 		usage(stderr);
 		return -1;
 	}
-	return 0;
-}
-
-/* Agents accept messages of CoordinatorUser only. */
-static int check_user(const struct gck_conf *conf, struct gck_error *err)
-{
-	const struct passwd *pw = getpwnam(conf->user);
-
-	if (!pw)
-		return gck_fail(err, EINVAL, "CoordinatorUser=%s does not exist here", conf->user);
-	if (pw->pw_uid != geteuid())
-		return gck_fail(err, EPERM,
-				"gpuckptd must run as CoordinatorUser=%s (it runs as uid %u)",
-				conf->user, (unsigned)geteuid());
-	return 0;
-}
-
-static int make_state_dir(const char *dir, struct gck_error *err)
-{
-	struct stat st;
-
-	if (mkdir(dir, 0700) && errno != EEXIST)
-		return gck_fail(err, errno, "cannot make StateDir=%s: %s", dir, strerror(errno));
-	if (stat(dir, &st))
-		return gck_fail(err, errno, "cannot look at StateDir=%s: %s", dir, strerror(errno));
-	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-		return gck_fail(err, EPERM,
-				"StateDir=%s must belong to CoordinatorUser and be writable by "
-				"nobody else",
-				dir);
 	return 0;
 }
 
@@ -259,10 +234,9 @@ int main(int argc, char **argv)
 	if (parse_arguments(&a, argc, argv))
 		return 2;
 	umask(077);
-	gck_conf_init(&d->conf);
-	if (gck_conf_load(&d->conf, a.conf, &err) || check_user(&d->conf, &err) ||
-	    make_state_dir(d->conf.state_dir, &err) || gck_keys_open(&d->keys, &d->conf, &err) ||
-	    gck_wrapping_open(&d->wrapping, &d->conf, &err))
+	if (a.test)
+		return gck_configure_test(d, a.conf);
+	if (gck_configure(d, a.conf, &err))
 		return fail(&err);
 	if (!a.foreground && gck_background_begin(&err))
 		return fail(&err);

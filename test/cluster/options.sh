@@ -165,4 +165,25 @@ like "$status $out" "^[1-9] .*" "a second coordinator does not start on the same
 [[ $status -ne 124 ]] || report 1 "a second coordinator does not run"
 check "the first coordinator still answers" alice gpuckpt status
 
+# ---- gpuckptd -t
+
+like "$(root "$sbin/gpuckptd" -t 2>&1) $?" "gpuckpt.conf is valid 0" \
+	"gpuckptd -t takes the lab's configuration, while its gpuckptd runs"
+printf '%s\n' Bogus=1 NodePoll=0 "StateDir=$dir/state/d" ListenAddress=256.0.0.1 \
+	"EncryptionKeyFile=$dir/keys" CoordinatorUser=alice >"$dir/wrong.conf"
+od -An -tx1 -N32 -v /dev/urandom | tr -d ' \n' >"$dir/keys"
+chmod 644 "$dir/keys"
+status=0
+out=$(root "$sbin/gpuckptd" -t -f "$dir/wrong.conf" 2>&1) || status=$?
+is "$status $(wc -l <<<"$out")" "1 6" "gpuckptd -t prints each of six problems in a line" ||
+	diag "$out"
+like "$out" ":1: .*Bogus.*:2: .*NodePoll" "among them each wrong line"
+like "$out" "CoordinatorUser=alice" "... the user"
+like "$out" "StateDir=$dir/state/d does not exist and cannot be made" "... StateDir"
+like "$out" "EncryptionKeyFile=$dir/keys: .*mode 644" "... the mode of a file with keys"
+like "$out" "ListenAddress=256.0.0.1" "... the address"
+printf '%s\n' "StateDir=$dir/state" >"$dir/fine.conf"
+check "a StateDir that can be made is fine" root "$sbin/gpuckptd" -t -f "$dir/fine.conf"
+check_not "and it is not made" test -e "$dir/state"
+
 finish
