@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/control.h"
+#include "spank/option.h"
 
 #define MAX_VALUE 65536
 #define MAX_VARIABLES 24
@@ -78,14 +79,14 @@ bool gck_environment_heterogeneous(spank_t spank)
 static bool open_mode_is_ours;
 
 /* Whether srun was given the option, which it has not parsed yet: by itself, perhaps abbreviated,
- * or by sbatch. */
+ * or by its environment. */
 static bool is_requested(void)
 {
 	static const char option[] = "--gpu-c";
 	char *argument = NULL;
 	size_t size = 0;
 	FILE *f = fopen("/proc/self/cmdline", "r");
-	bool found = getenv("_SLURM_SPANK_OPTION_gpuckpt_gpu_ckpt");
+	bool found = gck_option_inherited();
 
 	while (!found && f && getdelim(&argument, &size, '\0', f) > 0)
 		found = strncmp(argument, option, sizeof option - 1) == 0;

@@ -2,14 +2,23 @@
  * The option's text. Slurm transports it: srun passes it to slurmstepd; sbatch and salloc put it
  * into the environment, and each srun in the job uses it as its own option. The callback runs more
  * than once in a process; the last text counts. */
+#include "config.h"
+
 #include "spank/option.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Where srun, sbatch and salloc look for the option in their environment, and where the last two
+ * put it for each srun of the job. */
+#define STEPD_TRANSPORT "_SLURM_SPANK_OPTION_gpuckpt_gpu_ckpt" /* slurmstepd looks here */
+#define TRANSPORT "SLURM_SPANK_" STEPD_TRANSPORT
 
 static char conf_path[PATH_MAX] = GCK_CONF_PATH;
 static char text[PATH_MAX + 1024];
 static bool given;
+static const char *variable, *value; /* that of this command, if it is set, and its text */
 
 /* An option without "=..." is NULL in srun, and "(null)" or "" from the environment. */
 static const char *argument(const char *optarg)
@@ -68,15 +77,48 @@ static int take(int val, const char *optarg, int remote)
 	(void)val;
 	optarg = argument(optarg);
 	given = true;
-	if ((size_t)snprintf(text, sizeof text, "%s", optarg) >= sizeof text) {
-		slurm_error("gpuckpt: --gpu-ckpt: its %zu bytes are too many", strlen(optarg));
-		return -1;
-	}
-	if (remote || check(&err) == 0)
+	if ((size_t)snprintf(text, sizeof text, "%s", optarg) >= sizeof text)
+		gck_fail(&err, ENAMETOOLONG, "its %zu bytes are too many", strlen(optarg));
+	else if (remote || check(&err) == 0)
 		return 0;
-	slurm_error("gpuckpt: --gpu-ckpt: %s", err.text);
+	slurm_error("gpuckpt: %s: %s", value && strcmp(optarg, value) == 0 ? variable :
+		    "--gpu-ckpt", err.text);
 	return -1;
 }
+
+/* ---- the environment ------------------------------------------------------------------------ */
+
+static const char *variable_of(spank_context_t context)
+{
+	if (context == S_CTX_LOCAL)
+		return "SLURM_GPU_CKPT";
+	return strcmp(program_invocation_short_name, "salloc") ? "SBATCH_GPU_CKPT" :
+								 "SALLOC_GPU_CKPT";
+}
+
+/* Slurm reads its own variable next: it calls the callback as for an option of the command line,
+ * which replaces this one. */
+int gck_option_environment(void)
+{
+	variable = variable_of(spank_context());
+	value = getenv(variable);
+	if (!value)
+		return 0;
+	if (strcmp(value, "no") == 0) {
+		value = NULL;
+		return unsetenv(TRANSPORT) || unsetenv(STEPD_TRANSPORT) ? -1 : 0;
+	}
+	if (strcmp(value, "yes") == 0)
+		value = "";
+	return setenv(TRANSPORT, value, 1);
+}
+
+bool gck_option_inherited(void)
+{
+	return getenv(TRANSPORT);
+}
+
+/* ---- registration --------------------------------------------------------------------------- */
 
 static int read_arguments(int ac, char *argv[], struct gck_error *err)
 {

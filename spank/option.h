@@ -11,6 +11,13 @@
 /* Read the plugin's arguments in plugstack.conf (conf=PATH), and register the option. */
 GCK_MUST_CHECK int gck_option_register(spank_t spank, int ac, char *argv[], struct gck_error *err);
 
+/* In srun, sbatch and salloc, before they read their environment: take SLURM_GPU_CKPT,
+ * SBATCH_GPU_CKPT or SALLOC_GPU_CKPT as the option. -1: no memory. */
+GCK_MUST_CHECK int gck_option_environment(void);
+
+/* In srun, before it reads its options: does its environment have the option? */
+bool gck_option_inherited(void);
+
 /* Was the option given, to srun or to the sbatch or salloc of this job? */
 bool gck_option_given(void);
 

@@ -2,7 +2,8 @@
  * The SPANK plugin: Slurm's hooks, and the state of a step between them. Order and identities
  * of the hooks in slurmstepd (real/effective uid):
  *
- *   init                              in sbatch and salloc: removes inherited variables
+ *   init                              in srun, sbatch and salloc: the option from the environment;
+ *                                     in sbatch and salloc: removes inherited variables
  *   init, the option          0/0     once per step and node
  *   init_post_opt                     in srun: sets variables for the launch of the step
  *   local_user_init           user    in srun: says that a launcher's ranks are not checkpointed,
@@ -212,14 +213,21 @@ int slurm_spank_init(spank_t spank, int ac, char *argv[])
 
 	if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE)
 		return 0;
+	if (gck_option_register(spank, ac, argv, &err)) {
+		slurm_error("gpuckpt: %s", err.text);
+		return -1;
+	}
+	if (context == S_CTX_REMOTE)
+		return 0;
+	if (gck_option_environment()) {
+		slurm_error("gpuckpt: no memory for the environment");
+		return -1;
+	}
 	if (context == S_CTX_ALLOCATOR)
 		gck_environment_submit();
-	if (context == S_CTX_LOCAL)
+	else
 		gck_environment_keep_output();
-	if (gck_option_register(spank, ac, argv, &err) == 0)
-		return 0;
-	slurm_error("gpuckpt: %s", err.text);
-	return -1;
+	return 0;
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])

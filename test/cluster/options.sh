@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Wrong options, configuration and arguments are refused by name, before anything happens.
+# shellcheck disable=SC2016 # for shells in the lab
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 dir=$(work_dir)
@@ -47,6 +48,42 @@ good+=,mpi=none,cuda=none,files=64M
 check "srun takes every key with a good value" timeout 60 "$cluster" exec -u alice \
 	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2,quiet=yes true
 check "srun --help has the option" grep -q gpu-ckpt <(alice srun --help)
+
+# ---- the option from the environment, as Slurm's own
+
+# from VALUE COMMAND...: alice's command, with VALUE as NAME=TEXT in its environment
+from() { "$cluster" exec -u alice env "$@" 2>&1; }
+# The plugin gives a rank its link: on, or off.
+is_on='[ "$GPUCKPT_LINK" ] && echo on || echo off'
+for value in '' yes keep=3; do
+	is "$(from SLURM_GPU_CKPT=$value srun -Q -n1 sh -c "$is_on")" on \
+		"srun takes SLURM_GPU_CKPT=$value"
+done
+is "$(from SLURM_GPU_CKPT=no srun -Q -n1 sh -c "$is_on")" off "SLURM_GPU_CKPT=no is no option"
+is "$(from SBATCH_GPU_CKPT=yes SALLOC_GPU_CKPT=yes srun -Q -n1 sh -c "$is_on")" off \
+	"srun does not take those of sbatch and salloc"
+is "$(from SLURM_GPU_CKPT=mpi=none srun -Q -n1 --gpu-ckpt=mpi=openmpi sh -c 'echo $GPUCKPT_MPI')" \
+	openmpi "srun's own option wins"
+is "$(from SLURM_GPU_CKPT=mpi=openmpi srun -Q -n1 sh -c 'echo $GPUCKPT_MPI')" openmpi \
+	"the keys of SLURM_GPU_CKPT count"
+for command in "SLURM srun -n1 true" "SBATCH sbatch --wrap true" "SALLOC salloc -Q -n1 true"; do
+	name=${command%% *}_GPU_CKPT
+	# shellcheck disable=SC2086 # words
+	out=$(from "$name=bogus=1" ${command#* })
+	like "$? $out" "^1 .*gpuckpt: $name: .*bogus" "${command#* }: a wrong $name is named"
+done
+is "$(from SALLOC_GPU_CKPT=yes salloc -Q -n1 srun -Q sh -c "$is_on")" on \
+	"SALLOC_GPU_CKPT is for each srun of the allocation"
+is "$(from SALLOC_GPU_CKPT=yes SLURM_GPU_CKPT=no salloc -Q -n1 srun -Q sh -c "$is_on")" off \
+	"there SLURM_GPU_CKPT=no is no option, either"
+for export in ALL NONE; do
+	from SBATCH_GPU_CKPT=mpi=openmpi sbatch -Q -W --open-mode=append --export=$export -o "$dir/$export" \
+		--wrap 'srun -Q /bin/sh -c "echo \$GPUCKPT_MPI"' >/dev/null
+	is "$(cat "$dir/$export")" openmpi "SBATCH_GPU_CKPT is for each srun, with --export=$export"
+done
+from SBATCH_GPU_CKPT=mpi=openmpi sbatch -Q -W --open-mode=append -o "$dir/last" --gpu-ckpt=mpi=auto \
+	--wrap 'srun -Q sh -c "echo \$GPUCKPT_MPI"' >/dev/null
+is "$(cat "$dir/last")" auto "sbatch's own option wins"
 
 # ---- the CLI's arguments
 
@@ -121,7 +158,6 @@ like "$(found error plugin -u alice)" "plugstack.conf does not load the plugin.*
 echo "optional $dir/spank_gpuckpt.so" >"$plugins"
 like "$(found error plugin -u alice)" "srun: .*$dir/spank_gpuckpt.so" "a plugin that is not there"
 cp "$dir/plugstack.conf" "$plugins"
-# shellcheck disable=SC2016 # for the shell in the lab
 driver='mount -t tmpfs x /proc/driver && mkdir /proc/driver/nvidia &&
 	echo "NVRM version: NVIDIA UNIX x86_64 Kernel Module  $0  Tue" >/proc/driver/nvidia/version &&
 	gpuckpt check | grep driver'
