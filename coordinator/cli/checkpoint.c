@@ -45,47 +45,61 @@ static void print_new(const struct cli *c, const json_t *data)
 		print_table(json_object_get(data, "steps"), columns);
 }
 
-static int print_and_try(const struct cli *c, json_t *data, struct gck_error *err)
+static int print_and_try(struct cli *c, json_t *data, struct gck_error *err)
 {
 	struct cli restore = *c;
 	json_t *out;
-	int rc;
 
 	if (!c->json)
 		print_new(c, data);
 	out = try_new(c, data, err);
 	if (c->json)
 		print_new(c, data);
+	if (!out)
+		return -1;
 	restore.restore = true;
-	rc = out ? cli_verify_end(&restore, out, err) : -1;
+	cli_verify_end(&restore, out);
+	c->status = restore.status;
 	json_decref(out);
-	return rc;
+	return 0;
+}
+
+static struct gck_wire *begin(const struct cli *c, struct gck_error *err)
+{
+	json_t *request = cli_request(c, c->verb->name);
+
+	json_object_set_new(request, "wait", json_boolean(!c->no_wait));
+	return cli_begin(c, request, err);
+}
+
+static json_t *await(const struct cli *c, struct gck_error *err)
+{
+	return cli_await(c->wire, c->no_wait ? CLI_QUERY_S : CLI_WAIT_S, err);
 }
 
 int cli_checkpoint(struct cli *c, struct gck_error *err)
 {
-	int rc = CLI_DONE;
-	json_t *request = cli_request(c, c->verb->name);
-	json_t *data;
+	json_t *data = cli_ask_each(c, begin, await);
+	int rc = 0;
 
-	json_object_set_new(request, "wait", json_boolean(!c->no_wait));
-	data = cli_ask(c, request, c->no_wait ? CLI_QUERY_S : CLI_WAIT_S, err);
-	if (!data)
-		return -1;
-	if (c->verify)
+	if (data && c->verify)
 		rc = print_and_try(c, data, err);
-	else
+	else if (data)
 		print_new(c, data);
 	json_decref(data);
-	return rc;
+	return rc < 0 ? rc : c->status;
+}
+
+static json_t *set_switch(const struct cli *c, struct gck_error *err)
+{
+	return cli_ask(c, cli_request(c, c->verb->name), CLI_QUERY_S, err);
 }
 
 int cli_switch(struct cli *c, struct gck_error *err)
 {
-	json_t *data = cli_ask(c, cli_request(c, c->verb->name), CLI_QUERY_S, err);
-
-	json_decref(data);
-	return data ? CLI_DONE : -1;
+	(void)err;
+	json_decref(cli_ask_each(c, NULL, set_switch));
+	return c->status;
 }
 
 /* ---- able: what prevents a checkpoint. Ranks with the same reason share a line. -------------- */
@@ -165,12 +179,12 @@ static json_t *entry_of(json_t *fold, const json_t *item)
 	return known; /* owned by fold */
 }
 
-/* Rows for the table: a step's items, refusals first. */
-static void fold_step(const json_t *step, json_t *rows)
+/* Rows for the table: a step's items, refusals first. Returns how many others were left out. */
+static size_t fold_step(const json_t *step, bool all, json_t *rows)
 {
 	json_t *fold = json_object(), *item, *entry;
+	size_t i, left_out = 0;
 	const char *key;
-	size_t i;
 
 	json_array_foreach(json_object_get(step, "items"), i, item)
 		json_array_append(json_object_get(entry_of(fold, item), "ranks"),
@@ -179,15 +193,20 @@ static void fold_step(const json_t *step, json_t *rows)
 		json_object_foreach(fold, key, entry) {
 			if (json_is_true(json_object_get(entry, "refuse")) != refuse)
 				continue;
+			if (!refuse && !all) {
+				left_out++;
+				continue;
+			}
 			json_object_set_new(entry, "ranks",
 					    ranges(json_object_get(entry, "ranks")));
 			json_object_update_missing(entry, (json_t *)step);
 			json_array_append(rows, entry);
 		}
 	json_decref(fold);
+	return left_out;
 }
 
-static void print_able(const json_t *steps)
+static void print_able(const json_t *steps, bool all)
 {
 	static const struct column able[] = {
 		{ "STEP", "", KIND_STEP }, { "ABLE", "able", KIND_TEXT }, { 0 },
@@ -198,59 +217,76 @@ static void print_able(const json_t *steps)
 		{ "REASON AND REMEDY", "why", KIND_TEXT }, { 0 },
 	};
 	json_t *rows = json_array(), *step;
-	size_t i;
+	size_t i, left_out = 0;
 
 	print_table(steps, able);
 	json_array_foreach(steps, i, step)
-		fold_step(step, rows);
+		left_out += fold_step(step, all, rows);
 	if (json_array_size(rows)) {
 		putchar('\n');
 		print_table(rows, reasons);
 	}
+	if (left_out)
+		fprintf(stderr, "gpuckpt: able: %zu note%s that prevent%s no checkpoint: -v shows "
+			"%s\n", left_out, left_out > 1 ? "s" : "", left_out > 1 ? "" : "s",
+			left_out > 1 ? "them" : "it");
 	json_decref(rows);
 }
 
-/* The first step that cannot be checkpointed: the reason of the exit status. */
-static int unable(const json_t *steps, struct gck_error *err)
+/* Why a step cannot be checkpointed: its first item that refuses. */
+static void put_why(const json_t *step, struct gck_error *why)
 {
 	static const struct column id = { "", "", KIND_STEP }, object = { "", "object", KIND_TEXT },
 				   reason = { "", "reason", KIND_TEXT };
 	char text[3][CELL_MAX];
-	json_t *step, *item;
-	size_t i, k;
+	json_t *item;
+	size_t k;
+
+	print_cell(step, &id, text[0]);
+	json_array_foreach(json_object_get(step, "items"), k, item) {
+		if (!json_is_true(json_object_get(item, "refuse")))
+			continue;
+		print_cell(item, &object, text[1]);
+		print_cell(item, &reason, text[2]);
+		gck_fail(why, EBUSY, "step %.32s cannot be checkpointed: %.160s: %.200s", text[0],
+			 text[1], text[2]);
+		return;
+	}
+	gck_fail(why, EBUSY, "step %.32s cannot be checkpointed", text[0]);
+}
+
+static void judge(struct cli *c, const json_t *steps)
+{
+	struct gck_error why;
+	json_t *step;
+	size_t i;
 
 	json_array_foreach(steps, i, step) {
 		if (json_is_true(json_object_get(step, "able")))
 			continue;
-		print_cell(step, &id, text[0]);
-		json_array_foreach(json_object_get(step, "items"), k, item) {
-			if (!json_is_true(json_object_get(item, "refuse")))
-				continue;
-			print_cell(item, &object, text[1]);
-			print_cell(item, &reason, text[2]);
-			return gck_fail(err, EBUSY,
-					"step %.32s cannot be checkpointed: %.160s: %.200s",
-					text[0], text[1], text[2]);
-		}
-		return gck_fail(err, EBUSY, "step %.32s cannot be checkpointed", text[0]);
+		put_why(step, &why);
+		cli_complain(c, &why);
+		c->status = CLI_FAILED;
 	}
-	return 0;
+}
+
+static json_t *ask_able(const struct cli *c, struct gck_error *err)
+{
+	return cli_ask(c, cli_request(c, "able"), CLI_QUERY_S, err);
 }
 
 int cli_able(struct cli *c, struct gck_error *err)
 {
-	json_t *data = cli_ask(c, cli_request(c, "able"), CLI_QUERY_S, err);
+	json_t *data = cli_ask_each(c, NULL, ask_able);
 	const json_t *steps = json_object_get(data, "steps");
-	int rc;
 
-	if (!data)
-		return -1;
-	if (c->json)
+	(void)err;
+	if (data && c->json)
 		cli_print_json(data);
-	else
-		print_able(steps);
+	else if (data)
+		print_able(steps, c->verbose);
 	fflush(stdout);
-	rc = unable(steps, err);
+	judge(c, steps);
 	json_decref(data);
-	return rc;
+	return c->status;
 }

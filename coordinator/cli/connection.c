@@ -84,24 +84,40 @@ static json_t *take_answers(struct gck_wire *w, int timeout_s, struct gck_error 
 	return NULL;
 }
 
+json_t *cli_await(struct gck_wire *w, int timeout_s, struct gck_error *err)
+{
+	json_t *data = take_answers(w, timeout_s, err);
+
+	progress_end();
+	return data;
+}
+
 json_t *cli_say(struct gck_wire *w, json_t *request, int timeout_s, struct gck_error *err)
 {
-	json_t *data = NULL;
+	int rc = gck_wire_put(w, request, CONNECT_TIMEOUT_MS, err);
 
-	if (gck_wire_put(w, request, CONNECT_TIMEOUT_MS, err) == 0)
-		data = take_answers(w, timeout_s, err);
-	progress_end();
 	json_decref(request);
-	return data;
+	return rc < 0 ? NULL : cli_await(w, timeout_s, err);
+}
+
+struct gck_wire *cli_begin(const struct cli *c, json_t *request, struct gck_error *err)
+{
+	struct gck_wire *w = cli_connect(c, err);
+
+	if (w && gck_wire_put(w, request, CONNECT_TIMEOUT_MS, err) < 0) {
+		gck_wire_free(w);
+		w = NULL;
+	}
+	json_decref(request);
+	return w;
 }
 
 json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err)
 {
-	struct gck_wire *w = cli_connect(c, err);
-	json_t *data = w ? cli_say(w, json_incref(request), timeout_s, err) : NULL;
+	struct gck_wire *w = cli_begin(c, request, err);
+	json_t *data = w ? cli_await(w, timeout_s, err) : NULL;
 
 	gck_wire_free(w);
-	json_decref(request);
 	return data;
 }
 

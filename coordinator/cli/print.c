@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/user/user.h"
 #include "coordinator/cli/cli.h"
 
 #define COLUMNS_MAX 24
@@ -67,6 +68,21 @@ static void put_plain(const json_t *v, char text[CELL_MAX])
 		snprintf(text, CELL_MAX, "%s", json_is_true(v) ? "yes" : "no");
 }
 
+/* "create by user 1234", as reasons of 0.1.0 end. */
+static void put_reason(const char *reason, char text[CELL_MAX])
+{
+	static const char by[] = " by user ";
+	const char *at = strstr(reason, by);
+	char name[GCK_USER_MAX];
+	uid_t uid;
+
+	if (!at || gck_user_id(at + strlen(by), &uid) < 0)
+		snprintf(text, CELL_MAX, "%s", reason);
+	else
+		snprintf(text, CELL_MAX, "%.*s by %s", (int)(at - reason), reason,
+			 gck_user_name(uid, name));
+}
+
 /* Arrays of plain values are joined by commas; of entries, the member is. */
 static void put_list(const json_t *v, const char *member, char text[CELL_MAX])
 {
@@ -100,6 +116,8 @@ static void put_value(const json_t *v, enum kind kind, char text[CELL_MAX])
 		put_duration((long long)json_number_value(v), text);
 	else if (json_is_number(v) && kind == KIND_PERCENT)
 		snprintf(text, CELL_MAX, "%.0f%%", json_number_value(v));
+	else if (json_is_string(v) && kind == KIND_REASON)
+		put_reason(json_string_value(v), text);
 	else if (json_is_array(v))
 		put_list(v, kind == KIND_NODES ? "node" : "", text);
 	else if (kind != KIND_FLAG || json_is_true(v))
@@ -143,6 +161,13 @@ void print_cell(const json_t *row, const struct column *col, char text[CELL_MAX]
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
+static bool with_titles = true;
+
+void print_titles(bool titles)
+{
+	with_titles = titles;
+}
+
 json_t *print_rows(const json_t *steps, const char *key)
 {
 	json_t *rows = json_array(), *step, *entry;
@@ -161,8 +186,8 @@ json_t *print_rows(const json_t *steps, const char *key)
 
 static bool is_right(enum kind kind)
 {
-	return kind != KIND_TEXT && kind != KIND_STEP && kind != KIND_TIME && kind != KIND_FLAG &&
-	       kind != KIND_NODES;
+	return kind != KIND_TEXT && kind != KIND_REASON && kind != KIND_STEP &&
+	       kind != KIND_TIME && kind != KIND_FLAG && kind != KIND_NODES;
 }
 
 /* Characters on the screen: continuation bytes of UTF-8 have no width. */
@@ -202,7 +227,7 @@ static int measure(const json_t *rows, const struct column *cols, int widths[COL
 			if (strcmp(text, "-") && width(text) > widths[k])
 				widths[k] = width(text);
 		}
-		if (widths[k] && widths[k] < width(cols[k].title))
+		if (with_titles && widths[k] && widths[k] < width(cols[k].title))
 			widths[k] = width(cols[k].title);
 		if (widths[k])
 			last = k;
@@ -218,7 +243,7 @@ void print_table(const json_t *rows, const struct column *cols)
 	json_t *row;
 	size_t i;
 
-	for (int k = 0; k <= last; k++)
+	for (int k = 0; with_titles && k <= last; k++)
 		if (widths[k])
 			put_cell(cols[k].title, widths[k], is_right(cols[k].kind), k == last);
 	json_array_foreach(rows, i, row) {

@@ -4,10 +4,12 @@
 #define CLI_PRINT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum kind {
 	KIND_TEXT,
+	KIND_REASON, /* a text; users in it by name */
 	KIND_STEP,   /* "job" and "step" of the row: the key is not used */
 	KIND_NUMBER,
 	KIND_BYTES,  /* 1.2G */
@@ -37,6 +39,9 @@ json_t *print_rows(const json_t *steps, const char *key);
 /* Aligned columns like squeue's; rows is an array of objects. The table ends with a column that has
  * no title. Columns that no row has a value for are left out. */
 void print_table(const json_t *rows, const struct column *cols);
+
+/* Whether tables have a line of titles; at first they have. */
+void print_titles(bool titles);
 
 /* "Title=value" lines, in the order of cols; missing values are left out. */
 void print_values(const json_t *object, const struct column *cols);

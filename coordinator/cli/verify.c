@@ -153,38 +153,51 @@ static void print_trials(const json_t *steps)
 	json_decref(commits);
 }
 
+/* ---- the verdict --------------------------------------------------------------------------- */
+
+static void complain(struct cli *c, const json_t *step, const json_t *commit, const json_t *rank)
+{
+	static const struct column id = { "", "", KIND_STEP };
+	json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
+	char name[CELL_MAX], of_rank[32] = "";
+	struct gck_error why;
+
+	print_cell(step, &id, name);
+	if (rank)
+		snprintf(of_rank, sizeof of_rank, ", rank %" JSON_INTEGER_FORMAT,
+			 json_integer_value(json_object_get(rank, "rank")));
+	gck_fail(&why, EBADMSG, "step %.32s, commit %" JSON_INTEGER_FORMAT "%s: %s", name, seq,
+		 of_rank, cli_text(rank ? rank : commit, "error"));
+	cli_complain(c, &why);
+	c->status = CLI_FAILED;
+}
+
 /* The first rank that does not build. */
-static int judge_ranks(const json_t *commit, struct gck_error *err)
+static void judge_ranks(struct cli *c, const json_t *step, const json_t *commit)
 {
 	json_t *one;
 	size_t i;
 
 	json_array_foreach(json_object_get(commit, "ranks"), i, one)
-		if (!json_is_true(json_object_get(one, "builds")))
-			return gck_fail(err, EBADMSG, "commit %" JSON_INTEGER_FORMAT ", rank %"
-					JSON_INTEGER_FORMAT ": %s",
-					json_integer_value(json_object_get(commit, "seq")),
-					json_integer_value(json_object_get(one, "rank")),
-					cli_text(one, "error"));
-	return gck_fail(err, EBADMSG, "%s", cli_text(commit, "error"));
+		if (!json_is_true(json_object_get(one, "builds"))) {
+			complain(c, step, commit, one);
+			return;
+		}
+	complain(c, step, commit, NULL);
 }
 
-/* Count the commits that were read; fail for the first that is damaged. */
-static int judge(const struct cli *c, const json_t *steps, struct gck_error *err)
+static void judge(struct cli *c, const json_t *steps)
 {
 	json_t *step, *commit;
-	size_t i, k, n = 0;
+	size_t i, k;
 
-	json_array_foreach(steps, i, step) {
-		json_array_foreach(json_object_get(step, "commits"), k, commit) {
-			n++;
-			if (!json_is_true(json_object_get(commit,
-							  c->restore ? "builds" : "whole")))
-				return judge_ranks(commit, err);
-		}
-	}
-	return n > 0 ? 0 : cli_no_commit(c, err);
+	json_array_foreach(steps, i, step)
+		json_array_foreach(json_object_get(step, "commits"), k, commit)
+			if (!json_is_true(json_object_get(commit, c->restore ? "builds" : "whole")))
+				judge_ranks(c, step, commit);
 }
+
+/* ---- the verb ------------------------------------------------------------------------------ */
 
 static int verify_steps(const struct cli *c, const json_t *steps, json_t *out,
 			struct gck_error *err)
@@ -203,39 +216,56 @@ static int verify_steps(const struct cli *c, const json_t *steps, json_t *out,
 	return 0;
 }
 
+static bool any_commit(const json_t *steps)
+{
+	json_t *step;
+	size_t i;
+
+	json_array_foreach(steps, i, step)
+		if (json_array_size(json_object_get(step, "commits")))
+			return true;
+	return false;
+}
+
 json_t *cli_verify_commits(const struct cli *c, struct gck_error *err)
 {
 	json_t *steps = cli_ask_steps(c, "list", err);
 	json_t *out = json_array();
+	int rc = steps ? verify_steps(c, steps, out, err) : -1;
 
-	if (!steps || verify_steps(c, steps, out, err) < 0) {
-		json_decref(out);
-		out = NULL;
-	}
+	if (rc == 0 && !any_commit(out))
+		rc = cli_no_commit(c, err);
 	json_decref(steps);
-	return out;
+	if (rc == 0)
+		return out;
+	json_decref(out);
+	return NULL;
 }
 
-int cli_verify_end(const struct cli *c, const json_t *steps, struct gck_error *err)
+void cli_verify_end(struct cli *c, const json_t *steps)
 {
 	if (!c->json)
 		(c->restore ? print_trials : print_verified)(steps);
 	fflush(stdout);
-	return judge(c, steps, err);
+	judge(c, steps);
+}
+
+static json_t *verify_one(const struct cli *c, struct gck_error *err)
+{
+	json_t *steps = cli_verify_commits(c, err);
+
+	return steps ? json_pack("{s:o}", "steps", steps) : NULL;
 }
 
 int cli_verify(struct cli *c, struct gck_error *err)
 {
-	json_t *out = cli_verify_commits(c, err), *data;
-	int rc;
+	json_t *data = cli_ask_each(c, NULL, verify_one);
 
-	if (!out)
-		return -1;
-	data = json_pack("{s:O}", "steps", out);
-	if (c->json)
+	(void)err;
+	if (data && c->json)
 		cli_print_json(data);
-	rc = cli_verify_end(c, out, err);
+	if (data)
+		cli_verify_end(c, json_object_get(data, "steps"));
 	json_decref(data);
-	json_decref(out);
-	return rc;
+	return c->status;
 }

@@ -237,6 +237,8 @@ static void on_conf(void *arg, const struct gck_slurm_answer *answer)
 		return;
 	}
 	d->slurm_user = (uid_t)json_integer_value(json_object_get(answer->data, "slurm_user"));
+	snprintf(d->slurm_user_name, sizeof d->slurm_user_name, "%s",
+		 json_string_value(json_object_get(answer->data, "slurm_user_name")) ?: "");
 	d->core.slurmd_timeout_s = json_integer_value(
 		json_object_get(answer->data, "slurmd_timeout"));
 	if (cluster && !*d->conf.cluster)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/user/user.h"
 #include "storage/archive/tar.h"
 #include "storage/store/store.h"
 
@@ -148,14 +149,15 @@ static int read_headers(struct gck_archive *f, struct gck_error *err)
 {
 	char block[GCK_TAR_BLOCK], name[GCK_TAR_NAME];
 	uint64_t at = 0, size = 0, all;
+	char user[GCK_USER_MAX];
 	struct stat st;
 	bool end = false;
 
 	if (fstat(f->fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return refuse(f, "it is not a regular file", err);
 	if (st.st_uid != geteuid())
-		return gck_fail(err, EPERM, "%s belongs to user %u: an image runs as its user, who "
-				"imports it", f->head.where, st.st_uid);
+		return gck_fail(err, EPERM, "%s belongs to %s: an image runs as its user, who "
+				"imports it", f->head.where, gck_user_name(st.st_uid, user));
 	all = (uint64_t)st.st_size;
 	while (!end) {
 		if (at + GCK_TAR_BLOCK > all)

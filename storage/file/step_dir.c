@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/user/user.h"
 #include "storage/file/file.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -72,6 +73,7 @@ static bool may_make_cluster(int root)
 static int check_cluster_dir(int fd, const char *path, const char *cluster, bool create,
 			     struct gck_error *err)
 {
+	char user[GCK_USER_MAX];
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -79,9 +81,9 @@ static int check_cluster_dir(int fd, const char *path, const char *cluster, bool
 	if (geteuid() == 0 && !create)
 		return 0;
 	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return gck_fail(err, EPERM, "store %s: %s belongs to user %u, who could remove and "
+		return gck_fail(err, EPERM, "store %s: %s belongs to %s, who could remove and "
 				"replace what others keep there; " MAKE_CLUSTER, path, cluster,
-				st.st_uid, path, cluster);
+				gck_user_name(st.st_uid, user), path, cluster);
 	if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX))
 		return gck_fail(err, EPERM, "store %s: in %s everybody may remove and replace what "
 				"others keep there (its mode is %o); " MAKE_CLUSTER, path, cluster,
@@ -131,9 +133,11 @@ static int is_owners(struct gck_file_store *f, unsigned n, uid_t *uid)
 
 static int note_squatter(struct gck_file_store *f, uid_t uid, struct gck_error *err)
 {
+	char user[GCK_USER_MAX];
+
 	if (!f->head.squatter &&
-	    asprintf(&f->head.squatter, "%s/%s belongs to user %u, who has no job of this number",
-		     f->cluster, f->job, (unsigned)uid) < 0)
+	    asprintf(&f->head.squatter, "%s/%s belongs to %s, who has no job of this number",
+		     f->cluster, f->job, gck_user_name(uid, user)) < 0)
 		return f->head.squatter = NULL, gck_fail(err, ENOMEM, "no memory");
 	return 0;
 }
@@ -168,6 +172,7 @@ static int find_job(struct gck_file_store *f, struct gck_error *err)
 /* Root may read and remove what is a user's, but not write. */
 static int enter_job(struct gck_file_store *f, bool create, struct gck_error *err)
 {
+	char user[GCK_USER_MAX];
 	struct stat st;
 	int fd = find_job(f, err) < 0 ? -1 :
 		 enter(f->cluster_fd, f->job, f->cluster, create, 0700, err);
@@ -175,9 +180,9 @@ static int enter_job(struct gck_file_store *f, bool create, struct gck_error *er
 	if (fd < 0 || fstat(fd, &st) < 0 || f->owner == GCK_ANY_OWNER || st.st_uid == f->owner)
 		return fd;
 	close(fd);
-	return gck_fail(err, EAGAIN, "store %s: %s was just made and belongs to user %u: try "
-			"again, or look how this file system maps users", f->cluster, f->job,
-			(unsigned)st.st_uid);
+	return gck_fail(err, EAGAIN, "store %s: %s was just made and belongs to %s: try again, or "
+			"look how this file system maps users", f->cluster, f->job,
+			gck_user_name(st.st_uid, user));
 }
 
 static int set_where(struct gck_file_store *f, struct gck_error *err)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/user/user.h"
 #include "storage/document/document.h"
 #include "storage/document/json.h"
 #include "storage/retention/retention.h"
@@ -29,15 +30,16 @@
 /* No other user may be able to replace the user's files in it. */
 static int check_disk(int fd, const char *dir, struct gck_error *err)
 {
+	char user[GCK_USER_MAX];
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return gck_fail(err, errno, "stage %s: %s", dir, strerror(errno));
 	if (st.st_uid != 0 && st.st_uid != geteuid())
 		return gck_fail(err, EPERM,
-				"stage %s belongs to user %u, who could replace what is put there: "
+				"stage %s belongs to %s, who could replace what is put there: "
 				"it must be root's or the job's user's",
-				dir, st.st_uid);
+				dir, gck_user_name(st.st_uid, user));
 	if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
 		return gck_fail(err, EPERM,
 				"stage %s: others may replace what is put there (its mode is %o): "
@@ -48,13 +50,14 @@ static int check_disk(int fd, const char *dir, struct gck_error *err)
 
 static int check_own(int fd, const char *dir, const char *name, struct gck_error *err)
 {
+	char user[GCK_USER_MAX];
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return gck_fail(err, errno, "stage %s/%s: %s", dir, name, strerror(errno));
 	if (st.st_uid != geteuid())
-		return gck_fail(err, EPERM, "stage %s: %s belongs to user %u; have it removed", dir,
-				name, st.st_uid);
+		return gck_fail(err, EPERM, "stage %s: %s belongs to %s; have it removed", dir,
+				name, gck_user_name(st.st_uid, user));
 	if (st.st_mode & 077 && fchmod(fd, 0700) < 0)
 		return gck_fail(err, errno, "stage %s: chmod %s: %s", dir, name, strerror(errno));
 	return 0;

@@ -96,4 +96,20 @@ check "vacate: the script goes on, the job ends" wait_job "$job" COMPLETED 20
 check "vacate: srun's status is not 0" grep -q 'srun gave [1-9]' "$dir/out"
 check "vacate: the commit stays" test -n "$(commits "$job")"
 
+array=$(submit "$dir" -n1 --array=1-2 <<-END
+	#!/bin/bash
+	exec srun --gpu-ckpt $burn 16 10000 50
+	END
+)
+tasks_able() { [[ $(alice gpuckpt able "$array" --noheader 2>"$dir/err" | grep -c yes) -eq 2 ]]; }
+check "an array's number means all its tasks" wait_for 30 tasks_able || diag "$(cat "$dir/err")"
+is "$(alice gpuckpt create "$array" --noheader 2>&1 | wc -l)" 2 "create: all tasks of an array"
+is "$(alice gpuckpt list "${array}_2" --json | jq -r '.steps[].array_task')" "${array}_2" \
+	"list: one task of an array"
+check "create by root" root gpuckpt create "${array}_1"
+like "$(alice gpuckpt list "${array}_[1]" -u alice)" "alice .* create by root" \
+	"list: users by name"
+is "$(alice gpuckpt list -u bob --noheader)" "" "list: the steps of another user"
+alice scancel "$array"
+
 finish

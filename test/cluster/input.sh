@@ -42,7 +42,7 @@ most() { for r in "${ranks[@]}"; do wc -l <"$dir/$r"; done | sort -n | tail -n 1
 each() { local j; for j in "${jobs[@]}"; do "$@" "$j" || return; done; }
 restarted() { job_restarted "$2" "$1"; }
 # shellcheck disable=SC2317 # for each
-not_noted() { ! alice gpuckpt able "$1" | grep 'from the beginning'; }
+not_noted() { ! alice gpuckpt able -v "$1" | grep 'from the beginning'; }
 
 check "the jobs copy their input" wait_for 60 copied 100
 check "all can be checkpointed" each wait_ready

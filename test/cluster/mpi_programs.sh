@@ -12,7 +12,7 @@ agents_there()
 	alice gpuckpt status "$1" --json |
 		jq -e '.steps[] | .state == "running" and (.nodes | length > 0 and all(.connected))'
 }
-is_named() { [[ $(alice gpuckpt able "$1" 2>&1) = *"$2"* ]]; }
+is_named() { [[ $(alice gpuckpt able -v "$1" 2>&1) = *"$2"* ]]; }
 
 # ---- mpi4py
 
@@ -68,7 +68,7 @@ aside()
 	job=$(mpi_job "$dir" 2 "" env ASIDE_SECONDS=300 "$bin/program")
 	check "$name: the step runs under gpuckpt" wait_for 30 agents_there "$job"
 	check "$name: able gives the reason why it cannot be checkpointed" \
-		wait_for 20 is_named "$job" "$reason" || diag "$(alice gpuckpt able "$job" 2>&1)"
+		wait_for 20 is_named "$job" "$reason" || diag "$(alice gpuckpt able -v "$job" 2>&1)"
 	check_not "$name: create is refused" alice gpuckpt create "$job"
 	end_job "$job"
 	dir=$(work_dir)

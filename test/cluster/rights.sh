@@ -27,7 +27,7 @@ END
 is "$job" $((last + 1)) "bob has taken the names of alice's next job in the store"
 check "alice's step runs under gpuckpt" wait_ready "$job"
 check "alice takes a checkpoint" alice gpuckpt create "$job"
-like "$(alice gpuckpt able "$job")" "${names[0]} belongs to user $(bob id -u)" \
+like "$(alice gpuckpt able -v "$job")" "${names[0]} belongs to bob" \
 	"she is told what bob has taken"
 
 stranger=$(bob gpuckpt able 4000000 2>&1)

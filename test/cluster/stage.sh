@@ -136,7 +136,7 @@ if [[ $lib = lib.sh || -n ${GPUCKPT_LONG-} ]]; then
 	root -n 1 rm "$own"
 	root -n 1 mv "$own.bob" "$own"
 	create
-	like "$(last unstaged)" "n1: .*belongs to user" \
+	like "$(last unstaged)" "n1: .*belongs to" \
 		"$name: another user's directory is not used"
 	is "$(root -n 1 ls "$own")" "" "$name: that directory is empty"
 	root -n 1 rmdir "$own"

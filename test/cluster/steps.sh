@@ -118,7 +118,7 @@ job=$(submit "$dir" -N1 -n1 -o "$dir/logs.out" <<<'#!/bin/bash
 srun --gpu-ckpt bash -c "exec python3 logs.py"')
 is_logged() { grep -q ready "$dir/logs.out" && ready "$job"; }
 check "a step has a log in a directory that cannot be written" wait_for 40 is_logged
-like "$(alice gpuckpt able "$job")" "kept in $dir" "able says where a restart keeps what it cuts"
+like "$(alice gpuckpt able -v "$job")" "kept in $dir" "able says where a restart keeps what it cuts"
 check "create" alice gpuckpt create "$job"
 echo lost >>"$dir/logs/log"
 root scontrol requeue "$job"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * fake DIRECTORY: a coordinator for the tests of gpuckpt. It writes DIRECTORY/conf, then answers
- * each connection's request {"op": OP} with the messages in DIRECTORY/OP.json (an array), in
- * DIRECTORY/OP.FROM.json if it has a "from", and appends the request to DIRECTORY/requests. It ends
- * with its parent or at SIGTERM; 77: munge is missing. */
+ * the requests {"op": OP} of each connection with the messages (an array) in DIRECTORY/OP.FROM.json
+ * if it has a "from", in DIRECTORY/OP.JOB.json if that is there, or else in DIRECTORY/OP.json, and
+ * appends the request to DIRECTORY/requests. It ends with its parent or at SIGTERM; 77: munge is
+ * missing. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -67,43 +68,60 @@ static void note(const json_t *request)
 	fclose(f);
 }
 
+/* The messages of the file for this number of the request, or NULL. */
+static json_t *load(const char *op, const json_t *number)
+{
+	char path[4096];
+
+	if (!number)
+		return NULL;
+	snprintf(path, sizeof path, "%s/%s.%" JSON_INTEGER_FORMAT ".json", dir, op,
+		 json_integer_value(number));
+	return json_load_file(path, 0, NULL);
+}
+
 static void answer(struct gck_wire *w, const json_t *request)
 {
 	const char *op = json_string_value(json_object_get(request, "op"));
-	json_t *from = json_object_get(request, "from");
-	char path[4096], rest[32] = "";
 	json_t *messages, *m;
+	char path[4096];
 	size_t i;
 
 	note(request);
-	if (from)
-		snprintf(rest, sizeof rest, ".%" JSON_INTEGER_FORMAT, json_integer_value(from));
-	snprintf(path, sizeof path, "%s/%s%s.json", dir, op ? op : "none", rest);
-	messages = json_load_file(path, 0, NULL);
+	messages = load(op, json_object_get(request, "from"));
+	if (!messages)
+		messages = load(op, json_object_get(request, "job"));
+	snprintf(path, sizeof path, "%s/%s.json", dir, op);
+	if (!messages)
+		messages = json_load_file(path, 0, NULL);
 	json_array_foreach(messages, i, m)
 		if (gck_wire_put(w, m, 5000, NULL))
 			break; /* the client is gone */
 	json_decref(messages);
 }
 
+static _Noreturn void serve_one(int fd)
+{
+	struct gck_wire *w = gck_wire_server(fd, munge, NULL);
+	json_t *request;
+
+	if (!w || gck_wire_flush(w, NULL) < 0)
+		_exit(1);
+	while ((request = gck_wire_get(w, 5000, NULL))) {
+		answer(w, request);
+		json_decref(request);
+	}
+	_exit(0);
+}
+
 static void serve(int listener)
 {
-	struct gck_wire *w;
-	json_t *request;
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0)
-		return;
-	w = gck_wire_server(fd, munge, NULL);
-	if (!w) {
+	if (fd >= 0 && fork() == 0)
+		serve_one(fd);
+	if (fd >= 0)
 		close(fd);
-		return;
-	}
-	request = gck_wire_flush(w, NULL) < 0 ? NULL : gck_wire_get(w, 5000, NULL);
-	if (request)
-		answer(w, request);
-	json_decref(request);
-	gck_wire_free(w);
 }
 
 int main(int argc, char **argv)
@@ -123,6 +141,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "fake: %s\n", why);
 		return 77;
 	}
+	signal(SIGCHLD, SIG_IGN);
 	fd = listen_any(&port);
 	if (fd < 0 || write_conf(port)) {
 		perror("fake");

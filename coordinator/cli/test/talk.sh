@@ -49,6 +49,7 @@ if [ ! -e "$dir/conf" ]; then
 	skip_all "$(cat "$dir/why")"
 fi
 
+answers tasks '[{"op":"end","ok":true,"data":{"jobs":[]}}]'
 commits='[{"seq":1,"hash":"a","time":1700000000,"put":1048576,"stored":524288,"quiesce_ms":7,
 "stall_ms":12.5,"write_s":0.5,"reason":"interval","ranks":2},
 {"seq":2,"hash":"b","time":1700000600,"put":3221225472,
@@ -129,8 +130,12 @@ item='"object":"clocks","reason":"they start anew","remedy":"use another","refus
 answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":true,"items":[
 {"rank":10,'"$item"'},{"rank":0,'"$item"'},{"rank":2,'"$item"'},{"rank":1,'"$item"'}]}]}}]'
 call 0 able 7
+! grep -q clocks "$dir/out"
+result $? "what prevents no checkpoint is not shown"
+has err 'gpuckpt: able: 1 note that prevents no checkpoint: -v shows it'
+call 0 able 7 -v
 has out '7.0  0-2,10 no      clocks they start anew; use another'
-[ "$(wc -l <"$dir/out")" -eq 5 ]
+[ "$(wc -l <"$dir/out")" -eq 5 ] && [ ! -s "$dir/err" ]
 result $? "ranks with the same reason share a line"
 
 answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,
@@ -173,6 +178,81 @@ has err 'gpuckpt: list: job 7 has no commit yet'
 call 0 status 7
 [ "$(wc -l <"$dir/out")" -eq 2 ]
 result $? "status of a job: its steps only"
+
+# ---- several jobs and steps
+answers status '[{"op":"end","ok":false,"error":"no step runs or ran with --gpu-ckpt"}]'
+for job in 7 8 9; do
+	answers status.$job '[{"op":"end","ok":true,"data":{"epoch":3,"steps":[{"job":'$job',
+"step":0,"user":"root","uid":0,"state":"running"},{"job":'$job',"step":1,"user":"daemon","uid":1,
+"state":"running"}]}}]'
+done
+call 0 status 7 8 9 --noheader
+[ "$(sed 's/ .*//' "$dir/out" | tr '\n' ' ')" = '7.0 7.1 8.0 8.1 9.0 9.1 ' ]
+result $? "several jobs make one table, without titles if asked for"
+call 0 status 7 8 --json
+[ "$(tr -d ' \n' <"$dir/out" | grep -o '"job":[78]' | tr '\n' ' ')" = \
+	'"job":7 "job":7 "job":8 "job":8 ' ] && [ "$(grep -c epoch "$dir/out")" -eq 1 ]
+result $? "and one document"
+call 1 status 7 6 8.0
+[ "$(cat "$dir/err")" = 'gpuckpt: status: 6: no step runs or ran with --gpu-ckpt' ] &&
+	grep -q '^8[.]0 ' "$dir/out"
+result $? "one that fails is named in one line, and the others are shown"
+call 1 status 5 6
+[ "$(wc -l <"$dir/err")" -eq 2 ] && [ ! -s "$dir/out" ]
+result $? "all fail: one line each"
+call 0 status 7 8 --user daemon
+[ "$(grep -c daemon "$dir/out")" -eq 2 ] && ! grep -q root "$dir/out"
+result $? "the steps of one user"
+call 0 status 7 -u 1,root
+[ "$(wc -l <"$dir/out")" -eq 3 ]
+result $? "users by name and number"
+call 1 status 7 -u nosuchuser
+has err 'there is no user "nosuchuser"'
+call 1 watch 6 7 -u nosuchuser
+[ "$(wc -l <"$dir/err")" -eq 2 ]
+result $? "watch ends when all have failed, and says so once"
+answers tasks.19 '[{"op":"end","ok":true,"data":{"jobs":[{"job":7,"task":1},{"job":8,"task":4},
+{"job":9,"task":12}]}}]'
+call 0 status 19
+has requests '{"job":9,"op":"status"}'
+[ "$(wc -l <"$dir/out")" -eq 7 ]
+result $? "an array's number means all its tasks"
+call 0 status '19_[2-5,12]' --noheader
+[ "$(sed 's/ .*//' "$dir/out" | tr '\n' ' ')" = '8.0 8.1 9.0 9.1 ' ]
+result $? "some tasks of an array"
+call 0 status 19_4.1
+has requests '{"job":8,"op":"status","step":1}'
+call 1 status 19_2 7
+has err 'gpuckpt: status: 19_2: no such task of job array 19 runs or ran with --gpu-ckpt'
+has out '7.0'
+call 1 remove --all 19
+has err 'these are several jobs of an array: name one, such as 19_1'
+for job in 7 8; do
+	answers create.$job '[{"op":"end","ok":true,"data":{"steps":[{"job":'$job',"step":0,
+"seq":3}]}}]'
+	answers show.$job '[{"op":"end","ok":true,"data":{"job":'$job',"step":0,"seq":2}}]'
+	answers disable.$job '[{"op":"end","ok":true}]'
+done
+answers create.9 '[{"op":"end","ok":false,"error":"it is not a batch job"}]'
+call 1 create 7 9 8 19_4
+[ "$(cat "$dir/err")" = 'gpuckpt: create: 9: it is not a batch job' ]
+result $? "a checkpoint that fails is named"
+[ "$(grep -c '^[78][.]0' "$dir/out")" -eq 3 ]
+result $? "and the others are taken"
+call 0 disable 7 8
+answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"commits":'"$commits"'}]}}]'
+call 0 show 7.0:2 7.0:1 --json
+has requests '"seq":2,'
+has requests '"seq":1,'
+[ "$(grep -c '"seq": 2' "$dir/out")" -eq 2 ]
+result $? "several commits are shown"
+rm "$dir"/status.[0-9]* "$dir"/create.[0-9]* "$dir"/show.[0-9]* "$dir"/disable.[0-9]*
+answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"commits":[
+{"seq":1,"hash":"a","reason":"create by user 1"},{"seq":2,"hash":"b",
+"reason":"requeue by user 4294967290"}]}]}}]'
+call 0 list 7
+has out 'create by daemon'
+has out 'requeue by user 4294967290'
 
 # ---- the store
 made=$("$tools/make_store" "$dir" 7 0 3)

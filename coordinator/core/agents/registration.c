@@ -201,9 +201,10 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 			 "that",
 			 job->id);
 	return gck_core_record(core,
-			       json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b}", "t", "job",
-					 "job", r->job, "uid", owner, "user", user, "restarts",
-					 restarts, "submit", submit, "batch", batch, "fresh",
-					 fresh),
+			       json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:O*, s:O*}",
+					 "t", "job", "job", r->job, "uid", owner, "user", user,
+					 "restarts", restarts, "submit", submit, "batch", batch,
+					 "fresh", fresh, "array", json_object_get(info, "array"),
+					 "task", json_object_get(info, "task")),
 			       true, err);
 }

@@ -202,10 +202,16 @@ static void dump_intent(json_t *out, const struct gck_step *step)
 
 static void dump_job(json_t *out, const struct gck_job *job)
 {
-	add(out, json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b}", "t", "job", "job",
-			   (json_int_t)job->id, "uid", (json_int_t)job->uid, "user", job->user,
-			   "restarts", (json_int_t)job->restarts, "submit", (json_int_t)job->submit,
-			   "batch", job->batch, "gone", job->gone));
+	json_t *r = json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b}", "t", "job", "job",
+			      (json_int_t)job->id, "uid", (json_int_t)job->uid, "user", job->user,
+			      "restarts", (json_int_t)job->restarts, "submit",
+			      (json_int_t)job->submit, "batch", job->batch, "gone", job->gone);
+
+	if (job->array) {
+		json_object_set_new(r, "array", json_integer(job->array));
+		json_object_set_new(r, "task", json_integer(job->task));
+	}
+	add(out, r);
 	if (job->requeued)
 		add(out, json_pack("{s:s, s:I, s:b}", "t", "requeue", "job", (json_int_t)job->id,
 				   "value", 1));

@@ -38,14 +38,15 @@ static void forget_former(struct gck_job *job)
 
 static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 {
-	json_int_t id, uid, restarts, submit;
+	json_int_t id, uid, restarts, submit, array = 0, task = 0;
 	const char *user;
 	int batch, fresh = 0, gone = 0;
 	struct gck_job *job;
 
-	if (gck_record_unpack(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b}", "job", &id, "uid",
-			      &uid, "user", &user, "restarts", &restarts, "submit", &submit,
-			      "batch", &batch, "fresh", &fresh, "gone", &gone))
+	if (gck_record_unpack(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b, s?I, s?I}", "job",
+			      &id, "uid", &uid, "user", &user, "restarts", &restarts, "submit",
+			      &submit, "batch", &batch, "fresh", &fresh, "gone", &gone, "array",
+			      &array, "task", &task))
 		return -1;
 	job = gck_state_add_job(s, (uint32_t)id);
 	if (!job)
@@ -59,6 +60,8 @@ static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 	job->uid = (uid_t)uid;
 	job->restarts = (uint32_t)restarts;
 	job->submit = submit;
+	job->array = (uint32_t)array;
+	job->task = (uint32_t)task;
 	job->batch = batch;
 	job->gone = gone;
 	return 0;

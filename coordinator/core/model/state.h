@@ -106,6 +106,7 @@ struct gck_job {
 	char *user;
 	uint32_t restarts;
 	int64_t submit;           /* at that restart count */
+	uint32_t array, task;     /* the job array that it is a task of; array 0: of none */
 	bool batch;               /* only batch jobs can be requeued */
 	bool no_requeue;          /* a batch job that Slurm does not requeue by itself; */
 	bool said_so;             /* its user was told */

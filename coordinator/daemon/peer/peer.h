@@ -45,6 +45,7 @@ struct gck_daemon {
 	bool polling;
 	ev_signal stop[2];
 	uid_t slurm_user;       /* root until Slurm has answered */
+	char slurm_user_name[64];
 	bool slurm_away;        /* Slurm did not answer the last question about an agent's job */
 	uint32_t able_id;
 };

@@ -48,11 +48,16 @@ static const char *state_name(const struct gck_step *step)
 
 static json_t *step_head(const struct gck_step *step)
 {
-	return json_pack("{s:I, s:I, s:s, s:I, s:s, s:I, s:s, s:b}", "job",
+	const struct gck_job *job = step->job;
+	json_t *e = json_pack("{s:I, s:I, s:s, s:I, s:s, s:I, s:s, s:b}", "job",
 			 (json_int_t)step->job->id, "step", (json_int_t)step->id, "user",
 			 step->job->user, "uid", (json_int_t)step->job->uid, "state",
 			 state_name(step), "restarts", (json_int_t)step->restarts, "store",
 			 step->store, "disabled", step->disabled);
+
+	if (job->array)
+		json_object_set_new(e, "array_task", json_sprintf("%u_%u", job->array, job->task));
+	return e;
 }
 
 static json_t *list_step(const struct gck_daemon *d, const struct gck_step *step)
@@ -209,6 +214,18 @@ json_t *gck_report_status(const struct gck_daemon *d, uid_t uid,
 	json_object_update(head, steps);
 	json_decref(steps);
 	return head;
+}
+
+json_t *gck_report_tasks(const struct gck_daemon *d, uid_t uid, uint32_t id)
+{
+	json_t *jobs = json_array();
+
+	for (const struct gck_job *j = d->core.state.jobs; j; j = j->next)
+		if (j->array && j->array == id && gck_may_see(d, uid, j->uid))
+			json_array_append_new(jobs, json_pack("{s:I, s:I}", "job",
+							      (json_int_t)j->id, "task",
+							      (json_int_t)j->task));
+	return json_pack("{s:o}", "jobs", jobs);
 }
 
 json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/log.h"
 #include "coordinator/core/operations/operation.h"
@@ -42,17 +43,18 @@ static void on_end(void *arg, const char *error, const json_t *steps)
 	gck_peer_end(arg, error, json_pack("{s:O}", "steps", steps));
 }
 
-/* The owner's name is known; others are not looked up, since that may take its time. */
-static void put_reason(const struct request *r, char *text, size_t size)
+/* The names of all who may act on a job (gck_may_see) are known. None is looked up, since that may
+ * take its time. */
+static const char *name_of_peer(const struct request *r)
 {
+	const struct gck_daemon *d = r->peer->daemon;
 	uid_t uid = r->peer->uid;
 
 	if (uid == r->job->uid)
-		snprintf(text, size, "%s by %s", r->op, r->job->user);
-	else if (uid == 0)
-		snprintf(text, size, "%s by root", r->op);
-	else
-		snprintf(text, size, "%s by user %u", r->op, (unsigned)uid);
+		return r->job->user;
+	if (uid == 0)
+		return "root";
+	return uid == geteuid() ? d->conf.user : d->slurm_user_name;
 }
 
 static void begin(const struct request *r, enum gck_verb verb)
@@ -62,7 +64,7 @@ static void begin(const struct request *r, enum gck_verb verb)
 	char reason[96];
 
 	waiter.wait = json_is_true(json_object_get(r->body, "wait"));
-	put_reason(r, reason, sizeof reason);
+	snprintf(reason, sizeof reason, "%s by %s", r->op, name_of_peer(r));
 	if (gck_operation_begin(&r->peer->daemon->core, verb, r->job->id, r->step, reason, &waiter,
 				&err))
 		refuse(r, &err);
@@ -246,6 +248,15 @@ static void do_status(const struct request *r)
 	gck_peer_end(r->peer, NULL, gck_report_status(r->peer->daemon, r->peer->uid, &range));
 }
 
+/* The number of an array is not that of a job: job is not looked up. */
+static void do_tasks(const struct request *r)
+{
+	json_int_t id = json_integer_value(json_object_get(r->body, "job"));
+
+	gck_peer_end(r->peer, NULL,
+		     gck_report_tasks(r->peer->daemon, r->peer->uid, (uint32_t)id));
+}
+
 static void do_show(const struct request *r)
 {
 	struct gck_error err = {0};
@@ -292,7 +303,7 @@ static const struct {
 	{"disable", MUST_BE, do_disable}, {"enable", MUST_BE, do_enable},
 	{"list", MAY_BE, do_list},        {"show", MUST_BE, do_show},
 	{"status", MAY_BE, do_status},    {"remove", MUST_BE, do_remove},
-	{"swept", MUST_BE, do_swept},
+	{"swept", MUST_BE, do_swept},     {"tasks", NEED_NOT_BE, do_tasks},
 	{"may_import", NEED_NOT_BE, do_may_import}, {"import", NEED_NOT_BE, do_import},
 	{"imported", NEED_NOT_BE, do_imported},
 };

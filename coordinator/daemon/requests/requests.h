@@ -28,7 +28,7 @@ void gck_sign_message(struct gck_peer *peer, const json_t *body);
  * see the job. Answered at once. */
 void gck_unwrap_message(struct gck_peer *peer, const json_t *body);
 
-/* ---- report.c: what list, show and status tell ---------------------------------------------- */
+/* ---- report.c: what list, show, status and tasks tell --------------------------------------- */
 
 /* May this user see a job or a step of this owner? */
 bool gck_may_see(const struct gck_daemon *d, uid_t uid, uid_t owner);
@@ -44,6 +44,8 @@ json_t *gck_report_list(const struct gck_daemon *d, uid_t uid,
 			const struct gck_report_range *range);
 json_t *gck_report_status(const struct gck_daemon *d, uid_t uid,
 			  const struct gck_report_range *range);
+/* The tasks of a job array that run or ran with --gpu-ckpt. */
+json_t *gck_report_tasks(const struct gck_daemon *d, uid_t uid, uint32_t id);
 json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,
 			const struct gck_commit *commit);
 

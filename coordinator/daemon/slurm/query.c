@@ -40,8 +40,10 @@ static json_t *query_conf(const json_t *request, struct gck_error *err)
 	(void)request;
 	if (slurm_load_ctl_conf(0, &conf))
 		return failed(err, "slurm_load_ctl_conf");
-	return json_pack("{s:s, s:I, s:I}", "cluster", conf->cluster_name ? conf->cluster_name : "",
-			 "slurm_user", (json_int_t)conf->slurm_user_id, "slurmd_timeout",
+	return json_pack("{s:s, s:I, s:s, s:I}", "cluster",
+			 conf->cluster_name ? conf->cluster_name : "", "slurm_user",
+			 (json_int_t)conf->slurm_user_id, "slurm_user_name",
+			 conf->slurm_user_name ? conf->slurm_user_name : "", "slurmd_timeout",
 			 (json_int_t)conf->slurmd_timeout);
 }
 
@@ -113,16 +115,21 @@ static const job_info_t *find_job(const job_info_msg_t *all, uint32_t id)
 static json_t *query_job(const json_t *request, struct gck_error *err)
 {
 	job_info_t *job = load_job(job_of(request), err);
+	json_t *out;
 
 	if (!job)
 		return NULL;
-	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:I, s:b, s:b}", "job",
-			 (json_int_t)job->job_id, "uid", (json_int_t)job->user_id, "user",
-			 name_of(job->user_id), "restarts", (json_int_t)job->restart_cnt, "submit",
-			 (json_int_t)job->submit_time, "batch", can_be_requeued(job),
-			 "no_requeue", job->batch_flag && !job->requeue, "nodes",
-			 (json_int_t)job->num_nodes, "runs", runs(job), "ends_itself",
-			 ends_itself(job));
+	out = json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:I, s:b, s:b}", "job",
+			(json_int_t)job->job_id, "uid", (json_int_t)job->user_id, "user",
+			name_of(job->user_id), "restarts", (json_int_t)job->restart_cnt, "submit",
+			(json_int_t)job->submit_time, "batch", can_be_requeued(job), "no_requeue",
+			job->batch_flag && !job->requeue, "nodes", (json_int_t)job->num_nodes,
+			"runs", runs(job), "ends_itself", ends_itself(job));
+	if (job->array_job_id) {
+		json_object_set_new(out, "array", json_integer(job->array_job_id));
+		json_object_set_new(out, "task", json_integer(job->array_task_id));
+	}
+	return out;
 }
 
 static json_t *query_jobs(const json_t *request, struct gck_error *err)

@@ -2,9 +2,10 @@
  * Requests to Slurm through libslurm, which block: made in a child process. A request is
  * {"op": ...} with
  *
- *   conf                        {cluster, slurm_user, slurmd_timeout} in seconds
+ *   conf                        {cluster, slurm_user, slurm_user_name, slurmd_timeout} in seconds
  *   job {job}                   {job, uid, user, restarts, submit, batch, no_requeue,
- *                               nodes, runs, ends_itself}; ENOENT if Slurm does not know it.
+ *                               nodes, runs, ends_itself}, for a task of an array also
+ *                               {array, task}; ENOENT if Slurm does not know it.
  *                               batch: it can be requeued; no_requeue: a batch job whose user
  *                               does not want that; runs: it is not being ended; ends_itself:
  *                               nothing but its script ends it or has ended it

@@ -92,6 +92,38 @@ static void one(unsigned job, uid_t uid, unsigned want, const char *name)
 	json_decref(data);
 }
 
+static int tasks_told(uid_t uid, uint32_t id)
+{
+	json_t *data = gck_report_tasks(&d, uid, id);
+	int n = (int)json_array_size(json_object_get(data, "jobs"));
+
+	json_decref(data);
+	return n;
+}
+
+/* Jobs FIRST + 1 to FIRST + 3 are tasks of an array that has the number of the last. */
+static void arrays(void)
+{
+	json_t *dump, *record;
+	bool dumped = false;
+	size_t i;
+
+	for (int task = 1; task <= 3; task++)
+		note(json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:i, s:i}", "t", "job", "job",
+			       FIRST + task, "uid", task == 2 ? STRANGER : OWNER, "user", "x",
+			       "restarts", 0, "submit", 1, "batch", 1, "array", FIRST + 3, "task",
+			       task));
+	is_int(tasks_told(0, FIRST + 3), 3, "an array's number means all its tasks");
+	is_int(tasks_told(OWNER, FIRST + 3), 2, "but not a stranger's");
+	is_int(tasks_told(0, FIRST + 1) + tasks_told(0, 0), 0, "any other number means none");
+	dump = gck_state_dump(&d.core.state);
+	json_array_foreach(dump, i, record)
+		dumped |= json_integer_value(json_object_get(record, "array")) == FIRST + 3 &&
+			  json_integer_value(json_object_get(record, "task")) == 2;
+	ok(dumped, "the journal has a task's array");
+	json_decref(dump);
+}
+
 int main(void)
 {
 	fill();
@@ -100,6 +132,7 @@ int main(void)
 	one(FIRST + 1, OWNER, 1, "one that is named is told of alone");
 	one(FIRST, OWNER, 0, "but not a stranger's");
 	one(FIRST + JOBS, OWNER, 0, "nor one that there is not");
+	arrays();
 	note(json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", FIRST + 1,
 		       "uid", STRANGER, "user", "another", "restarts", 0, "submit", 2, "batch", 1,
 		       "fresh", 1));
