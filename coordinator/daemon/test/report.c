@@ -15,7 +15,13 @@
 typedef json_t *report_fn(const struct gck_daemon *d, uid_t uid,
 			  const struct gck_report_range *range);
 
-static struct gck_daemon d = {.slurm_user = 1};
+static int64_t now_ms(void)
+{
+	return 0;
+}
+
+static const struct gck_world world = {.now_ms = now_ms};
+static struct gck_daemon d = {.slurm_user = 1, .core.world = &world};
 
 /* Every tenth job is a stranger's. */
 static uid_t owner_of(unsigned job)
