@@ -11,11 +11,19 @@ burn_answers "${args[@]}" >"$dir/want"
 
 job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
-	srun --gpu-ckpt bash -c '(until test -e $dir/alone; do sleep 0.1; done &)
+	srun --gpu-ckpt bash -c 'until test -e $dir/script; do sleep 0.1; done
+		(until test -e $dir/alone; do sleep 0.1; done &)
 		exec $burn ${args[*]} >rank\$SLURM_PROCID'
 	echo "after srun"
 	END
 )
+# While the ranks are a shell, its commands are children.
+scripts()
+{
+	[[ $(alice gpuckpt able "$job" 2>&1) == *"let the script start the program with exec"* ]]
+}
+check "able: says what to do about a script whose program is a child" wait_for 30 scripts
+touch "$dir/script"
 # The parent of each rank's loop has ended.
 orphans() { [[ $(alice gpuckpt able "$job" 2>&1) == *"descendant process whose parent has ended"* ]]; }
 check "able: names a descendant of a rank whose parent has ended" wait_for 30 orphans

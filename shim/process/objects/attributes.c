@@ -70,8 +70,8 @@ static int read_memory_layout(struct gck_scan *s)
 	if (gck_proc_ended(s->t->proc))
 		return gck_fail(s->err, ESRCH, "process %d has ended", (int)s->t->pid);
 	if (state == 'T')
-		gck_obstacle_add(s->f, true, "process", "continue it with SIGCONT",
-			 "it is stopped by a signal (job control)");
+		gck_obstacle_add(s->f, true, "process", GCK_PROC_CONTINUE,
+			 "it is stopped by a signal");
 	img->start_code = v[26];
 	img->end_code = v[27];
 	img->start_stack = v[28];

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,41 @@
 #include "common/base/environ_slots.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+
+/* Whether the rank runs a script that starts the program as its child. */
+static bool is_shell(int proc)
+{
+	static const char *const shells[] = {"bash", "dash", "sh", "ksh", "zsh", "csh", "tcsh"};
+	char path[PATH_MAX];
+	ssize_t n = readlinkat(proc, "exe", path, sizeof(path) - 1);
+	const char *name;
+
+	path[n > 0 ? n : 0] = '\0';
+	name = strrchr(path, '/');
+	for (size_t i = 0; name && i < sizeof(shells) / sizeof(*shells); i++)
+		if (!strcmp(name + 1, shells[i]))
+			return true;
+	return false;
+}
+
+static void name_child(struct gck_scan *s, pid_t pid)
+{
+	int proc = gck_proc_open(pid, NULL);
+	uint64_t v[GCK_STAT_FIELDS];
+	char state = 0;
+	bool ended = proc >= 0 && !gck_proc_stat(proc, &state, v, NULL) && state == 'Z';
+
+	if (proc >= 0)
+		close(proc);
+	if (ended)
+		gck_obstacle_add_passing(s->f, "process", "the program must call wait() for it",
+			 "it has a child process that has ended and was not waited for: %d",
+			 (int)pid);
+	else
+		gck_obstacle_add_passing(s->f, "process", is_shell(s->t->proc) ?
+			 "let the script start the program with exec" : "wait until it has ended",
+			 "it has a child process: %d", (int)pid);
+}
 
 int gck_scan_children(struct gck_scan *s)
 {
@@ -30,8 +66,7 @@ int gck_scan_children(struct gck_scan *s)
 		text = tids[i] == s->t->shim->helper_tid
 			       ? NULL : gck_proc_read(s->t->proc, file, NULL, NULL);
 		if (text && *text)
-			gck_obstacle_add_passing(s->f, "process", "wait until it has ended",
-				 "it has a child process: %.*s", (int)strcspn(text, " \n"), text);
+			name_child(s, atoi(text));
 		free(text);
 	}
 	free(tids);

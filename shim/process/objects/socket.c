@@ -106,24 +106,37 @@ static void address_text(const struct sockaddr_storage *a, char *text, size_t si
 	snprintf(text, size, "%s port %u", host, port);
 }
 
+/* "a TCP socket, connected to 10.0.0.1 port 80", "a UDP socket, not connected". */
+static void network_text(int copy, int type, bool listening, char *text, size_t size)
+{
+	const char *kind = type == SOCK_STREAM ? "TCP" : type == SOCK_DGRAM ? "UDP" : "raw";
+	struct sockaddr_storage a = {0};
+	socklen_t n = sizeof(a);
+	char address[80];
+	bool peer = getpeername(copy, (void *)&a, &n) == 0, own;
+
+	n = sizeof(a);
+	own = !peer && getsockname(copy, (void *)&a, &n) == 0 &&
+	      ((const struct sockaddr_in *)&a)->sin_port; /* at the same place in IPv6's */
+	address_text(&a, address, sizeof(address));
+	if (listening)
+		snprintf(text, size, "a listening socket at %s", address);
+	else if (peer || own)
+		snprintf(text, size, "a %s socket, %s %s", kind, peer ? "connected to" : "bound to",
+			 address);
+	else
+		snprintf(text, size, "a %s socket, not connected", kind);
+}
+
 /* Refuse a socket, with its kind and address. */
 static void name_socket(struct gck_scan *s, const struct gck_fd_view *v, int copy, int domain,
 			int type, bool listening)
 {
-	struct sockaddr_storage a = {0};
-	socklen_t n = sizeof(a);
-	char text[80] = "";
-	bool peer = getpeername(copy, (void *)&a, &n) == 0;
+	char text[128];
 
 	if (domain == AF_INET || domain == AF_INET6) {
-		n = sizeof(a);
-		if (!peer)
-			getsockname(copy, (void *)&a, &n);
-		address_text(&a, text, sizeof(text));
-		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint", "%s %s %s",
-			 listening ? "a listening socket at"
-				   : type == SOCK_STREAM ? "a TCP connection" : "a UDP socket",
-			 listening ? "" : peer ? "to" : "at", text);
+		network_text(copy, type, listening, text, sizeof(text));
+		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint", "%s", text);
 	} else if (domain == AF_UNIX) {
 		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint",
 				 "a unix socket that is %s",

@@ -247,8 +247,8 @@ int gck_proc_runs(int proc, pid_t pid, struct gck_error *err)
 		return -1;
 	if (state != 'T')
 		return 0;
-	return gck_fail(err, EBUSY, "process %d is stopped by a signal (job control); continue it "
-			"with SIGCONT", (int)pid);
+	return gck_fail(err, EBUSY, "process %d is stopped by a signal; " GCK_PROC_CONTINUE,
+			(int)pid);
 }
 
 /* ---- clocks -------------------------------------------------------------------------------- */

@@ -37,6 +37,10 @@ int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS],
  * root. */
 bool gck_proc_ended(int proc);
 
+/* What to do about a process that is stopped by a signal. */
+#define GCK_PROC_CONTINUE "resume the job if it is suspended (scontrol resume), or continue the " \
+	"process (kill -CONT)"
+
 /* -1, EBUSY: the process, of this pid, is stopped by a signal. */
 int gck_proc_runs(int proc, pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
 

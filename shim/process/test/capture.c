@@ -22,7 +22,7 @@
 static bool passes(const char *name)
 {
 	static const char *const passing[] = {"connected", "lock", "flock", "half", "child",
-					      "orphan"};
+					      "zombie", "orphan"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		if (!strcmp(name, passing[i]))
@@ -34,6 +34,9 @@ static void test_able(void)
 {
 	static const char *const bad[][2] = {
 		{"tcp", "a listening socket at"}, {"udp", "a UDP socket"},
+		{"bare", "a TCP socket, not connected"},
+		{"nsfd", "it refers to a namespace, not to a file: net:["},
+		{"zombie", "a child process that has ended and was not waited for"},
 		{"unix", "a unix socket that is listening under the name of a file"},
 		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
 		{"pidfd", "[pidfd]"}, {"lock", "a lock is held"}, {"flock", "a lock is held"},

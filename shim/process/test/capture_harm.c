@@ -193,7 +193,7 @@ static void test_stopped(void)
 	start();
 	kill(rank.pid, SIGSTOP);
 	ok(becomes(rank.pid, 'T'), "a rank is stopped");
-	ok(fails("SIGCONT"), "a checkpoint of it fails");
+	ok(fails("scontrol resume"), "a checkpoint of it fails");
 	ok(refuses("it is stopped by a signal"), "and able reports it");
 	ok(becomes(rank.pid, 'T'), "it stays stopped");
 	kill(rank.pid, SIGCONT);

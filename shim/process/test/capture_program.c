@@ -83,6 +83,16 @@ static void do_udp(void)
 	fds[0] = socket(AF_INET, SOCK_DGRAM, 0);
 }
 
+static void do_bare(void)
+{
+	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static void do_nsfd(void)
+{
+	fds[0] = open("/proc/self/ns/net", O_RDONLY);
+}
+
 static void do_unix(void)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "socket"};
@@ -276,6 +286,16 @@ static void do_child(void)
 	if (child == 0)
 		for (;;)
 			pause();
+}
+
+static void do_zombie(void)
+{
+	siginfo_t ended;
+
+	child = fork();
+	if (child == 0)
+		_exit(0);
+	waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
 }
 
 static void do_sysv(void)
@@ -915,6 +935,7 @@ static const struct {
 	{"immutable", do_immutable, undo_attributes},
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
+	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
 	{"sysv", do_sysv, undo_sysv},
 	{"sem", do_sem, undo_sem}, {"msg", do_msg, undo_msg}, {"shm", do_shm, undo_shm},
 	{"inherit", do_inherit, undo_inherit}, {"namespace", do_namespace, NULL},

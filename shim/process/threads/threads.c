@@ -170,8 +170,8 @@ static int look(struct gck_held *h, const struct gck_target *t, struct gck_held_
 	x->stopped = true;
 	if (event == PTRACE_EVENT_STOP && signal != SIGTRAP) {
 		describe(t, x->tid, name);
-		return gck_fail(err, EBUSY, "%s is stopped by signal %d (job control); continue "
-				"it with SIGCONT", name, signal);
+		return gck_fail(err, EBUSY, "%s is stopped by signal %d; " GCK_PROC_CONTINUE, name,
+				signal);
 	}
 	return event == 0 && note_signal(x, signal, err) ? -1 : 1;
 }
