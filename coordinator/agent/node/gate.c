@@ -19,6 +19,7 @@
 
 #define LOOK_LIMIT_S 4. /* a store that hangs must not keep a job from starting */
 #define TERM_TO_KILL_S 5.
+#define STOP_TO_KILL_S 2. /* for agents on other nodes to do the same */
 #define REQUEUE_LIMIT_S 30.
 #define REQUEUED_KILL_S 90.  /* Slurm ends a requeued job's tasks itself, after its KillWait */
 #define FAILURE_STATUS 1
@@ -154,14 +155,31 @@ static void on_last_resort(struct ev_loop *loop, ev_timer *w, int events)
 }
 
 /* Between their stop and their end ranks lend the user's standard error. */
+static void say_end(struct agent *a, const char *why)
+{
+	say_to_user(&a->tasks, "step %u.%u is ended: %s", a->step->job, a->step->step, why);
+}
+
+static void kill_ranks_in(struct agent *a, double seconds)
+{
+	ev_timer_set(&a->last_resort, seconds, 0.);
+	ev_timer_start(a->loop, &a->last_resort);
+}
+
 void gate_end_ranks(struct agent *a, const char *why, bool at_once)
 {
 	if (at_once)
 		signal_ranks(a, SIGSTOP);
-	say_to_user(&a->tasks, "step %u.%u is ended: %s", a->step->job, a->step->step, why);
+	say_end(a, why);
 	signal_ranks(a, at_once ? SIGKILL : SIGTERM);
-	ev_timer_set(&a->last_resort, TERM_TO_KILL_S, 0.);
-	ev_timer_start(a->loop, &a->last_resort);
+	kill_ranks_in(a, TERM_TO_KILL_S);
+}
+
+void gate_stop_and_end_ranks(struct agent *a, const char *why)
+{
+	signal_ranks(a, SIGSTOP);
+	say_end(a, why);
+	kill_ranks_in(a, STOP_TO_KILL_S);
 }
 
 static void doubt(struct agent *a)

@@ -86,12 +86,14 @@ static void end_script(const struct step *s)
 		closedir(all);
 }
 
+/* srun is ended before the ranks are, on all nodes. When it sees a rank end, it has Slurm end the
+ * step; and Slurm would end the newest start's, which has the same number. */
 void incarnation_end(struct agent *a, const char *why)
 {
 	if (a->superseded)
 		return;
 	a->superseded = true;
-	gate_end_ranks(a, why, true);
+	gate_stop_and_end_ranks(a, why);
 	end_script(a->step);
 }
 

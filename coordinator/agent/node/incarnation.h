@@ -6,9 +6,8 @@
 
 #include "coordinator/agent/base/agent.h"
 
-/* Stops the ranks at once and ends them by SIGKILL, then the job's script and its srun where they
- * are on this node: with the ranks gone, the script would go on. why is told to the user.
- * Idempotent. */
+/* Stops the ranks at once, ends the job's script and its srun where they are on this node (with the
+ * ranks gone, the script would go on), and then the ranks. why is told to the user. Idempotent. */
 void incarnation_end(struct agent *a, const char *why);
 
 /* Has it been told to end, and have all its ranks on this node ended? */

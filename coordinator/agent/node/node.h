@@ -45,6 +45,9 @@ void gate_unheard(struct agent *a);
 /* Ends the ranks, as in struct agent_ops. */
 void gate_end_ranks(struct agent *a, const char *why, bool at_once);
 
+/* Stops the ranks, and ends them a while later. */
+void gate_stop_and_end_ranks(struct agent *a, const char *why);
+
 /* Looks into the store, for a few seconds at most, then calls decided, with a->lasting->bound
  * set if it has a commit of this step. */
 void gate_check_first_start(struct agent *a, void (*decided)(struct agent *a));
