@@ -288,6 +288,17 @@ static void add_path(struct list *l)
 	add(l, "PATH=%.*s/bin:/usr/local/bin:/usr/bin:/bin", prefix, exe);
 }
 
+/* Tests set it (common/base/fault.h). */
+static int add_faults(struct list *l, spank_t spank, struct gck_error *err)
+{
+#ifdef GCK_FAULTS
+	return add_job(l, spank, "GPUCKPT_FAULT", "GPUCKPT_FAULT", err);
+#else
+	(void)l, (void)spank, (void)err;
+	return 0;
+#endif
+}
+
 char **gck_environment_agent(spank_t spank, const char *conf_path, const char *link,
 			     const struct gck_options *o, unsigned restarts, struct gck_error *err)
 {
@@ -308,7 +319,7 @@ char **gck_environment_agent(spank_t spank, const char *conf_path, const char *l
 	if (add_options(&l, o, err) || add_cwd(&l, err) ||
 	    add_job(&l, spank, "GPUCKPT_NODE", "SLURMD_NODENAME", err) ||
 	    add_job(&l, spank, "GPUCKPT_CLUSTER", "SLURM_CLUSTER_NAME", err) ||
-	    add_job(&l, spank, "GPUCKPT_MARK", "GPUCKPT_MARK", err))
+	    add_job(&l, spank, "GPUCKPT_MARK", "GPUCKPT_MARK", err) || add_faults(&l, spank, err))
 		return NULL;
 	if (l.failed) {
 		gck_fail(err, ENOMEM, "the agent's environment cannot be made");

@@ -362,12 +362,12 @@ slurmd_killed()
 }
 set_down() { root scontrol update nodename="$node" state=down reason=test; }
 
-# The long form of the same (three hours): each way in which a node is away, for SlurmdTimeout 60 and
+# The long form of the same (half an hour each way): each way in which a node is away, for SlurmdTimeout 60 and
 # 300, and it returns before the job's next start runs, or after.
 copies()
 {
 	local way order time
-	for time in {a..d}; do
+	for time in {a..c}; do
 		for way in ${1:-slurmd network node}; do
 			for order in early late; do
 				away "$way" 60 "$way away, back $order, time $time" true "$order"
