@@ -228,7 +228,8 @@ job_restarts()
 # delays a requeued job until its credentials have expired, for 6 s. Here it starts after 2 s:
 # slurmd accepts a credential that is at least a second younger than the one that it revoked. But an
 # srun of the run before that waits for tasks of a dead slurmstepd or node ends the step of that
-# number seconds later: while one exists, the job waits as long as Slurm says.
+# number seconds later, and a slurmd whose slurmstepd of that run still ends refuses the new one
+# ("Duplicate jobid"): while one exists, the job waits as long as Slurm says.
 job_restarted()
 {
 	local job start left
@@ -237,17 +238,19 @@ job_restarted()
 	if [[ $job = *"JobState=PENDING Reason=BeginTime"* && $job =~ StartTime=([0-9T:-]+) ]]; then
 		start=$(env -u TZ date -d "${BASH_REMATCH[1]}" +%s)
 		left=$((start - EPOCHSECONDS))
-		[[ $left -le 2 ]] || has_srun "$1" ||
+		[[ $left -le 2 ]] || has_left "$1" ||
 			root scontrol update jobid="$1" starttime=now+2
 	fi
 	[[ $job = *JobState=RUNNING* ]]
 }
+# has_left JOB: there is a slurmstepd or an srun of it
 # shellcheck disable=SC2016 # for the shell in the lab
-has_srun()
+has_left()
 {
-	root bash -c 'for p in $(pgrep -x srun); do
-		! grep -qz "^SLURM_JOB_ID=$0\$" "/proc/$p/environ" || exit 0
-	done 2>/dev/null; exit 1' "$1"
+	root pgrep -f "^slurmstepd: \\[$1\\." >/dev/null ||
+		root bash -c 'for p in $(pgrep -x srun); do
+			! grep -qz "^SLURM_JOB_ID=$0\$" "/proc/$p/environ" || exit 0
+		done 2>/dev/null; exit 1' "$1"
 }
 job_is() { [[ $(job_state "$1") = "$2" ]]; }
 

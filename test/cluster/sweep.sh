@@ -4,9 +4,9 @@
 # passes it is killed, or is held there while another part fails. Whatever happens, a create ends in
 # time, the job goes on or comes back by itself, and its answers are those of an uninterrupted run.
 # Needs a build with --enable-faults.
-#   sweep.sh [POINT+FAULT]...
-# Without arguments a selection of 40 pairs; with GPUCKPT_LONG=1 all. GPUCKPT_SWEEP_TABLE=FILE gets
-# the table of doc/faults.md.
+#   sweep.sh [N/M | POINT+FAULT...]       the N-th of M parts of the pairs; or these pairs
+# Without arguments a selection of 40 pairs; with GPUCKPT_LONG=1 all 261. GPUCKPT_SWEEP_TABLE=FILE
+# gets the table of doc/faults.md.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
@@ -129,7 +129,7 @@ pair()
 		root scontrol requeue "$job"
 		wait_for 60 job_restarted "$job" $((before + 1))
 	fi
-	wait_for 30 reaches "$met" "$point" ||
+	wait_for 40 reaches "$met" "$point" ||
 		{ report 1 "$name: no process came to the point"; rm -f "$dir"/faults/*; job=''; return; }
 	[[ $fault = itself ]] || "fault_of_$fault"
 	rm -f "$dir"/faults/*
@@ -159,8 +159,11 @@ pair()
 
 # ---- which pairs
 
-pairs=("$@")
-if [[ $# -eq 0 ]]; then
+pairs=("$@") part=1 parts=1
+if [[ ${1-} = */* ]]; then
+	part=${1%/*} parts=${1#*/} pairs=()
+fi
+if [[ ${#pairs[@]} -eq 0 ]]; then
 	all=("gpuckptd" "frozen_node" "itself" "network" "slurmctld" "agent")
 	i=0
 	for point in $checkpoint_points $restart_points; do
@@ -175,8 +178,8 @@ if [[ $# -eq 0 ]]; then
 		WORKER_WRITE+node AGENT_RESUME+stopped_agent RESTORE_FILES+gpuckptd
 		RESTORE_RUN+gpuckptd RESTORE_BUILT+slurmctld MPI_QUIESCED+frozen_node)
 fi
-for pair in "${pairs[@]}"; do
-	pair "${pair%+*}" "${pair#*+}"
+for ((i = part - 1; i < ${#pairs[@]}; i += parts)); do
+	pair "${pairs[i]%+*}" "${pairs[i]#*+}"
 done
 [[ -z $job ]] || answers
 finish
