@@ -81,6 +81,7 @@ finds declared "gck_a of lib/low/a.c in app/c.h lib/low/a.h" "a second declarati
 make_tree
 put lib/low/a.h "$(printf '/* %d */\n' {1..31})"
 put lib/high/b.h "int gck_a(void);" "int gck_b(void);" "$(printf '/* %d */\n' {1..31})"
+put lib/high/b.c "#include \"lib/high/b.h\"" "int gck_b(void)" "{" "	return gck_a();" "}"
 finds declared "gck_a of lib/low/a.c in lib/high/b.h" "a declaration in another file's header"
 make_tree
 put lib/low/a.c "#include \"lib/low/a.h\"" "int gck_a(void)" "{" "$(printf '	;\n%.0s' {1..71})" "	return 0;" "}"

@@ -116,9 +116,8 @@ int gck_xml_read(const char *data, size_t size, const char *root, gck_xml_fn *fn
 	XML_SetStartDoctypeDeclHandler(r.parser, on_doctype);
 	good = XML_Parse(r.parser, data ? data : "", (int)size, XML_TRUE) == XML_STATUS_OK;
 	if (!good && !r.failed)
-		gck_fail(err, EPROTO, "the answer is not XML: %s in line %lu",
-			 XML_ErrorString(XML_GetErrorCode(r.parser)),
-			 XML_GetCurrentLineNumber(r.parser));
+		gck_fail(err, EPROTO, "the answer is not XML: %s",
+			 XML_ErrorString(XML_GetErrorCode(r.parser)));
 	XML_ParserFree(r.parser);
 	return good && !r.failed ? 0 : -1;
 }

@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 # LAMMPS: four ranks that talk by MPI. The job runs in DIR, the reference run in DIR/reference.
 : "${top:?}" "${home:?}"
+need_mpi
 lammps_edge=12 # 6,912 atoms
 
 # lammps_command DIR STEPS: with lammps_from='<' for a shell, and LAMMPS reads standard input

@@ -196,7 +196,7 @@ ranks_end()
 if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
 	ring=$(CC=mpicc program ring)
 	ranks_end "mpirun" -N2 -- mpirun -np 2 --map-by node "$ring" 20
-	like "$(cat "$out")" "gpuckpt: ranks that orted starts are not checkpointed" \
+	like "$(cat "$out")" "gpuckpt: ranks that (or|pr)ted starts are not checkpointed" \
 		"the user is told that they are not checkpointed"
 	if [[ ${GPUCKPT_LONG-} ]] && command -v mpicc.mpich >/dev/null; then
 		mpicc.mpich -o "$b/ring-mpich" "$top/test/programs/ring.c" -lm

@@ -9,7 +9,7 @@
 # Without CASE a selection runs; with GPUCKPT_LONG=1 all cases at every point.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
+need_mpi
 grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" ||
 	{ echo "1..0 # SKIP a build without --enable-faults"; exit 0; }
 

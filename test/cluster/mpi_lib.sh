@@ -3,7 +3,7 @@
 # For the tests of MPI programs on two nodes: jobs whose ranks are spread differently after a
 # restart.
 : "${test_dir:?}"
-command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
+need_mpi
 
 # mpi_job DIR RANKS OPTIONS SRUN-ARGS...: prints the job. Its answers go to DIR/answers, its
 # progress to DIR/out; a ring ends once DIR/enough exists. OPTIONS are those of --gpu-ckpt.

@@ -9,7 +9,7 @@
 # GPUCKPT_SEED=N is the first seed, GPUCKPT_SEEDS=N the number of seeds.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
+need_mpi
 
 kinds=("$@")
 [[ $# -gt 0 ]] || kinds=(c threads mpif.h mpi mpi_f08)

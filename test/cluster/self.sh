@@ -5,7 +5,7 @@
 # (GPUCKPT_CUDA_PROGRAMS has cuda_asker). Restarts from within the call, and calls that fail.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
+need_mpi
 
 prefix=$(cat "$GPUCKPT_LAB/etc/prefix")
 mkdir -p "$GPUCKPT_LAB/work/bin"
