@@ -3,7 +3,6 @@
 
 #include "coordinator/agent/node/incarnation.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,29 +60,51 @@ static bool is_of_script(pid_t pid, uint32_t job)
 
 /* Only what is older than the step's supervisor, which has begun at `before`: a newer start of the
  * job may run on this node too. */
-static void end_if_of_script(pid_t pid, const struct step *s, unsigned long long before)
+static bool is_to_end(pid_t pid, const struct step *s, unsigned long long before)
 {
 	unsigned long long at = began(pid);
 
-	if (!at || at >= before || !is_of_script(pid, s->job))
-		return;
-	gck_info("process %d of the script of job %u is ended", (int)pid, s->job);
-	kill(pid, SIGKILL);
+	return at && at < before && is_of_script(pid, s->job);
 }
 
-static void end_script(const struct step *s)
+/* The processes of the job's script, the oldest first. *n: how many. The caller frees them. */
+static pid_t *find_script(const struct step *s, size_t *n)
 {
 	unsigned long long before = began(s->supervisor);
-	DIR *all = opendir("/proc");
+	pid_t *all = NULL, *more, pid;
+	DIR *proc = opendir("/proc");
 	const struct dirent *one;
 	struct stat st;
 
-	while (all && (one = readdir(all)))
-		if (isdigit((unsigned char)*one->d_name) &&
-		    fstatat(dirfd(all), one->d_name, &st, 0) == 0 && st.st_uid == geteuid())
-			end_if_of_script((pid_t)atoi(one->d_name), s, before);
-	if (all)
-		closedir(all);
+	*n = 0;
+	while (proc && (one = readdir(proc))) {
+		pid = (pid_t)atoi(one->d_name);
+		if (pid <= 0 || fstatat(dirfd(proc), one->d_name, &st, 0) ||
+		    st.st_uid != geteuid() || !is_to_end(pid, s, before))
+			continue;
+		more = reallocarray(all, *n + 1, sizeof *more);
+		if (!more)
+			break;
+		all = more;
+		all[(*n)++] = pid;
+	}
+	if (proc)
+		closedir(proc);
+	return all;
+}
+
+/* All at once, and srun before the shell that waits for it: Slurm ends what a script leaves by
+ * SIGTERM, and an srun that gets that has Slurm end its step. */
+static void end_script(const struct step *s)
+{
+	size_t n;
+	pid_t *all = find_script(s, &n);
+
+	for (size_t i = n; i--;)
+		kill(all[i], SIGKILL);
+	if (n)
+		gck_info("%zu processes of the script of job %u are ended", n, s->job);
+	free(all);
 }
 
 /* srun is ended before the ranks are, on all nodes. When it sees a rank end, it has Slurm end the
