@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A line on the terminal that shows progress. */
+ * A line on the terminal that shows progress; elsewhere one line about what takes long. */
 #include "coordinator/cli/progress.h"
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define BAR 30
 #define EVERY_MS 100
+#define LONG_MS 10000 /* then one line says so where there is no terminal */
 
 static bool shown;
+
+/* What is shown, and since when. */
+static struct {
+	char what[160];
+	long long since_ms;
+	double from; /* done then */
+	bool told;
+} work;
+
+static long long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
 
 static void put_bar(double part)
 {
@@ -19,17 +37,61 @@ static void put_bar(double part)
 	fputs(" [", stderr);
 	for (int i = 0; i < BAR; i++)
 		fputc(i < full ? '#' : '.', stderr);
-	fprintf(stderr, "] %3.0f%%", part * 100);
+	fputc(']', stderr);
 }
 
-static void put_amount(const json_t *data, double done, double all, enum kind kind)
+static void put_cell(const char *before, double value, enum kind kind)
 {
-	const struct column amount = { "", "all", kind };
+	const struct column column = { "", "v", kind };
+	json_t *row = json_pack("{s:f}", "v", value);
 	char cell[CELL_MAX];
 
-	print_cell(data, &amount, cell);
-	put_bar(done < all ? done / all : 1);
-	fprintf(stderr, " of %s", cell);
+	print_cell(row, &column, cell);
+	fprintf(stderr, "%s%s", before, cell);
+	json_decref(row);
+}
+
+/* " 40% of 3.2G, 210M/s, 9s left" */
+static void put_amount(double done, double all, enum kind kind)
+{
+	double seconds = (double)(now_ms() - work.since_ms) / 1e3;
+	double rate = seconds > 0 ? (done - work.from) / seconds : 0;
+
+	put_cell(" ", done < all ? done / all * 100 : 100, KIND_PERCENT);
+	put_cell(" of ", all, kind);
+	if (rate <= 0 || seconds < 1)
+		return;
+	if (kind == KIND_BYTES)
+		put_cell(", ", rate, KIND_RATE);
+	if (done < all) {
+		put_cell(", ", (all - done) / rate, KIND_DURATION);
+		fputs(" left", stderr);
+	}
+}
+
+/* On a terminal the line is replaced by the next one. */
+static void put_line(const char *what, double done, double all, enum kind kind)
+{
+	bool terminal = isatty(STDERR_FILENO);
+
+	if (strcmp(work.what, what)) {
+		snprintf(work.what, sizeof work.what, "%s", what);
+		work.since_ms = now_ms();
+		work.from = done;
+		work.told = false;
+	}
+	if (!terminal && (work.told || now_ms() - work.since_ms < LONG_MS))
+		return;
+	work.told = true;
+	fprintf(stderr, terminal ? "\r\033[K%s" : "gpuckpt: %s", what);
+	if (all > 0 && terminal)
+		put_bar(done < all ? done / all : 1);
+	if (all > 0)
+		put_amount(done, all, kind);
+	if (!terminal)
+		fputc('\n', stderr);
+	fflush(stderr);
+	shown = terminal;
 }
 
 void progress_show(const json_t *event)
@@ -40,20 +102,15 @@ void progress_show(const json_t *event)
 	const json_t *data = json_object_get(event, "data");
 	double all = json_number_value(json_object_get(data, "all"));
 	double done = json_number_value(json_object_get(data, "done"));
-	char cell[3][CELL_MAX];
+	char cell[3][CELL_MAX], what[sizeof work.what];
 
-	if (!isatty(STDERR_FILENO))
-		return;
 	print_cell(data, &step, cell[0]);
 	print_cell(data, &seq, cell[1]);
 	print_cell(data, &phase, cell[2]);
 	if (cell[2][0] == '-')
 		print_cell(event, &text, cell[2]);
-	fprintf(stderr, "\r\033[K%s checkpoint %s: %.60s", cell[0], cell[1], cell[2]);
-	if (all > 0)
-		put_amount(data, done, all, KIND_BYTES);
-	fflush(stderr);
-	shown = true;
+	snprintf(what, sizeof what, "%.32s checkpoint %.16s: %.60s", cell[0], cell[1], cell[2]);
+	put_line(what, done, all, KIND_BYTES);
 }
 
 volatile sig_atomic_t interrupted;
@@ -77,11 +134,8 @@ void catch_signals(void)
 static bool is_time(void)
 {
 	static long long last;
-	struct timespec now;
-	long long ms;
+	long long ms = now_ms();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ms = now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 	if (last && ms - last < EVERY_MS)
 		return false;
 	last = ms;
@@ -91,19 +145,15 @@ static bool is_time(void)
 bool progress_tell(void *arg, uint64_t done, uint64_t all)
 {
 	const struct progress *p = arg;
-	json_t *data;
+	char what[sizeof work.what];
 
 	if (p->stop && *p->stop)
 		return false;
-	if (!isatty(STDERR_FILENO) || !is_time())
+	if (!is_time())
 		return true;
-	data = json_pack("{s:I}", "all", (json_int_t)all);
-	fprintf(stderr, "\r\033[K%" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT " checkpoint %"
-		JSON_INTEGER_FORMAT ": %s", p->job, p->step, p->seq, p->what);
-	put_amount(data, (double)done, (double)all, p->kind);
-	json_decref(data);
-	fflush(stderr);
-	shown = true;
+	snprintf(what, sizeof what, "%" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT
+		 " checkpoint %" JSON_INTEGER_FORMAT ": %.60s", p->job, p->step, p->seq, p->what);
+	put_line(what, (double)done, (double)all, p->kind);
 	return true;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A line on the terminal that shows the progress of a checkpoint, or of this process. */
+ * A line on the terminal that shows the progress of a checkpoint, or of this process: percent,
+ * bytes, rate and the time left. Where there is no terminal: a line about what takes over 10 s. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
@@ -10,7 +11,7 @@
 
 #include "coordinator/cli/print.h"
 
-/* Show an event if stderr is a terminal. */
+/* Show an event, on stderr. */
 void progress_show(const json_t *event);
 
 /* Remove the line. */
