@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Where srun, sbatch and salloc look for the option in their environment, and where the last two
  * put it for each srun of the job. */
@@ -29,6 +30,15 @@ static const char *argument(const char *optarg)
 bool gck_option_given(void)
 {
 	return given;
+}
+
+bool gck_option_misplaced(const char *program)
+{
+	struct gck_options o;
+
+	gck_options_init(&o);
+	return given && !*text && strchr(program, '=') && access(program, F_OK) &&
+	       gck_options_parse(&o, program, NULL) == 0;
 }
 
 const char *gck_option_conf_path(void)

@@ -21,6 +21,9 @@ bool gck_option_inherited(void);
 /* Was the option given, to srun or to the sbatch or salloc of this job? */
 bool gck_option_given(void);
 
+/* Is this "program" the option's text, which a blank separates from --gpu-ckpt? */
+bool gck_option_misplaced(const char *program);
+
 /* Read gpuckpt.conf, then set the user's options over its defaults. On failure o still has what
  * could be read, so that the caller knows `require`. */
 int gck_option_read(struct gck_conf *conf, struct gck_options *o, struct gck_error *err);

@@ -110,15 +110,19 @@ static int choose_standins(struct gck_error *err)
 	return 0;
 }
 
-/* The step's program, if it is a launcher of MPI; NULL: it is not. */
-static const char *launcher_of(spank_t spank)
+/* NULL: unknown */
+static const char *program_of(spank_t spank)
 {
 	char **argv;
 	int n;
 
-	if (spank_get_item(spank, S_JOB_ARGV, &n, &argv) != ESPANK_SUCCESS || n < 1)
-		return NULL;
-	return gck_launcher_is(argv[0]) ? argv[0] : NULL;
+	return spank_get_item(spank, S_JOB_ARGV, &n, &argv) == ESPANK_SUCCESS && n > 0 ? argv[0]
+										       : NULL;
+}
+
+static bool is_launcher(const char *program)
+{
+	return program && gck_launcher_is(program);
 }
 
 static int configure(spank_t spank, struct gck_error *err)
@@ -260,20 +264,26 @@ static void say_output_is_emptied(spank_t spank)
 				  "file: submit it with sbatch --open-mode=append");
 }
 
-/* A launcher's step is left alone. With require=yes it does not start. */
+/* A launcher's step is left alone. With require=yes it does not start. Nor does one whose program
+ * is --gpu-ckpt's text: srun takes only what follows "=". */
 int slurm_spank_local_user_init(spank_t spank, int ac, char *argv[])
 {
-	const char *launcher = gck_option_given() ? launcher_of(spank) : NULL;
+	const char *program = gck_option_given() ? program_of(spank) : NULL;
 	char text[PATH_MAX + 128];
 
 	(void)ac;
 	(void)argv;
-	if (!launcher) {
+	if (program && gck_option_misplaced(program)) {
+		slurm_error("gpuckpt: %s is taken for the program: write --gpu-ckpt=%s, without a "
+			    "blank", program, program);
+		return -1;
+	}
+	if (!is_launcher(program)) {
 		say_output_is_emptied(spank);
 		return 0;
 	}
 	snprintf(text, sizeof text, "gpuckpt: ranks that %.*s starts are not checkpointed: start "
-		 "them with srun --mpi=pmix", PATH_MAX, launcher);
+		 "them with srun --mpi=pmix", PATH_MAX, program);
 	gck_launcher_tell(text);
 	return step.options.require ? -1 : 0;
 }
@@ -284,7 +294,7 @@ int slurm_spank_user_init(spank_t spank, int ac, char *argv[])
 
 	(void)ac;
 	(void)argv;
-	if (!gck_option_given() || !is_regular_step(spank) || launcher_of(spank))
+	if (!gck_option_given() || !is_regular_step(spank) || is_launcher(program_of(spank)))
 		return 0;
 	step.on = true;
 	step.restarts = gck_environment_restarts(spank);

@@ -40,6 +40,9 @@ refuse_option require=perhaps require
 refuse_option cpus=0 cpus
 refuse_option quiet=shh quiet
 refuse_option keep=2,,bogus=3 bogus
+like "$(alice srun -n1 --gpu-ckpt interval=20m,keep=2 touch "$dir/launched" 2>&1)" \
+	"interval=20m,keep=2 is taken for the program: write --gpu-ckpt=interval=20m,keep=2," \
+	"srun --gpu-ckpt KEY=VALUE, with a blank for =, is refused"
 check_not "nothing was launched by a refused srun" test -e "$dir/launched"
 check_not "sbatch refuses a wrong key" alice sbatch --gpu-ckpt=bogus=1 --wrap true
 check_not "salloc refuses a wrong key" alice salloc -n1 --gpu-ckpt=bogus=1 true
