@@ -5,4 +5,5 @@
 #SBATCH --requeue --open-mode=append
 #SBATCH --ntasks=1 --cpus-per-task=8 --time=24:00:00
 # On a GPU: #SBATCH --gpus=1
-srun --gpu-ckpt=interval=20m gmx mdrun -deffnm md -ntmpi 1 -ntomp "${SLURM_CPUS_PER_TASK:-1}"
+srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --gpu-ckpt=interval=20m \
+	gmx mdrun -deffnm md -ntmpi 1 -ntomp "${SLURM_CPUS_PER_TASK:-1}"

@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The scripts of contrib/examples, as a user submits them: each job is requeued, comes back from its
+# checkpoint and ends right, and its output is whole. Only sizes differ, by options of sbatch and by
+# the files in the directory. With GPUCKPT_LONG=1 GROMACS and LAMMPS too. (PyTorch's runs where a
+# GPU is: test/gpu.)
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+top_dir=$(work_dir)
+
+# example NAME [SBATCH-OPTION...]: submits NAME.sh from its directory, $dir
+example()
+{
+	name=$1
+	dir=$top_dir/$1
+	job=$(alice sbatch --parsable --chdir="$dir" "${@:2}" "$top/contrib/examples/$1.sh")
+	echo "$job" >>"$jobs_made"
+}
+
+comes_back() { job_restarted "$1" 1 && ready "$1"; }
+
+# ---- array.sh: a program that prints numbered lines
+
+alice mkdir "$top_dir/array"
+cat >"$top_dir/array/simulation" <<-'END'
+	#!/usr/bin/python3 -u
+	import os, sys, time
+	line = 0
+	while line < 20 or not os.path.exists("enough"):
+	    line += 1
+	    print(sys.argv[1], line)
+	    time.sleep(0.02)
+END
+chmod 755 "$top_dir/array/simulation"
+example array --array=1-2
+both() { ids=$(alice squeue -h -t R -j "$job" -o %A | xargs) && [[ $ids = *" "* ]]; }
+check "$name: both tasks run" wait_for 30 both
+for id in $ids; do
+	check "$name: job $id runs under gpuckpt" wait_ready "$id" 60
+done
+check "$name: gpuckpt create takes the array's number" alice gpuckpt create "$job"
+check "$name: gpuckpt list, too" alice gpuckpt list "$job"
+for id in $ids; do
+	root scontrol requeue "$id"
+done
+for id in $ids; do
+	check "$name: job $id comes back" wait_for 60 comes_back "$id"
+done
+alice touch "$dir/enough"
+for id in $ids; do
+	check "$name: job $id ends" wait_job "$id" COMPLETED 60
+done
+for task in 1 2; do
+	grep "^--seed" "$dir/sweep-$task.out" >"$top_dir/lines"
+	is "$(awk -v task=$task '$1 != "--seed=" task || $2 != NR' "$top_dir/lines" | head -n 3)" "" \
+		"$name: task $task has printed each line once"
+	like "$(cat "$dir/sweep-$task.out")" "is restored from checkpoint 1 " \
+		"$name: and says where it was restored from"
+done
+[[ ${GPUCKPT_LONG-} ]] || finish
+
+# restarts: the job is checkpointed, requeued, and ends
+restarts()
+{
+	check "$name: it runs under gpuckpt" wait_ready "$job" 60
+	sleep 3 # into its computation
+	check "$name: create" alice gpuckpt create "$job"
+	root scontrol requeue "$job"
+	check "$name: it comes back" wait_for 60 comes_back "$job"
+	check "$name: it ends" wait_job "$job" COMPLETED 300
+	like "$(cat "$dir/slurm-$job.out")" "is restored from checkpoint 1 " \
+		"$name: its output says where it was restored from"
+}
+
+# ---- lammps.sh
+
+if command -v lmp >/dev/null; then
+	need_mpi
+	alice mkdir "$top_dir/lammps"
+	{
+		printf 'variable edge index 12\nvariable steps index 3000\n'
+		cat "$top/contrib/demo.d/melt.in"
+	} >"$top_dir/lammps/in.melt"
+	example lammps
+	restarts
+	is "$(grep -c '^Loop time' "$dir/log.lammps")" 1 "$name: the log ends once"
+fi
+
+# ---- gromacs.sh
+
+if command -v gmx >/dev/null; then
+	alice mkdir "$top_dir/gromacs" "$top_dir/gromacs/reference"
+	"$top/contrib/demo.d/water" "$top_dir/gromacs/reference" 1 2.5 ||
+		{ echo "Bail out! no input for GROMACS"; exit 1; }
+	install -m 644 "$top_dir/gromacs/reference/rank0/topol.tpr" "$top_dir/gromacs/md.tpr"
+	example gromacs --cpus-per-task=2
+	restarts
+	check "$name: it is finished" grep -q '^Finished mdrun' "$dir/md.log"
+fi
+finish
