@@ -22,9 +22,9 @@ static bool given;
 static const char *variable, *value; /* that of this command, if it is set, and its text */
 
 /* An option without "=..." is NULL in srun, and "(null)" or "" from the environment. */
-static const char *argument(const char *optarg)
+static const char *argument(const char *arg)
 {
-	return !optarg || strcmp(optarg, "(null)") == 0 ? "" : optarg;
+	return !arg || strcmp(arg, "(null)") == 0 ? "" : arg;
 }
 
 bool gck_option_given(void)
@@ -80,18 +80,18 @@ static int check(struct gck_error *err)
 	return gck_conf_allows(&conf, o.store, err);
 }
 
-static int take(int val, const char *optarg, int remote)
+static int take(int val, const char *arg, int remote)
 {
 	struct gck_error err = { 0 };
 
 	(void)val;
-	optarg = argument(optarg);
+	arg = argument(arg);
 	given = true;
-	if ((size_t)snprintf(text, sizeof text, "%s", optarg) >= sizeof text)
-		gck_fail(&err, ENAMETOOLONG, "its %zu bytes are too many", strlen(optarg));
+	if ((size_t)snprintf(text, sizeof text, "%s", arg) >= sizeof text)
+		gck_fail(&err, ENAMETOOLONG, "its %zu bytes are too many", strlen(arg));
 	else if (remote || check(&err) == 0)
 		return 0;
-	slurm_error("gpuckpt: %s: %s", value && strcmp(optarg, value) == 0 ? variable :
+	slurm_error("gpuckpt: %s: %s", value && strcmp(arg, value) == 0 ? variable :
 		    "--gpu-ckpt", err.text);
 	return -1;
 }
