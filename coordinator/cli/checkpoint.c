@@ -13,20 +13,29 @@ static const struct column columns[] = {
 	{ "STORED", "stored", KIND_BYTES },    { 0 },
 };
 
-/* Try each of the new commits; the results are added to data. */
+/* Try the new commit of a step. */
+static json_t *try_one(const struct cli *c, const json_t *step, struct gck_error *err)
+{
+	struct cli_id id = { .has_step = true };
+	struct cli one = *c;
+
+	one.restore = true;
+	id.seq = (uint32_t)json_integer_value(json_object_get(step, "seq"));
+	if (cli_step_ids(step, &id.job, &id.step, err) < 0)
+		return NULL;
+	cli_use(&one, &id);
+	return cli_verify_commits(&one, err);
+}
+
+/* Try all new commits; the results are added to data. */
 static json_t *try_new(const struct cli *c, json_t *data, struct gck_error *err)
 {
 	json_t *out = json_array(), *step, *found;
 	size_t i;
 
 	json_array_foreach(json_object_get(data, "steps"), i, step) {
-		struct cli one = *c;
-
-		one.restore = one.has_step = true;
-		one.nseqs = 1;
-		one.seqs[0] = (uint32_t)json_integer_value(json_object_get(step, "seq"));
-		if (cli_step_ids(step, &one.job, &one.step, err) < 0 ||
-		    !(found = cli_verify_commits(&one, err))) {
+		found = try_one(c, step, err);
+		if (!found) {
 			json_decref(out);
 			return NULL;
 		}

@@ -104,6 +104,9 @@ has out '7.0    3 0.250s  1.2s 2.00K      0'
 result $? "no progress without a terminal"
 call 0 create --no-wait 7.0
 has requests '{"job":7,"op":"create","step":0,"wait":false}'
+answers list '[{"op":"end","ok":true,"data":{"steps":[]}}]'
+call 1 create --verify 7
+has requests '{"job":7,"op":"list","step":0}'
 
 answers requeue '[{"op":"end","ok":false,"error":"job 7 is not a batch job"}]'
 call 1 requeue 7
