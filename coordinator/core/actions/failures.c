@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "common/base/log.h"
 #include "common/wire/restart_code.h"
+#include "coordinator/core/actions/give_back.h"
 #include "coordinator/core/actions/restart.h"
 
 /* ---- counting ------------------------------------------------------------------------------ */
@@ -53,15 +53,6 @@ bool gck_failure_note(struct gck_core *core, struct gck_step *step)
 	if (!live->failed)
 		count(core, step, live->plan.seq, blame == GCK_BLAME_PROCESS, live->error.text);
 	return !step->failures.spent;
-}
-
-void gck_failure_held(struct gck_core *core, const struct gck_step *step, const char *why)
-{
-	json_t *r = gck_record(step, "held");
-
-	json_object_set_new(r, "time", json_integer(core->world->now_ms() / 1000));
-	json_object_set_new(r, "why", json_string(why));
-	gck_core_note(core, r, true);
 }
 
 /* ---- a step that ends soon after its restart ------------------------------------------------ */
@@ -127,57 +118,19 @@ void gck_failure_agent_left(struct gck_core *core, struct gck_step *step)
 
 /* ---- a step that is another one than before -------------------------------------------------- */
 
-struct asked {
-	struct gck_core *core;
-	uint32_t job, step, start;
-	char why[960];
-};
-
 static const char *why_of(const json_t *verdict)
 {
 	return json_string_value(json_object_get(verdict, "why"));
 }
 
-static void answered(struct asked *a, struct gck_step *step, const struct gck_slurm_answer *answer)
+/* If Slurm did not answer, its agents ask again. */
+static void on_given_back(struct gck_core *core, struct gck_step *step, enum gck_given given)
 {
 	struct gck_job *job = step->job;
 
-	if (answer->ok) {
-		gck_error_log("job %u is requeued and held: %s", job->id, a->why);
-		gck_failure_held(a->core, step, a->why);
-	} else if (gck_slurm_refused(answer)) {
-		gck_error_log("job %u cannot be requeued (%s); its step ends", job->id,
-			      answer->error);
-	} else {
-		gck_warn("job %u cannot be requeued yet: %s", job->id, answer->error);
-		job->refusal = GCK_REFUSAL_NEW; /* its agents ask again */
-		return;
-	}
-	job->refusal = GCK_REFUSAL_OVER;
-}
-
-static void on_answer(void *arg, const struct gck_slurm_answer *answer)
-{
-	struct asked *a = arg;
-	struct gck_step *step = gck_state_step(&a->core->state, a->job, a->step);
-
-	if (step && step->job->refused_start == a->start &&
-	    step->job->refusal == GCK_REFUSAL_ASKED)
-		answered(a, step, answer);
-	free(a);
-}
-
-static void ask(struct gck_core *core, const struct gck_step *step, const char *why)
-{
-	struct gck_job *job = step->job;
-	struct asked *a = malloc(sizeof *a);
-
-	if (!a)
-		return;
-	*a = (struct asked){core, job->id, step->id, job->restarts, ""};
-	snprintf(a->why, sizeof a->why, "%s", why);
-	job->refusal = GCK_REFUSAL_ASKED;
-	gck_core_requeue(core, job, true, a->why, on_answer, a);
+	(void)core;
+	if (job->refused_start == job->restarts && job->refusal == GCK_REFUSAL_ASKED)
+		job->refusal = given == GCK_NOT_YET ? GCK_REFUSAL_NEW : GCK_REFUSAL_OVER;
 }
 
 /* Only after a welcome does the agent tell it. Its step is soon ended by Slurm. */
@@ -211,7 +164,8 @@ bool gck_failure_refused(struct gck_core *core, struct gck_step *former, struct 
 	job->refused_start = job->restarts;
 	if (job->refusal == GCK_REFUSAL_NEW) {
 		tell(core, former, agent, why_of(verdict));
-		ask(core, former, why_of(verdict));
+		job->refusal = GCK_REFUSAL_ASKED;
+		gck_give_back(core, former, true, why_of(verdict), on_given_back);
 	}
 	return job->refusal == GCK_REFUSAL_ASKED;
 }

@@ -22,9 +22,6 @@ void gck_failure_rank_ended(struct gck_core *core, struct gck_step *step, unsign
 /* An agent has left. If none is left, the step has ended. */
 void gck_failure_agent_left(struct gck_core *core, struct gck_step *step);
 
-/* The job was requeued and held. */
-void gck_failure_held(struct gck_core *core, const struct gck_step *step, const char *why);
-
 /* A node of a new start has registered, and its step may not start, since it is another one than
  * before; verdict is the welcome that says why. A requeued job is requeued again and held, with the
  * reason: its script would go on, and jobs that depend on it would start. True: Slurm is asked for

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/wire/restart_code.h"
 #include "coordinator/core/actions/failures.h"
+#include "coordinator/core/actions/give_back.h"
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/operations/requeue.h"
 #include "coordinator/core/operations/step_timers.h"
@@ -210,11 +211,6 @@ void gck_act_started(struct gck_core *core, struct gck_step *step)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-struct doom {
-	struct gck_core *core;
-	uint32_t job, step;
-};
-
 /* Tell the agents only after Slurm has requeued the job: otherwise the job's script would go on. */
 void gck_act_doomed(struct gck_core *core, struct gck_step *step)
 {
@@ -236,60 +232,38 @@ static void tell_doom(struct gck_core *core, struct gck_step *step)
 	gck_act_doomed(core, step);
 }
 
-static void tell_given_back(const struct doom *d, const struct gck_step *step)
+static void say_held(struct gck_core *core, const struct gck_step *step)
 {
-	if (step->live->try_again) {
-		gck_warn("job %u is requeued, to try again", d->job);
-		return;
-	}
-	gck_error_log("job %u is requeued and held; `scontrol release %u` lets it try again",
-		      d->job, d->job);
-	gck_live_say(d->core, step, "job %u is requeued and held, since it cannot be restored: %s; "
-		     "`scontrol release %u` lets it try again", d->job, step->live->last_error,
-		     d->job);
-}
+	uint32_t job = step->job->id;
 
-static void given_back(const struct doom *d, struct gck_step *step)
-{
-	tell_given_back(d, step);
-	gck_requeue_note(d->core, d->job, true);
 	if (!step->live->try_again)
-		gck_failure_held(d->core, step, step->live->last_error);
-	tell_doom(d->core, step);
+		gck_live_say(core, step, "job %u is requeued and held, since it cannot be restored: "
+			     "%s; `scontrol release %u` lets it try again", job,
+			     step->live->last_error, job);
 }
 
 /* If slurmctld is away the ranks wait; only its refusal is an answer. */
-static void on_given_back(void *arg, const struct gck_slurm_answer *answer)
+static void on_given_back(struct gck_core *core, struct gck_step *step, enum gck_given given)
 {
-	struct doom *d = arg;
-	struct gck_step *step = gck_state_step(&d->core->state, d->job, d->step);
-
-	if (!step || !step->live || step->live->phase != GCK_DOOMED) {
-		free(d);
+	if (given == GCK_GIVEN)
+		gck_requeue_note(core, step->job->id, true);
+	if (!step->live || step->live->phase != GCK_DOOMED)
+		return;
+	if (given == GCK_NOT_YET) {
+		gck_live_phase_timer(core, step, AGAIN_MS);
 		return;
 	}
-	if (answer->ok) {
-		given_back(d, step);
-	} else if (gck_slurm_refused(answer)) {
-		gck_error_log("job %u cannot be requeued (%s); its step ends", d->job,
-			      answer->error);
-		tell_doom(d->core, step);
-	} else {
-		gck_warn("job %u cannot be requeued yet: %s", d->job, answer->error);
-		gck_live_phase_timer(d->core, step, AGAIN_MS);
-	}
-	free(d);
+	if (given == GCK_GIVEN)
+		say_held(core, step);
+	tell_doom(core, step);
 }
 
 void gck_act_give_back(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
-	struct doom *d = live->doom_told ? NULL : malloc(sizeof *d);
 
-	if (!d)
-		return;
-	*d = (struct doom){core, step->job->id, step->id};
-	gck_core_requeue(core, step->job, !live->try_again, live->last_error, on_given_back, d);
+	if (!live->doom_told)
+		gck_give_back(core, step, !live->try_again, live->last_error, on_given_back);
 }
 
 /* Never start cold over good work. */

@@ -405,6 +405,37 @@ static void test_crashes(void)
 	end();
 }
 
+static bool is_asked_for_requeue(void)
+{
+	return f.nslurm &&
+	       !strcmp(json_string_value(json_object_get(f.slurm[0].request, "op")), "requeue");
+}
+
+/* Slurm kills the step before its answer comes. */
+static void test_held_after_the_end(void)
+{
+	begin(1);
+	crash_again(3, SIGSEGV);
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !is_asked_for_requeue(); i++) {
+		struct gck_agent *a = &f.agents[0][i % NODES];
+
+		fake_slurm_answers(&f, true);
+		fake_connect(&f, a);
+		fake_core_takes(&f, a);
+		fake_agent_takes(&f, a);
+	}
+	for (unsigned n = 0; n < NODES; n++) {
+		gck_answer_bye(&f.core, step_0(), &step_0()->live->nodes[n]);
+		fake_disconnect(&f, &f.agents[0][n]);
+		fake_agent_end(&f.agents[0][n]);
+	}
+	fake_slurm_answers(&f, true);
+	ok(is_held_for("killed by signal"), "a step that ends before Slurm answers is held too");
+	is_int(crash_again(3, SIGSEGV), 1, "a job that is released starts from where it was");
+	end();
+}
+
 static void test_crash_asked(void)
 {
 	begin(2);
@@ -827,6 +858,7 @@ int main(void)
 	test_try_again();
 	test_no_build_again();
 	test_crashes();
+	test_held_after_the_end();
 	test_crash_asked();
 	test_few_crashes();
 	test_no_crash();
