@@ -236,10 +236,10 @@ static void say_held(struct gck_core *core, const struct gck_step *step)
 {
 	uint32_t job = step->job->id;
 
-	if (!step->live->try_again)
-		gck_live_say(core, step, "job %u is requeued and held, since it cannot be restored: "
-			     "%s; `scontrol release %u` lets it try again", job,
-			     step->live->last_error, job);
+	if (step->live->try_again)
+		return;
+	gck_live_say(core, step, "job %u is requeued and held, since it cannot be restored: %s; "
+		     "`scontrol release %u` lets it try again", job, step->live->last_error, job);
 }
 
 /* If slurmctld is away the ranks wait; only its refusal is an answer. */
