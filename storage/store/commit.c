@@ -244,3 +244,21 @@ int gck_store_list(struct gck_store *s, uint32_t **seqs, size_t *n, struct gck_e
 	*n = found.n;
 	return 0;
 }
+
+/* ---- a commit that is not there ------------------------------------------------------------ */
+
+int gck_commit_missing(const char *url, uint32_t job, uint32_t step, uint32_t seq,
+		       const uint32_t *have, size_t n, struct gck_error *err)
+{
+	char text[GCK_COMMITS_NAMED * 12 + 32] = "none";
+	size_t used = 0;
+
+	for (size_t i = 0; i < n && i < GCK_COMMITS_NAMED; i++)
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%u", i ? ", " : "",
+					 have[i]);
+	if (n > GCK_COMMITS_NAMED)
+		snprintf(text + used, sizeof text - used, " and older ones");
+	return gck_fail(err, ENOENT, "step %u.%u has no commit %u: it has %s in %s; see "
+			"`gpuckpt list %u`, and correct restart= or store=", job, step, seq, text,
+			url, job);
+}

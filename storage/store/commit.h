@@ -24,4 +24,10 @@ GCK_MUST_CHECK json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, 
 GCK_MUST_CHECK json_t *gck_commit_load(struct gck_store *s, uint32_t seq, const char *hash,
 				       char found[GCK_HASH_TEXT], struct gck_error *err);
 
+/* Fail with ENOENT: step job.step has no commit seq in the store of this URL, and the n commits in
+ * have, the newest first, instead. Returns -1. */
+#define GCK_COMMITS_NAMED 8 /* of them */
+int gck_commit_missing(const char *url, uint32_t job, uint32_t step, uint32_t seq,
+		       const uint32_t *have, size_t n, struct gck_error *err);
+
 #endif

@@ -52,6 +52,21 @@ check "srun takes every key with a good value" timeout 60 "$cluster" exec -u ali
 	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2,quiet=yes true
 check "srun --help has the option" grep -q gpu-ckpt <(alice srun --help)
 
+# ---- a restart from a commit that is not there
+
+job=$(submit "$dir" -n1 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt=restart=4000000:3 touch $dir/launched
+END
+)
+missing="step 4000000.0 has no commit 3: it has none in .*; see .gpuckpt list 4000000., and correct"
+held() { [[ $(root squeue -h -j "$1" -o %r) = "job requeued in held state" ]]; }
+check "restart= names a commit that is not there: the job is held" wait_for 20 held "$job"
+like "$(cat "$dir/out")" "$missing" "its output says what is missing, what there is, what to do"
+like "$(alice gpuckpt status "$job")" "$missing" "gpuckpt status does"
+like "$(root scontrol show job "$job")" "AdminComment=gpuckpt: .*$missing" "AdminComment does"
+check_not "its step was not launched" test -e "$dir/launched"
+
 # ---- the option from the environment, as Slurm's own
 
 # from VALUE COMMAND...: alice's command, with VALUE as NAME=TEXT in its environment

@@ -44,6 +44,20 @@ struct gck_store *rank_image_open_store(const struct worker_task *t, struct gck_
 	return store;
 }
 
+void rank_image_missing(const struct worker_task *t, struct gck_store *store, uint32_t seq,
+			struct gck_error *err)
+{
+	uint32_t have[GCK_COMMITS_NAMED], *seqs = NULL;
+	size_t n = 0;
+
+	if (store && gck_store_list(store, &seqs, &n, err) < 0)
+		return;
+	for (size_t i = 0; i < n && i < GCK_COMMITS_NAMED; i++)
+		have[i] = seqs[n - 1 - i];
+	gck_commit_missing(t->step->options.store, t->from_job, t->from_step, seq, have, n, err);
+	free(seqs);
+}
+
 /* The wait status of a rank that has no manifest in this commit. */
 static json_int_t exit_status(const json_t *commit, uint32_t rank)
 {
@@ -73,6 +87,8 @@ static int read_manifest(struct rank_image *f, struct gck_store *store, const st
 {
 	json_t *commit = gck_store_read_commit(store, seq, *hash ? hash : NULL, NULL, err);
 
+	if (!commit && err->code == ENOENT)
+		rank_image_missing(t, store, seq, err);
 	if (!commit)
 		return -1;
 	if (refuse_open(t, commit, seq, err) < 0) {

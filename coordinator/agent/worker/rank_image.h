@@ -21,6 +21,11 @@ struct rank_image {
 struct gck_store *rank_image_open_store(const struct worker_task *t, struct gck_error *err)
 	GCK_MUST_CHECK;
 
+/* The error that the step that is restarted has no commit seq, with those that it has. store may be
+ * NULL: it has nothing there. */
+void rank_image_missing(const struct worker_task *t, struct gck_store *store, uint32_t seq,
+			struct gck_error *err);
+
 /* Reads the task's rank out of commit seq, which has this hash ("": not known). f is filled in
  * as far as possible: drop it in any case, before the store is closed. EPERM: not a damaged
  * commit, but one that the options refuse. */

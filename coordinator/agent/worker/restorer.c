@@ -65,13 +65,21 @@ static void blame_store(const struct rank_image *f, struct gck_error *err)
 		err->code = EREMOTEIO;
 }
 
+/* A step without any commit has no directory in its store. */
+static void open_store(struct restorer *r, struct gck_error *err)
+{
+	r->store = rank_image_open_store(r->task, err);
+	if (!r->store && err->code == ENOENT)
+		rank_image_missing(r->task, NULL, r->seq, err);
+}
+
 static int build_commit(struct restorer *r, const char *hash, struct gck_error *err)
 {
 	struct rank_image f = { .exit = -1 };
 	int rc;
 
 	if (!r->store)
-		r->store = rank_image_open_store(r->task, err);
+		open_store(r, err);
 	rc = r->store ? rank_image_read(&f, r->store, r->task, r->seq, hash, err) : -1;
 	if (rc == 0 && f.manifest)
 		rc = build_process(r, &f, err);

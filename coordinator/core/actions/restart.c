@@ -7,6 +7,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/core/model/remnant.h"
+#include "storage/store/commit.h"
 
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action)
 {
@@ -103,16 +104,29 @@ static void plan_commit(struct gck_step *step, const struct gck_commit *c)
 	memcpy(plan->hash, c->hash, sizeof plan->hash);
 }
 
+/* The step has no commit seq: it has others, or none. */
+static void name_commits(const struct gck_step *step, uint32_t seq, struct gck_error *err)
+{
+	uint32_t have[GCK_COMMITS_NAMED];
+	size_t n = 0;
+
+	for (const struct gck_commit *c = step->commits; c; c = c->older, n++)
+		if (n < GCK_COMMITS_NAMED)
+			have[n] = c->seq;
+	gck_commit_missing(step->live->options.store, step->job->id, step->id, seq, have, n, err);
+}
+
 static enum verdict plan_own(struct gck_step *step, uint32_t seq)
 {
 	const struct gck_commit *c = gck_step_commit(step, seq);
+	struct gck_error err;
 
 	if (c) {
 		plan_commit(step, c);
 		return RESTORE;
 	}
-	gck_live_fail(step, ENOENT, "step %u.%u has no commit %u to restart from (restart=%u)",
-		      step->job->id, step->id, seq, seq);
+	name_commits(step, seq, &err);
+	gck_live_fail(step, err.code, "%s", err.text);
 	return REFUSE;
 }
 

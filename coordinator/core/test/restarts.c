@@ -306,6 +306,12 @@ static void test_fallback_asked(void)
 	restart(0);
 	ok(step_0_is_held_back(), "restart=SEQ: no fallback to another commit");
 	end();
+	begin(2);
+	f.options = "restart=9";
+	restart(0);
+	ok(step_0_is_held_back() && is_held_for("step 7.0 has no commit 9: it has 2, 1 in "),
+	   "restart=SEQ of a commit that is not there: the job is held, and told what is");
+	end();
 }
 
 static void test_try_again(void)
