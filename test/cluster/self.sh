@@ -46,6 +46,7 @@ ncommits() { commits "$job" | wc -l; }
 has_commits() { [[ $(ncommits) -eq $1 ]]; }
 # late: the last rank calls, if it waits for that
 late() { touch "$dir/late"; }
+in_init() { [[ $(alice gpuckpt able "$job" 2>&1) = *"it is in MPI_Init"* ]]; }
 reasons() { alice gpuckpt list "$job" --json | jq -r '.steps[].commits[].reason' | sort -u; }
 
 # returns RANK REGEX NAME: the rank's call returns, and its result matches
@@ -70,23 +71,28 @@ say one 2
 returns 2 "^0 $" "one rank asks before MPI_Init"
 is "$(ncommits)" 1 "there is one commit"
 is "$(reasons)" "asked by rank 2" "its reason names the rank"
-say init
+say init 1
+check "able says that a rank is in MPI_Init" wait_for 20 in_init
+like "$(alice gpuckpt create --no-wait "$job" 2>&1) $?" "0$" "a checkpoint waits for its end"
+late
+check "which comes: it is committed" wait_for 40 has_commits 2
+rm "$dir/late"
 say one 0
 returns 0 "^0 $" "one rank asks while all are in MPI"
-is "$(ncommits)" 2 "there is another commit"
+is "$(ncommits)" 3 "there is another commit"
 say all 0
 all_return 0 "all ranks ask at once"
-is "$(ncommits)" 3 "they share one commit"
+is "$(ncommits)" 4 "they share one commit"
 say all 1
-check "all ranks but the last ask: the checkpoint is committed" wait_for 40 has_commits 4
+check "all ranks but the last ask: the checkpoint is committed" wait_for 40 has_commits 5
 late
 all_return 0 "a rank that calls long after the others' commit returns"
-is "$(ncommits)" 4 "they share one commit"
+is "$(ncommits)" 5 "they share one commit"
 say threads 1 4
 wait_for 40 has 1 4
 is "$(results 1 | sort -u)" "0 " "four threads of a rank ask at once"
 n=$(ncommits)
-like "$n" '^[56]$' "they share one commit, or the late ones share a second"
+like "$n" '^[67]$' "they share one commit, or the late ones share a second"
 
 # ---- restarts from within the call
 

@@ -7,7 +7,8 @@
  *   all LATE          gck_checkpoint_all() in every rank; if LATE is 1, the last rank calls it once
  *                     DIR/late exists
  *   die               the same with LATE 1, and rank 0 is killed once the checkpoint is committed
- *   init, finalize    MPI_Init, MPI_Finalize
+ *   init LATE         MPI_Init; if LATE is 1, in the last rank once DIR/late exists
+ *   finalize          MPI_Finalize
  *   end
  *
  * A rank writes the results of its calls to DIR/log.RANK: "LINE'S-NUMBER RESULT REASON". It makes
@@ -16,6 +17,7 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,16 +94,19 @@ static void wait_until_late(void)
 		rest_ms(20);
 }
 
-static void by_all(int late, int dies)
+static void by_all(int dies)
 {
 	int result;
 
-	if (late && rank == ranks - 1)
-		wait_until_late();
 	result = gck_checkpoint_all();
 	note(result, gck_checkpoint_error());
 	if (dies && result == 0 && rank == 0)
 		kill(getpid(), SIGKILL);
+}
+
+static bool is_late(const char *verb, int late)
+{
+	return !strcmp(verb, "die") || (late && (!strcmp(verb, "all") || !strcmp(verb, "init")));
 }
 
 static int obey(const char *line)
@@ -110,14 +115,16 @@ static int obey(const char *line)
 	char verb[16] = "";
 
 	sscanf(line, "%15s %d %d", verb, &a, &b);
+	if (rank == ranks - 1 && is_late(verb, a))
+		wait_until_late();
 	if (!strcmp(verb, "init"))
 		MPI_Init(NULL, NULL);
 	else if (!strcmp(verb, "finalize"))
 		MPI_Finalize();
 	else if (!strcmp(verb, "all"))
-		by_all(a, 0);
+		by_all(0);
 	else if (!strcmp(verb, "die"))
-		by_all(1, 1);
+		by_all(1);
 	else if (!strcmp(verb, "threads") && a == rank)
 		by_threads(b < THREADS ? b : THREADS);
 	else if (!strcmp(verb, "one") && a == rank) {

@@ -97,9 +97,15 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 			true));
 		return;
 	}
+	if (thread_link_in_init(t)) {
+		json_array_append_new(items, item(t, "MPI", "it is in MPI_Init",
+			"ask again when all ranks have left it; a checkpoint waits for that within "
+			"timeout=", true));
+		return;
+	}
 	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
-	add_said(t, t->mpi, "MPI", "its MPI thread did not answer: it is inside MPI_Init or a "
-		 "checkpoint", items);
+	add_said(t, t->mpi, "MPI", "its MPI thread did not answer: it is inside a checkpoint",
+		 items);
 	add_said(t, t->cuda, "CUDA", "its CUDA thread did not answer: it is inside a checkpoint",
 		 items);
 	add_queue(a, t, items);

@@ -91,6 +91,10 @@ void events_answered(struct rank_checkpoint *m, enum phase p, const json_t *body
 	struct transaction *t = m->t;
 	struct gck_error err = { 0 };
 
+	if (!packet_bool(body, "ok") && p == PHASE_PREPARE && thread_link_in_init(m->task)) {
+		prepare_fail_in_init(m); /* it has begun since, and what it opened is in the way */
+		return;
+	}
 	if (!packet_bool(body, "ok")) {
 		gck_fail(&err, (int)packet_int(body, "code", EIO), "%s",
 			 packet_text(body, "error", "failed without a reason"));

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/store_job.h"
 #include "shim/process/process.h"
@@ -63,6 +64,14 @@ static bool all_linked(const struct transaction *t)
 		if (is_awaited(t->ranks[i].task))
 			return false;
 	return true;
+}
+
+static struct rank_checkpoint *in_init(const struct transaction *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (thread_link_in_init(t->ranks[i].task))
+			return &t->ranks[i];
+	return NULL;
 }
 
 static void start_member(struct transaction *t, struct rank_checkpoint *m)
@@ -145,6 +154,15 @@ static void look_for_threads(struct transaction *t, bool over)
 		t->ops->advance(t);
 }
 
+void prepare_fail_in_init(struct rank_checkpoint *m)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, EAGAIN, "it is in MPI_Init, which ends when all ranks have called it: try "
+		 "again then");
+	transaction_fail(m->t, m, &err, false);
+}
+
 /* ---- the phase ----------------------------------------------------------------------------- */
 
 void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
@@ -155,7 +173,9 @@ void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
 	(void)events;
 	if (t->started)
 		look_for_threads(t, waited > LINK_WAIT_S && waited > longest);
-	else if (waited > LINK_WAIT_S || all_linked(t))
+	else if (in_init(t) && waited > longest)
+		prepare_fail_in_init(in_init(t));
+	else if (!in_init(t) && (waited > LINK_WAIT_S || all_linked(t)))
 		start(t);
 }
 
@@ -168,7 +188,7 @@ void prepare_start(struct transaction *t)
 	if (a->gate != GATE_OPEN || a->tasks.n < a->step->local_ntasks) {
 		gck_fail(&err, EAGAIN, "its ranks have not started yet: try again later");
 		transaction_fail(t, NULL, &err, false);
-	} else if (all_linked(t)) {
+	} else if (all_linked(t) && !in_init(t)) {
 		start(t);
 	} else {
 		look(t);

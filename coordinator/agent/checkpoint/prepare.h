@@ -12,6 +12,9 @@ void prepare_start(struct transaction *t);
  * when it comes, or fails. */
 bool prepare_waits(struct transaction *t);
 
+/* Fails for a rank that is in MPI_Init. */
+void prepare_fail_in_init(struct rank_checkpoint *m);
+
 /* The transaction's timer `look`. */
 void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events);
 

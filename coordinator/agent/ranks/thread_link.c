@@ -315,6 +315,12 @@ bool thread_links_looked(const struct agent *a)
 	return true;
 }
 
+bool thread_link_in_init(const struct task *t)
+{
+	return !t->ended && t->mpi && !t->mpi->hello.restored && !t->mpi->hello.mpi_inactive &&
+	       !t->mpi->hello.size;
+}
+
 unsigned thread_links_mpi(const struct agent *a, bool *pmix)
 {
 	unsigned n = 0;

@@ -65,6 +65,10 @@ bool thread_links_looked(const struct agent *a);
 /* Ranks of this node that use MPI. *pmix: the words of all of them can go through PMIx. */
 unsigned thread_links_mpi(const struct agent *a, bool *pmix);
 
+/* Is this rank in MPI_Init? What the real library opens and starts there is not known to be its own
+ * before the end. */
+bool thread_link_in_init(const struct task *t);
+
 /* The error in a message with a value. */
 void thread_link_failure(const struct thread_link *l, struct gck_error *err);
 

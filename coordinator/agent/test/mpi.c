@@ -54,6 +54,36 @@ static void comes_late(void)
 	threads_end();
 }
 
+/* A rank that is still in MPI_Init, or enters it while its worker looks. */
+static void in_init(void)
+{
+	threads_begin();
+	thread_initializes(1, false);
+	fake_run(0.1);
+	fake_command("prepare", NULL);
+	ok(!fake_await_within("done", "prepare", 0.5), "a rank in MPI_Init is awaited");
+	is_int(fake_workers(), 0, "and not looked at");
+	thread_initializes(1, true);
+	ok(packet_bool(fake_await("done", "prepare"), "ok"), "until it leaves it");
+	threads_end();
+
+	threads_begin();
+	thread_initializes(1, false);
+	fake_run(0.1);
+	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 1000));
+	ok(answer_says(fake_await("done", "prepare"), "rank 1 on n1: it is in MPI_Init"),
+	   "or until the limit");
+	threads_end();
+
+	threads_begin();
+	fake_script(1, "prepare", FAKE_LATE);
+	fake_command("prepare", NULL);
+	thread_initializes(1, false);
+	ok(answer_says(fake_await("done", "prepare"), "rank 1 on n1: it is in MPI_Init"),
+	   "what a rank opens in MPI_Init is not blamed");
+	threads_end();
+}
+
 static void no_freeze(void)
 {
 	int resumed = 0;
@@ -255,6 +285,7 @@ static void another_rank(void)
 int main(void)
 {
 	comes_late();
+	in_init();
 	no_freeze();
 	hold_is_one();
 	ends_at_rest();

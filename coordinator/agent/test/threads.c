@@ -59,6 +59,14 @@ void thread_connect(unsigned rank, uint32_t restored)
 			      m.total);
 }
 
+void thread_initializes(unsigned rank, bool done)
+{
+	struct gck_thread_msg m = hello(rank, 0, false);
+
+	m.hello.size = done ? FAKE_RANKS : 0;
+	thread_send(rank, &m, HEAD + m.total);
+}
+
 void thread_inactive(unsigned rank)
 {
 	struct gck_thread_msg m = hello(rank, 0, true);

@@ -18,6 +18,9 @@ void thread_connect(unsigned rank, uint32_t restored);
 /* Its link ends, if there is one. */
 void thread_leave(unsigned rank);
 
+/* It says that the rank is in MPI_Init; done: that it has left it. */
+void thread_initializes(unsigned rank, bool done);
+
 /* It says that it is past MPI_Finalize. */
 void thread_inactive(unsigned rank);
 
