@@ -64,6 +64,15 @@ is "$(commits "$job" | xargs)" 3 "remove: it is gone from the list"
 check_not "show: a commit that is gone" alice gpuckpt show "$job.0" 2
 check_not "remove: the newest commit, which a restart needs" alice gpuckpt remove "$job.0" 3
 
+root scontrol suspend "$job"
+suspended="job $job is suspended"
+like "$(alice gpuckpt create "$job" 2>&1)" "$suspended: .scontrol resume $job. lets it run" \
+	"create: says that the job is suspended, and what to do"
+like "$(alice gpuckpt able "$job" 2>&1)" "it is suspended; scontrol resume $job" \
+	"able: says so, too"
+root scontrol resume "$job"
+check "able: a resumed job" wait_for 20 alice gpuckpt able "$job"
+
 check "disable" alice gpuckpt disable "$job"
 check_not "create is refused while disabled" alice gpuckpt create "$job"
 check "enable" alice gpuckpt enable "$job"
@@ -72,7 +81,8 @@ check "create after enable" alice gpuckpt create "$job"
 check "requeue" alice gpuckpt requeue "$job"
 check "requeue: Slurm starts the job again" wait_for 40 job_restarted "$job" 1
 check "requeue: the ranks run again" wait_ready "$job" 60
-restored="^gpuckpt: step $job.0 is restored from checkpoint 5 of [0-9:]*, on $node and 1 more$"
+restored="^gpuckpt: step $job.0 is restored from checkpoint $(newest_commit "$job") of [0-9:]*"
+restored+=", on $node and 1 more$"
 check "requeue: the job's output says from which checkpoint" wait_for 10 grep -q "$restored" \
 	"$dir/out"
 alice gpuckpt watch "$job" >"$dir/watched" 2>&1 &

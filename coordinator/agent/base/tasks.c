@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/process/process.h"
+
 struct task *tasks_by_pid(const struct tasks *t, pid_t pid)
 {
 	for (size_t i = 0; i < t->n; i++)
@@ -31,6 +33,17 @@ bool tasks_all_ended(const struct tasks *t)
 		if (!t->v[i]->ended)
 			return false;
 	return t->n > 0;
+}
+
+const struct task *tasks_stopped(const struct tasks *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct gck_error why = { 0 };
+
+		if (!t->v[i]->ended && gck_process_runs(t->v[i]->pid, &why) && why.code == EBUSY)
+			return t->v[i];
+	}
+	return NULL;
 }
 
 static struct task *tasks_add(struct tasks *t, const struct gck_control *m)

@@ -56,6 +56,9 @@ struct task *tasks_by_pid(const struct tasks *t, pid_t pid);
 struct task *tasks_by_rank(const struct tasks *t, uint32_t rank);
 bool tasks_all_ended(const struct tasks *t);
 
+/* One that is stopped by a signal, as all ranks of a suspended job are; NULL: none. */
+const struct task *tasks_stopped(const struct tasks *t);
+
 /* Enters a control packet. Returns the task, or NULL if the packet concerns none. */
 struct task *tasks_apply(struct tasks *t, const struct gck_control *m);
 

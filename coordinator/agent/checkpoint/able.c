@@ -10,6 +10,7 @@
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/job.h"
+#include "coordinator/agent/worker/scontrol.h"
 #include "coordinator/agent/worker/store_job.h"
 #include "shim/process/process.h"
 
@@ -141,6 +142,18 @@ static void look_at_store(const struct agent *a, json_t *items)
 	json_decref(found);
 }
 
+static bool is_suspended(const struct agent *a, json_t *items)
+{
+	char remedy[64];
+
+	if (!tasks_stopped(&a->tasks) || !scontrol_suspended(a->step->job))
+		return false;
+	snprintf(remedy, sizeof remedy, "scontrol resume %u", a->step->job);
+	json_array_append_new(items, json_pack("{s:s, s:s, s:s, s:b}", "object", "job", "reason",
+			      "it is suspended", "remedy", remedy, "refuse", 1));
+	return true;
+}
+
 static json_t *look(const void *arg, struct gck_error *err)
 {
 	const struct agent *a = arg;
@@ -148,6 +161,8 @@ static json_t *look(const void *arg, struct gck_error *err)
 
 	(void)err;
 	look_at_store(a, items);
+	if (is_suspended(a, items))
+		return items;
 	for (size_t i = 0; i < a->tasks.n; i++)
 		look_at(a, a->tasks.v[i], items);
 	add_all(items, shared_objects_find(&a->tasks), -1);

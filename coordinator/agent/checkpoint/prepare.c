@@ -11,6 +11,7 @@
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/worker/job.h"
+#include "coordinator/agent/worker/scontrol.h"
 #include "coordinator/agent/worker/store_job.h"
 #include "shim/process/process.h"
 
@@ -90,17 +91,54 @@ static void start_member(struct transaction *t, struct rank_checkpoint *m)
 		transaction_fail(t, m, &err, false);
 }
 
-static void start(struct transaction *t)
+static void start_all(struct transaction *t)
 {
 	struct gck_error err = { 0 };
 
-	ev_timer_stop(t->agent->loop, &t->look);
-	t->started = true;
 	for (size_t i = 0; i < t->n && !t->failed; i++)
 		start_member(t, &t->ranks[i]);
 	if (!t->failed && start_check(t, &err) < 0)
 		transaction_fail(t, NULL, &err, false);
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARE);
+}
+
+/* For job.h, of a struct step. */
+static json_t *ask_suspended(const void *arg, struct gck_error *err)
+{
+	const struct step *s = arg;
+
+	(void)err;
+	return json_boolean(scontrol_suspended(s->job));
+}
+
+/* The worker of a rank that is stopped for another reason says so. */
+static void on_asked(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct transaction *t = data;
+	uint32_t job = t->agent->step->job;
+	struct gck_error err = { 0 };
+
+	(void)why;
+	t->check = NULL;
+	if (!json_is_true(result)) {
+		start_all(t);
+		return;
+	}
+	gck_fail(&err, EBUSY, "job %u is suspended: `scontrol resume %u` lets it run", job, job);
+	transaction_fail(t, NULL, &err, false);
+}
+
+static void start(struct transaction *t)
+{
+	const struct agent *a = t->agent;
+
+	ev_timer_stop(a->loop, &t->look);
+	t->started = true;
+	if (tasks_stopped(&a->tasks))
+		t->check = job_start(a->loop, "the question whether the job is suspended",
+				     ask_suspended, a->step, t->timeout_s / 4, on_asked, t, NULL);
+	if (!t->check)
+		start_all(t);
 }
 
 static void look(struct transaction *t)

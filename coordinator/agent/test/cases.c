@@ -173,6 +173,30 @@ static void stopped(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* Slurm has stopped the ranks: a remedy for one process would be of no use. */
+static void suspended(struct plugin *p)
+{
+	struct gck_error why;
+	json_t *m;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL));
+	plugin_both_count(p);
+	plugin_write_scontrol(p, "echo \"JobId=$4 JobState=SUSPENDED Restarts=0\"");
+	kill(p->rank[0], SIGSTOP);
+	waitpid(p->rank[0], NULL, WUNTRACED);
+	why = refusal(1);
+	ok(strstr(why.text, "is suspended: `scontrol resume ") != NULL,
+	   "a rank of a suspended job: %s", why.text);
+	coord_tell("able", 0, json_pack("{s:i}", "id", 1));
+	m = coord_await("able", NULL);
+	is_str(packet_text(json_array_get(json_object_get(m, "items"), 0), "reason", ""),
+	       "it is suspended", "able has that reason too");
+	json_decref(m);
+	kill(p->rank[0], SIGCONT);
+	plugin_stop(p);
+}
+
 /* ---- held ---------------------------------------------------------------------------------- */
 
 static void word_does_not_come(struct plugin *p)
@@ -369,6 +393,7 @@ int main(void)
 	first_start_no_store(&p);
 	terminated(&p);
 	stopped(&p);
+	suspended(&p);
 	test_clock_rate(HURRY);
 	no_agent(&p);
 	test_clock_rate(1);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,20 +102,38 @@ static int runs(const char *text, uint32_t restarts, struct gck_error *err)
 			count, restarts);
 }
 
-int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err)
+/* The line of `scontrol show job`. ENOENT: this node has no scontrol; EIO: not known. */
+static int show(uint32_t id, char text[4096], struct gck_error *err)
 {
-	char job[16], begin[32], text[4096];
+	char job[16], begin[32];
 	const char *const argv[] = { "scontrol", "--oneliner", "show", "job", job, NULL };
 	int status;
 
 	snprintf(job, sizeof job, "%u", id);
 	snprintf(begin, sizeof begin, "JobId=%s ", job);
-	status = scontrol(argv, begin, text, sizeof text);
+	status = scontrol(argv, begin, text, 4096);
 	if (status == 0)
-		return runs(text, restarts, err);
+		return 0;
 	return gck_fail(err, status > 0 && WIFEXITED(status) &&
 			WEXITSTATUS(status) == SCONTROL_MISSING ? ENOENT : EIO,
 			"scontrol show job %s: %s", job, *text ? text : "no message");
+}
+
+int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err)
+{
+	char text[4096];
+
+	return show(id, text, err) < 0 ? -1 : runs(text, restarts, err);
+}
+
+bool scontrol_suspended(uint32_t id)
+{
+	char text[4096], state[32];
+
+	if (show(id, text, NULL) < 0)
+		return false;
+	word_after(text, " JobState=", state);
+	return !strcmp(state, "SUSPENDED");
 }
 
 /* ---- requeue ------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #define AGENT_SCONTROL_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,9 @@ int scontrol(const char *const argv[], const char *begin, char *text, size_t siz
 /* Does job id run, after at most this many restarts? 0: yes. -1: ESTALE: Slurm says no; ECANCELED:
  * it was requeued since; ENOENT: this node has no scontrol; EIO: not known. */
 int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Is job id suspended (scontrol suspend, gang scheduling)? false also if Slurm does not tell. */
+bool scontrol_suspended(uint32_t id);
 
 /* For job.h: runs `scontrol requeuehold` on the job of a struct step, as its user. Returns true,
  * also if the job does not run any more. */
