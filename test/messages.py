@@ -16,8 +16,8 @@ WORDS = 3
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = 'doc/troubleshooting.md'
 LITERAL = r'"(?:[^"\\]|\\.)*"'
-CALL = re.compile(r'\b(?:say_to_user|gck_warn|gck_error_log|slurm_error|slurm_spank_log|slurm_info|'
-                  r'gck_launcher_tell)\([^";]*?((?:' + LITERAL + r'\s*)+)')
+CALL = re.compile(r'\b(?:say_to_user|gck_live_say|gck_warn|gck_error_log|slurm_error|'
+                  r'slurm_spank_log|slurm_info|gck_launcher_tell)\([^";]*?((?:' + LITERAL + r'\s*)+)')
 TEXTS = re.compile(r'(?:' + LITERAL + r'\s*)+')
 
 

@@ -6,6 +6,7 @@
  * checkpointed once. Failures are retried at growing intervals while the node must be left. A
  * maintenance reservation counts from LEAD_S seconds before it starts. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/log.h"
@@ -22,6 +23,7 @@
 #define MAX_DOUBLINGS 6u
 #define CONF_RETRY_S 10.0
 #define ONCE INT64_MAX    /* the next try of a job that is only checkpointed */
+#define LEFT "its node is to be left"
 
 /* ---- leaving a node ------------------------------------------------------------------------ */
 
@@ -32,17 +34,46 @@ static void on_event(void *arg, const char *text, const json_t *data)
 	(void)data;
 }
 
+/* The job stays for this reason. It is told at this poll or the next. */
+static void stays(struct gck_job *job, const char *reason)
+{
+	if (job->stays && !strcmp(job->stays, reason))
+		return;
+	free(job->stays);
+	job->stays = strdup(reason);
+	job->stays_told = false;
+}
+
 static void on_end(void *arg, const char *error, const json_t *steps)
 {
 	struct gck_job *job = arg;
 
 	(void)steps;
-	if (error)
+	if (error) {
 		gck_error_log("job %u could not be taken off its node: %s", job->id, error);
-	else if (!job->batch)
-		gck_warn("job %u cannot be requeued: it was only checkpointed", job->id);
-	if (!error)
-		job->drain_next_ms = ONCE;
+		stays(job, error);
+		return;
+	}
+	job->drain_next_ms = ONCE;
+	if (job->batch)
+		return;
+	gck_warn("job %u cannot be requeued: it was only checkpointed", job->id);
+	stays(job, "it cannot be requeued, so it was only checkpointed");
+}
+
+/* In the output of one of its steps. */
+static void tell(struct gck_daemon *d, struct gck_job *job, const char *why)
+{
+	const struct gck_step *step = job->steps;
+
+	while (step && !step->live)
+		step = step->next;
+	if (!job->stays || job->stays_told || !step)
+		return;
+	job->stays_told = true;
+	gck_live_say(&d->core, step, "job %u stays on its nodes, which it must leave (%s): %s%s",
+		     job->id, why, job->stays,
+		     job->drain_next_ms == ONCE ? "" : "; this is tried again");
 }
 
 static void leave(struct gck_daemon *d, struct gck_job *job, const char *why)
@@ -58,8 +89,17 @@ static void leave(struct gck_daemon *d, struct gck_job *job, const char *why)
 	job->drain_tries++;
 	job->drain_next_ms = now + 1000 * (int64_t)(FIRST_RETRY_S << n);
 	if (gck_operation_begin(&d->core, job->batch ? GCK_REQUEUE : GCK_CREATE, job->id,
-				GCK_EVERY_STEP, why, &waiter, &err))
+				GCK_EVERY_STEP, why, &waiter, &err)) {
 		gck_warn("job %u cannot leave its node now: %s", job->id, err.text);
+		stays(job, err.text);
+	}
+}
+
+static void forget(struct gck_job *job)
+{
+	job->drain_next_ms = job->drain_tries = 0;
+	free(job->stays);
+	job->stays = NULL;
 }
 
 static bool is_leaving(const json_t *leaving, uint32_t job)
@@ -83,12 +123,14 @@ static void take_leaving(struct gck_daemon *d, const json_t *leaving)
 						    json_object_get(one, "job")));
 		const char *why = json_string_value(json_object_get(one, "why"));
 
-		if (job)
-			leave(d, job, why ? why : "its node is to be left");
+		if (!job)
+			continue;
+		leave(d, job, why ? why : LEFT);
+		tell(d, job, why ? why : LEFT);
 	}
 	for (struct gck_job *job = d->core.state.jobs; job; job = job->next)
 		if (!is_leaving(leaving, job->id))
-			job->drain_next_ms = job->drain_tries = 0;
+			forget(job);
 }
 
 /* ---- jobs that are over -------------------------------------------------------------------- */

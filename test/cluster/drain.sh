@@ -21,10 +21,22 @@ plain=$(submit "$dir" -N1 -n1 -w "$node" -o plain <<-END
 END
 )
 check "a job without --gpu-ckpt runs there, too" wait_job "$plain" RUNNING 30
+stays=$(submit "$dir" -N1 -n1 -w "$node" -o stays --export="ALL,BURN_UNTIL=/never" <<-END
+	#!/bin/bash
+	srun --gpu-ckpt $burn 16 400 50
+END
+)
+check "a job whose checkpoints are disabled does, too" wait_ready "$stays"
+alice gpuckpt disable "$stays"
 root scontrol update nodename="$node" state=drain reason=test
 check "the job is requeued and started again; its user does nothing" \
 	wait_for 60 job_restarted "$job" 1
 unlike "$(job_nodes "$job" | xargs)" "$node" "it runs on other nodes"
+# tells TEXT...: the output of the job that stays has it
+tells() { grep -q "^gpuckpt: job $stays stays on its nodes, which it must leave $*" "$dir/stays"; }
+check "the output of a job that cannot leave the node says why" wait_for 30 \
+	tells "(node $node is draining: test): checkpoints of .* are disabled; enable them"
+end_job "$stays"
 check "a commit was made" test -n "$(newest_commit "$job")"
 is "$(job_state "$plain")" RUNNING "the job without --gpu-ckpt runs on"
 alice touch "$dir/more"

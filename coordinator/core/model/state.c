@@ -37,6 +37,7 @@ static void job_free(struct gck_job *job)
 	}
 	free(job->user);
 	free(job->key);
+	free(job->stays);
 	json_decref(job->remnants);
 	free(job);
 }

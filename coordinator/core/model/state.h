@@ -118,9 +118,12 @@ struct gck_job {
 	json_t *remnants;         /* [{step, node, name}] of former starts (remnant.h) */
 	int64_t remnants_until_ms; /* then they are isolated at the latest */
 	struct gck_step *steps;
-	/* slurm_watch.c: attempts to move the job off a draining node, and the time of the next. */
+	/* slurm_watch.c: attempts to move the job off a draining node, the time of the next, and
+	 * why the job is still there. */
 	unsigned drain_tries;
 	int64_t drain_next_ms;
+	char *stays;
+	bool stays_told;
 };
 
 struct gck_state {
