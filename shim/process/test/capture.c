@@ -22,7 +22,7 @@
 static bool passes(const char *name)
 {
 	static const char *const passing[] = {"connected", "lock", "flock", "half", "child",
-					      "zombie", "orphan"};
+					      "zombie", "orphan", "procfd"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		if (!strcmp(name, passing[i]))
@@ -35,6 +35,7 @@ static void test_able(void)
 	static const char *const bad[][2] = {
 		{"tcp", "a listening socket at"}, {"udp", "a UDP socket"},
 		{"bare", "a TCP socket, not connected"},
+		{"procfd", "a file of /proc is not the same after a restart: /proc/sys/kernel/"},
 		{"nsfd", "it refers to a namespace, not to a file: net:["},
 		{"zombie", "a child process that has ended and was not waited for"},
 		{"unix", "a unix socket that is listening under the name of a file"},

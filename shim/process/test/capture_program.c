@@ -93,6 +93,11 @@ static void do_nsfd(void)
 	fds[0] = open("/proc/self/ns/net", O_RDONLY);
 }
 
+static void do_procfd(void)
+{
+	fds[0] = open("/proc/sys/kernel/hostname", O_RDONLY);
+}
+
 static void do_unix(void)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "socket"};
@@ -936,6 +941,7 @@ static const struct {
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
 	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
+	{"procfd", do_procfd, NULL},
 	{"sysv", do_sysv, undo_sysv},
 	{"sem", do_sem, undo_sem}, {"msg", do_msg, undo_msg}, {"shm", do_shm, undo_shm},
 	{"inherit", do_inherit, undo_inherit}, {"namespace", do_namespace, NULL},
