@@ -21,7 +21,7 @@
 
 enum gck_link_type {
 	/* rank to agent */
-	GCK_LINK_HELLO = 1, /* hello */
+	GCK_LINK_HELLO = 1, /* hello; number: GCK_LINK_TAKES_LEASE, or 0 from an older shim */
 	GCK_LINK_RESULTS,   /* calls: the same calls with their results (-errno on failure) */
 	GCK_LINK_CLONED,    /* pid: the clone's pid, or -errno; EBUSY: another clone lives */
 	GCK_LINK_REAPED,    /* pid: the reaped clone's, or -errno; ECHILD: there was none */
@@ -46,6 +46,9 @@ enum gck_link_type {
 	GCK_LINK_TRACK_DIRTY, /* Make a userfaultfd for the agent, which tracks written pages with
 			     * it (shim/process/memory/dirty_pages.h). The rank closes its own
 			     * descriptor. DIRTY_FD answers */
+	GCK_LINK_LEASE,     /* number: ms from now, after which the kernel stops the rank by SIGSTOP
+			     * unless another LEASE comes before. 0, or the link's end: it is not
+			     * stopped. Only to a rank that takes it. No answer */
 
 	/* The MPI thread's own link, in packets of struct gck_thread_msg. Rank to agent: */
 	GCK_LINK_MPI_HELLO = 32, /* hello; sent again when any of it changes */
@@ -96,6 +99,7 @@ enum gck_link_type {
 	GCK_LINK_CUDA_RECLAIMED, /* Answers a RECLAIM. round: number of ranks that freed memory */
 };
 
+#define GCK_LINK_TAKES_LEASE 1
 #define GCK_LINK_FROZEN 'F'
 #define GCK_LINK_MAX_CALLS 96
 

@@ -173,6 +173,8 @@ lab_down()
 		pid=$(cat "$GPUCKPT_LAB/outer.pid")
 		while [[ $(ps -o state= -p "$pid") = [!Z]* ]]; do sleep 0.05; done
 	fi
+	find "$(findmnt --noheadings --types cgroup2 --output TARGET | head -n 1)" -maxdepth 1 \
+		-name "${GPUCKPT_LAB//\//-}-n[123]" -exec rmdir {} + 2>/dev/null || :
 	# A process that is being killed may still write.
 	for _ in {1..600}; do
 		rm -rf --one-file-system "$GPUCKPT_LAB" 2>/dev/null && return

@@ -15,6 +15,7 @@
 #include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/node/incarnation.h"
+#include "coordinator/agent/ranks/lease.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/child.h"
@@ -36,8 +37,7 @@ struct isolation {
 	bool seeing;           /* it could be asked before */
 	struct gck_error why;  /* Slurm's last answer, unless it was yes */
 	ev_timer timer;
-	ev_timer pulse;        /* finds that this node stood still */
-	int64_t awake_ms;      /* when that last found it awake */
+	ev_timer pulse;        /* renews the ranks' leases; finds that this node stood still */
 };
 
 static int64_t third_ms(const struct isolation *l)
@@ -53,6 +53,30 @@ static int64_t end_ms(const struct isolation *l)
 static int64_t ask_every_ms(const struct isolation *l)
 {
 	return third_ms(l) < ASK_EVERY_MS ? third_ms(l) : ASK_EVERY_MS;
+}
+
+static int64_t pulse_ms(const struct isolation *l)
+{
+	return third_ms(l) / 2 < ASK_EVERY_MS ? third_ms(l) / 2 : ASK_EVERY_MS;
+}
+
+/* Until the time that isolates the node has passed, by now. That may be late, since Slurm's answer
+ * has its time: as long as this agent runs it stops the ranks itself. */
+static void lease(struct isolation *l)
+{
+	const struct lasting *lasting = l->agent->lasting;
+	int64_t now = gck_boot_ms(), least = now + 2 * pulse_ms(l);
+	int64_t end = lasting->unheard_ms ? end_ms(l) : now + 2 * third_ms(l);
+
+	lease_renew(l->agent, !third_ms(l) ? 0 : end > least ? end : least);
+}
+
+/* Slurm's answer says nothing if this node stood still meanwhile. */
+static int64_t answer_lasts_ms(const struct isolation *l)
+{
+	int64_t least = (int64_t)(ASK_STOPPED_S * 1000);
+
+	return 2 * third_ms(l) > least ? 2 * third_ms(l) : least;
 }
 
 static void wait_until(struct isolation *l, int64_t at_ms)
@@ -129,6 +153,8 @@ static void let_go(struct isolation *l)
 		a->tasks.v[i]->told_not_held = false;
 	}
 	a->lasting->cut_off = 0;
+	lease_end_stand(a);
+	lease(l);
 	say_to_user(&a->tasks,
 		    "slurmctld says that job %u still runs here: the ranks of step %u.%u on %s go "
 		    "on",
@@ -143,6 +169,7 @@ static void stop(struct isolation *l)
 
 	a->lasting->cut_off = 1;
 	l->refused = false;
+	lease_look(a);
 	hold_all(a);
 	wait_until(l, gck_boot_ms() + TICK_MS);
 	say_to_user(&a->tasks,
@@ -208,7 +235,8 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 	l->asking = NULL;
 	l->seeing |= result || why->code != ENOENT;
 	if (result) {
-		renew(l);
+		if (gck_boot_ms() < l->asked_ms + answer_lasts_ms(l))
+			renew(l);
 		return;
 	}
 	l->why = *why;
@@ -275,32 +303,38 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 
 /* After the time that isolates a node its connection says nothing: what comes over it now, or does
  * not come yet, was sent before Slurm gave up the node. */
-static void on_pulse(struct ev_loop *loop, ev_timer *w, int events)
+static void take_pulse(struct isolation *l)
 {
-	struct isolation *l = w->data;
 	struct lasting *lasting = l->agent->lasting;
-	int64_t before = l->awake_ms;
+	int64_t still = lasting->awake_ms ? gck_boot_ms() - lasting->awake_ms : 0;
 
-	(void)loop;
-	(void)events;
-	l->awake_ms = gck_boot_ms();
-	if (lasting->cut_off || l->awake_ms - before < 2 * third_ms(l))
+	lasting->awake_ms = third_ms(l) ? gck_boot_ms() : 0;
+	if (lasting->cut_off)
 		return;
-	gck_warn("node %s stood still for %lld s", l->agent->step->node,
-		 (long long)(l->awake_ms - before) / 1000);
-	lasting->unheard_ms = before;
+	if (!third_ms(l) || still < 2 * third_ms(l)) {
+		lease(l);
+		return;
+	}
+	gck_warn("node %s stood still for %lld s", l->agent->step->node, (long long)still / 1000);
+	lasting->unheard_ms = lasting->awake_ms - still;
 	stop(l);
 }
 
+static void on_pulse(struct ev_loop *loop, ev_timer *w, int events)
+{
+	(void)loop;
+	(void)events;
+	take_pulse(w->data);
+}
+
+/* Of a node on which the agent before this one was awake last, too. */
 static void feel_pulse(struct isolation *l)
 {
-	int64_t every = third_ms(l) / 2 < ASK_EVERY_MS ? third_ms(l) / 2 : ASK_EVERY_MS;
-
-	l->pulse.repeat = (double)every / 1000;
-	if (every && ev_is_active(&l->pulse))
+	l->pulse.repeat = (double)pulse_ms(l) / 1000;
+	if (pulse_ms(l) && ev_is_active(&l->pulse))
 		return;
-	l->awake_ms = gck_boot_ms();
 	ev_timer_again(l->agent->loop, &l->pulse); /* stops it if it is not to repeat */
+	take_pulse(l);
 }
 
 /* ---- interface ----------------------------------------------------------------------------- */
@@ -352,6 +386,7 @@ void isolation_unheard(struct isolation *l)
 		return;
 	if (!lasting->unheard_ms)
 		lasting->unheard_ms = gck_boot_ms() - UPSTREAM_SILENCE_S * 1000;
+	take_pulse(l);
 	if (lasting->cut_off)
 		wait_until(l, gck_boot_ms());
 	else

@@ -37,7 +37,7 @@ void link_close(struct link *l)
 	free(l);
 }
 
-static int tell(struct link *l, enum gck_link_type type, int pid, uint32_t number)
+int link_tell(struct link *l, enum gck_link_type type, int pid, uint32_t number)
 {
 	struct gck_link_msg m = { .type = type, .pid = pid, .number = number };
 
@@ -49,7 +49,7 @@ static int tell(struct link *l, enum gck_link_type type, int pid, uint32_t numbe
 static void refuse(struct link *l, const char *why)
 {
 	gck_info("pid %d is refused: %s", (int)l->pid, why);
-	tell(l, GCK_LINK_REFUSED, 0, 0);
+	link_tell(l, GCK_LINK_REFUSED, 0, 0);
 	link_close(l);
 }
 
@@ -74,10 +74,12 @@ static void answer(struct link *l)
 	l->waiting = gate == GATE_HOLD;
 	l->held = gate == GATE_HOLD;
 	if (gate == GATE_EXIT)
-		tell(l, GCK_LINK_EXIT, leave_status(a, l->task), 0);
+		link_tell(l, GCK_LINK_EXIT, leave_status(a, l->task), 0);
 	else
-		tell(l, gate == GATE_HOLD ? GCK_LINK_HOLD : GCK_LINK_GO, tracer,
+		link_tell(l, gate == GATE_HOLD ? GCK_LINK_HOLD : GCK_LINK_GO, tracer,
 		     l->task->requests.asked[GCK_REQUEST_ALL]);
+	if (gate == GATE_OPEN)
+		lease_give(l);
 }
 
 /* Answers the peer if it is a rank. Otherwise the plugin may still name it. */
@@ -124,6 +126,7 @@ static void take_hello(struct link *l, const struct gck_link_msg *m, ssize_t n)
 		return;
 	}
 	l->hello = m->hello;
+	l->lease.taken = m->number & GCK_LINK_TAKES_LEASE;
 	l->greeted = true;
 	match_task(l);
 }
@@ -261,7 +264,7 @@ void links_answer(struct links *all)
 void link_dismiss(struct link *l, int status)
 {
 	l->waiting = false;
-	tell(l, GCK_LINK_EXIT, status, 0);
+	link_tell(l, GCK_LINK_EXIT, status, 0);
 }
 
 void link_lend(struct link *l)

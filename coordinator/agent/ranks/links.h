@@ -5,6 +5,7 @@
 #define AGENT_LINKS_H
 
 #include "coordinator/agent/base/agent.h"
+#include "coordinator/agent/ranks/lease.h"
 #include "shim/link.h"
 
 /* What links pass on to the files above them. */
@@ -36,6 +37,8 @@ struct link {
 	bool waiting;            /* its only answer so far is HOLD, or none */
 	bool held;               /* HOLD was sent */
 	bool lent;               /* a worker uses the fd */
+	bool takes_lease;        /* GCK_LINK_TAKES_LEASE */
+	struct lease lease;
 	ev_io io;
 	ev_timer limit;          /* for the HELLO, and for the plugin to name the pid */
 };
@@ -56,6 +59,9 @@ void links_answer(struct links *all);
 void link_lend(struct link *l);
 void link_return(struct task *t, bool clean);
 void link_close(struct link *l);
+
+/* Sends a packet of a type without more. */
+int link_tell(struct link *l, enum gck_link_type type, int pid, uint32_t number);
 
 /* Tells a rank that waits to exit with this status. */
 void link_dismiss(struct link *l, int status);

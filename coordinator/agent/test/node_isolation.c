@@ -214,18 +214,40 @@ static void never_counted(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* T: by a signal, t: by a tracer. */
+static bool both_become(const struct plugin *p, char state)
+{
+	int stopped = 0;
+
+	for (int looks = PATIENCE; looks && stopped < PLUGIN_RANKS; looks--, usleep(10000)) {
+		stopped = 0;
+		for (int i = 0; i < PLUGIN_RANKS; i++)
+			stopped += plugin_state(p, i) == state;
+	}
+	return stopped == PLUGIN_RANKS;
+}
+
 /* The agent does not run for longer than the time after which the node is isolated. */
 static void stands_still(struct plugin *p)
 {
 	slurm_is_away(p);
 	begin_watched(p, 3);
-	ok(plugin_signal_agent(p, SIGSTOP), "the agent is stopped, as with its node");
-	sleep(1); /* the time itself is what is tested: 5 s of the agent's clock */
+	ok(plugin_signal_agent(p, SIGSTOP) && both_become(p, 'T'),
+	   "the agent is stopped, as with its node: the kernel stops the ranks");
 	plugin_signal_agent(p, SIGCONT);
-	ok(plugin_logged(p, "stood still") && come_to_stand(p),
-	   "it runs again: the ranks are stopped, although the coordinator is connected");
+	ok(plugin_logged(p, "stood still") && both_become(p, 't'),
+	   "it runs again: it holds the ranks, although the coordinator is connected");
+	kill(p->rank[0], SIGCONT);
+	kill(p->rank[1], SIGCONT);
+	ok(plugin_both_stand(p), "SIGCONT does not let them go");
 	slurm_says(p, "RUNNING", 2);
-	ok(plugin_both_count(p), "and resume when Slurm says that the job runs");
+	ok(plugin_both_count(p), "they resume when Slurm says that the job runs");
+	ok(plugin_signal_agent(p, SIGSTOP) && both_become(p, 'T'), "the kernel stops them again");
+	cut_connection();
+	plugin_signal_agent(p, SIGKILL);
+	ok(plugin_logged(p, "the agent died") && plugin_both_count(p),
+	   "the agent is killed: the next one lets them go when Slurm says that the job runs");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
 	plugin_stop(p);
 }
 
@@ -266,8 +288,7 @@ static void stopped_by_the_user(struct plugin *p)
 	slurm_is_away(p);
 	cut_off(p, 3);
 	kill(p->rank[0], SIGSTOP);
-	ok(plugin_logged(p, "rank 0 is not stopped yet"),
-	   "a rank that the user's debugger has stopped is not traced");
+	ok(both_become(p, 't'), "a rank that the user has stopped is held as well");
 	slurm_says(p, "RUNNING", 2);
 	ok(plugin_counts(p, 1) && plugin_stands(p, 0), "and not resumed");
 	kill(p->rank[0], SIGCONT);

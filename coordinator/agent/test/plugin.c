@@ -452,6 +452,19 @@ bool plugin_stands(const struct plugin *p, unsigned rank)
 	return !counts_within(p, rank, STAND_MS);
 }
 
+char plugin_state(const struct plugin *p, unsigned rank)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)p->rank[rank]);
+	if (!(f = fopen(path, "re")))
+		return 0;
+	(void)!fscanf(f, "%*d (%*[^)]) %c", &state);
+	fclose(f);
+	return state;
+}
+
 bool plugin_sound(const struct plugin *p, unsigned rank)
 {
 	unsigned long last, lines;

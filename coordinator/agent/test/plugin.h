@@ -64,6 +64,9 @@ unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long 
 bool plugin_counts(const struct plugin *p, unsigned rank);
 bool plugin_stands(const struct plugin *p, unsigned rank);
 
+/* The state of a rank's main thread, as in /proc/PID/status; 0: it has ended. */
+char plugin_state(const struct plugin *p, unsigned rank);
+
 /* Do both count? Does none, in the same second? */
 bool plugin_both_count(const struct plugin *p);
 bool plugin_both_stand(const struct plugin *p);

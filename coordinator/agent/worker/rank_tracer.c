@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Keeps a rank of an isolated node stopped, as its tracer. SIGSTOP would not do: slurmd sends
- * SIGCONT before the SIGTERM that ends a job, and the rank would run beside the job's new start.
+ * SIGCONT before the SIGTERM that ends a job, and the rank would run beside the job's new start. So
+ * a rank that SIGSTOP has stopped, as at the end of its lease, is held as well.
  * The kernel lets the rank go on when this process ends. */
 #include "config.h"
 
@@ -25,7 +26,7 @@ int rank_tracer_main(int fd, void *arg)
 {
 	const struct worker_task *task = arg;
 	struct report report = { .fd = fd };
-	struct gck_held held = { 0 };
+	struct gck_held held = { .stopped_too = true };
 	struct gck_error err = { 0 };
 
 	if (hold(task, &held, &err) < 0) {

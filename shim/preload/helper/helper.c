@@ -104,6 +104,9 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 		return gck_link_send(fd, m, GCK_LINK_REAPED, r);
 	case GCK_LINK_TRACK_DIRTY:
 		return give_userfaultfd(fd, m);
+	case GCK_LINK_LEASE:
+		gck_lease_set(m->number);
+		return 0;
 	case GCK_LINK_OUTCOME:
 		gck_ask_outcome(&m->outcome);
 		return 0;
@@ -129,6 +132,7 @@ static void serve(int fd)
 
 static void drop_link(void)
 {
+	gck_lease_set(0);
 	if (gck_link_is_ours(gck_state.link_fd))
 		gck_raw(SYS_close, gck_state.link_fd);
 	gck_state.link_fd = -1;
@@ -270,6 +274,7 @@ __attribute__((used)) static _Noreturn void helper_main(void)
 	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt");
 	gck_state.helper_tid = gck_raw(SYS_gettid);
 	clone_pid = 0;
+	gck_lease_forget();
 	gck_ask_wake();
 	while (!gck_helper_must_end()) {
 		if (gck_state.link_fd < 0 && !connect_again())

@@ -64,6 +64,15 @@ void gck_ask_linked(void);
 void gck_ask_away(unsigned ms);
 void gck_ask_wake(void);
 
+/* lease.c ------------------------------------------------------------------------------------- */
+
+/* Have the kernel stop this process by SIGSTOP in so many ms, counted while the machine sleeps or
+ * the process is frozen, unless the time is set again before. 0: not to. */
+void gck_lease_set(uint32_t ms);
+
+/* This is another process, without the timer. */
+void gck_lease_forget(void);
+
 /* clone.c ------------------------------------------------------------------------------------- */
 
 /* Fork a clone that serves CALLS on life until its end of file; tracer may trace it. Returns its

@@ -250,6 +250,6 @@ int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32
 		size += m->ncalls * sizeof m->calls[0];
 	m->type = type;
 	m->pid = number;
-	m->number = 0;
+	m->number = type == GCK_LINK_HELLO ? GCK_LINK_TAKES_LEASE : 0;
 	return put(fd, m, size, -1);
 }

@@ -32,6 +32,12 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
+/* The rank's lease, which its helper made (shim/preload/helper/lease.c). */
+static bool is_lease(const struct gck_scan *s, const struct gck_posix_timer *x)
+{
+	return x->signo == SIGSTOP && x->sigval == s->t->address;
+}
+
 /* Parse one block of /proc/PID/timers. */
 static void read_timer(struct gck_scan *s, const char *text, struct gck_posix_timer *x)
 {
@@ -68,17 +74,20 @@ int gck_scan_timer_list(struct gck_scan *s)
 		return 0;
 	}
 	for (char *at = text, *next; at && !strncmp(at, "ID: ", 4); at = next) {
-		struct gck_posix_timer *x;
+		struct gck_posix_timer timer = {0}, *x;
 
+		next = strstr(at, "\nID: ");
+		if (next)
+			*next++ = '\0';
+		read_timer(s, at + 4, &timer);
+		if (is_lease(s, &timer))
+			continue;
 		x = gck_grow(&s->img->timers, &s->img->ntimers, sizeof(*x), s->err);
 		if (!x) {
 			free(text);
 			return -1;
 		}
-		next = strstr(at, "\nID: ");
-		if (next)
-			*next++ = '\0';
-		read_timer(s, at + 4, x);
+		*x = timer;
 	}
 	free(text);
 	return 0;

@@ -168,7 +168,7 @@ static int look(struct gck_held *h, const struct gck_target *t, struct gck_held_
 	event = info.si_status >> 8;
 	signal = info.si_status & 0x7f;
 	x->stopped = true;
-	if (event == PTRACE_EVENT_STOP && signal != SIGTRAP) {
+	if (event == PTRACE_EVENT_STOP && signal != SIGTRAP && !h->stopped_too) {
 		describe(t, x->tid, name);
 		return gck_fail(err, EBUSY, "%s is stopped by signal %d; " GCK_PROC_CONTINUE, name,
 				signal);

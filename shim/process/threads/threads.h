@@ -24,6 +24,7 @@ struct gck_held_thread {
 struct gck_held {
 	struct gck_held_thread *v;
 	size_t n, capacity;
+	bool stopped_too;         /* set before: a process that a signal has stopped is held, too */
 	bool whole;               /* all threads are stopped */
 	int64_t first_ns, last_ns; /* CLOCK_REALTIME: first asked to stop, last released */
 };
@@ -32,7 +33,9 @@ struct gck_held {
  * thread that is stopped there returns with a part of the bytes. */
 void gck_threads_wait_transfers(const struct gck_target *t);
 
-/* Stop every thread but the helper within timeout_ms. On failure all are released. */
+/* Stop every thread but the helper within timeout_ms. On failure all are released. A process that
+ * a signal has stopped is refused (EBUSY), unless h->stopped_too; SIGCONT then does not let it
+ * run. */
 int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
 		     struct gck_error *err) GCK_MUST_CHECK;
 
