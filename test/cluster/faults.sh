@@ -326,8 +326,8 @@ numbers()
 }
 
 # one_copy SECONDS [CMD...]: the job is started again on another node, after at most so long. Then
-# CMD. The job had one copy at any time. It ends, unless the node was frozen: that node's srun may end
-# the new start's step (doc/limits.md).
+# CMD. The job had one copy at any time. It ends, unless the node was frozen: that node's srun may
+# end the new start's step (doc/limits.md).
 one_copy()
 {
 	check "$name: the job is started again" wait_for $((100 + $1)) job_restarted "$job" 1
@@ -342,6 +342,7 @@ one_copy()
 	fi
 	is "$(awk '$1 != NR' "$dir/lines" | head -n 3 | xargs)" "" \
 		"$name: no line was written by two copies"
+	end_job "$job"
 }
 no_rank() { ! on "$node" pgrep -f "$number"; }
 longer() { [[ $(wc -l <"$dir/lines") -gt $(($1 + 20)) ]]; }

@@ -311,12 +311,13 @@ static void take_pulse(struct isolation *l)
 	lasting->awake_ms = third_ms(l) ? gck_boot_ms() : 0;
 	if (lasting->cut_off)
 		return;
-	if (!third_ms(l) || still < 2 * third_ms(l)) {
+	if (!third_ms(l) || !lasting->lease_ms || lasting->awake_ms < lasting->lease_ms) {
 		lease(l);
 		return;
 	}
 	gck_warn("node %s stood still for %lld s", l->agent->step->node, (long long)still / 1000);
-	lasting->unheard_ms = lasting->awake_ms - still;
+	if (!lasting->unheard_ms)
+		lasting->unheard_ms = lasting->awake_ms - still;
 	stop(l);
 }
 
