@@ -208,6 +208,36 @@ long agent_call(int link, long nr, long a, long b, long c, long d)
 	return m.calls[0].result;
 }
 
+void agent_lease(int link, uint32_t ms)
+{
+	struct gck_link_msg m = { .type = GCK_LINK_LEASE, .number = ms };
+
+	send(link, &m, offsetof(struct gck_link_msg, calls), MSG_NOSIGNAL);
+}
+
+/* The timer that stops the rank, as /proc has it. */
+static bool has_lease(pid_t pid)
+{
+	char path[32], text[4096] = "";
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/timers", pid);
+	if (!(f = fopen(path, "re")))
+		return false;
+	(void)!fread(text, 1, sizeof text - 1, f);
+	fclose(f);
+	return strstr(text, "signal: 19/");
+}
+
+bool agent_sees_lease(pid_t pid, bool there)
+{
+	int left = WAIT_MS;
+
+	while (has_lease(pid) != there && --left)
+		pause_ms(1);
+	return left;
+}
+
 int agent_clone(int link, int *life)
 {
 	struct gck_link_msg m = { .type = GCK_LINK_CLONE };

@@ -50,6 +50,10 @@ int agent_admit(struct agent *a, struct gck_link_hello *hello);
 /* Have the rank make one system call; its result. */
 long agent_call(int link, long nr, long a, long b, long c, long d);
 
+/* Send LEASE. Whether the rank has a lease within WAIT_MS, or has none. */
+void agent_lease(int link, uint32_t ms);
+bool agent_sees_lease(pid_t pid, bool there);
+
 /* Send CLONE. *life: our end of the clone's life. Returns the pid of the answer. */
 int agent_clone(int link, int *life);
 

@@ -2,7 +2,7 @@
  * The rank's lease: a timer of the kernel that stops the process unless the agent renews it. It
  * fires also while nothing runs on a node that is frozen, so that no instruction of the program
  * runs when the node does again, before its agent has found out whether the job still runs here
- * (coordinator/agent/node/lease.h). Images leave the timer out (shim/process/objects/timers.c). */
+ * (coordinator/agent/ranks/lease.h). Images leave the timer out (shim/process/objects/timers.c). */
 #include "config.h"
 
 #include "shim/preload/helper/helper.h"

@@ -368,24 +368,6 @@ static void test_agent_killed(void)
 	close(link);
 }
 
-/* The one that stops the rank, as /proc has it. */
-static bool has_lease(pid_t pid)
-{
-	char signal[64];
-
-	proc_line(pid, "timers", "signal: 19/", signal, sizeof signal);
-	return *signal;
-}
-
-static bool lease_is(pid_t pid, bool there)
-{
-	int ms = WAIT_MS;
-
-	while (has_lease(pid) != there && --ms)
-		pause_ms(1);
-	return ms;
-}
-
 static bool becomes(pid_t pid, const char *state)
 {
 	char is[64] = "";
@@ -393,13 +375,6 @@ static bool becomes(pid_t pid, const char *state)
 	for (int ms = WAIT_MS; ms && strncmp(is, state, strlen(state)); ms--, pause_ms(1))
 		proc_line(pid, "status", "State:\t", is, sizeof is);
 	return !strncmp(is, state, strlen(state));
-}
-
-static void lease(int link, uint32_t ms)
-{
-	struct gck_link_msg m = { .type = GCK_LINK_LEASE, .number = ms };
-
-	send(link, &m, offsetof(struct gck_link_msg, hello), MSG_NOSIGNAL);
 }
 
 static void test_lease(void)
@@ -410,25 +385,25 @@ static void test_lease(void)
 	unsigned long before;
 
 	read_addresses(&r);
-	ok(!has_lease(r.pid), "a rank has no lease until its agent gives one");
-	lease(link, 3600000);
-	ok(lease_is(r.pid, true), "it gets one");
-	lease(link, 100);
+	ok(agent_sees_lease(r.pid, false), "a rank has no lease until its agent gives one");
+	agent_lease(link, 3600000);
+	ok(agent_sees_lease(r.pid, true), "it gets one");
+	agent_lease(link, 100);
 	ok(becomes(r.pid, "T"), "the lease ends: the rank is stopped");
 	before = count_of(r.pid);
-	lease(link, 3600000);
+	agent_lease(link, 3600000);
 	kill(r.pid, SIGCONT);
 	is_int(agent_call(link, SYS_getpid, 0, 0, 0, 0), r.pid, "SIGCONT: it serves its link");
 	pause_ms(20);
 	ok(count_of(r.pid) > before, "and counts");
 	is_str(rank_ask(&r, "run"), "1", "a child of it has no lease");
 	close(link);
-	ok(lease_is(r.pid, false), "the link ends: so does the lease");
+	ok(agent_sees_lease(r.pid, false), "the link ends: so does the lease");
 	link = agent_admit(&agent, &h);
-	lease(link, 3600000);
-	ok(link >= 0 && lease_is(r.pid, true), "the next agent gives it one");
-	lease(link, 0);
-	ok(lease_is(r.pid, false), "and takes it back");
+	agent_lease(link, 3600000);
+	ok(link >= 0 && agent_sees_lease(r.pid, true), "the next agent gives it one");
+	agent_lease(link, 0);
+	ok(agent_sees_lease(r.pid, false), "and takes it back");
 	is_int(rank_end(&r), 7, "the rank is unharmed");
 	close(link);
 }

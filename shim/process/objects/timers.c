@@ -32,12 +32,6 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* The rank's lease, which its helper made (shim/preload/helper/lease.c). */
-static bool is_lease(const struct gck_scan *s, const struct gck_posix_timer *x)
-{
-	return x->signo == SIGSTOP && x->sigval == s->t->address;
-}
-
 /* Parse one block of /proc/PID/timers. */
 static void read_timer(struct gck_scan *s, const char *text, struct gck_posix_timer *x)
 {
@@ -80,7 +74,7 @@ int gck_scan_timer_list(struct gck_scan *s)
 		if (next)
 			*next++ = '\0';
 		read_timer(s, at + 4, &timer);
-		if (is_lease(s, &timer))
+		if (gck_target_is_lease(s->t, timer.signo, timer.sigval))
 			continue;
 		x = gck_grow(&s->img->timers, &s->img->ntimers, sizeof(*x), s->err);
 		if (!x) {

@@ -4,6 +4,7 @@
 
 #include "shim/process/rank/target.h"
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,11 @@ int32_t gck_target_vtid(const struct gck_target *t, int32_t rtid)
 		if (t->shim->tids[i].vtid && t->shim->tids[i].rtid == rtid)
 			return t->shim->tids[i].vtid;
 	return rtid;
+}
+
+bool gck_target_is_lease(const struct gck_target *t, int signo, uint64_t value)
+{
+	return signo == SIGSTOP && value == t->address;
 }
 
 int gck_target_fd(const struct gck_target *t, int fd)

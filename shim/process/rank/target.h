@@ -29,6 +29,10 @@ int gck_target_refresh(struct gck_target *t, struct gck_error *err) GCK_MUST_CHE
 /* The TID that the program sees for this thread. */
 int32_t gck_target_vtid(const struct gck_target *t, int32_t rtid);
 
+/* Whether a timer or signal is the rank's lease, which its helper made
+ * (shim/preload/helper/lease.c), and not the program's. */
+bool gck_target_is_lease(const struct gck_target *t, int signo, uint64_t value);
+
 /* A descriptor of ours for the rank's open file description fd; -1 with errno. */
 int gck_target_fd(const struct gck_target *t, int fd) GCK_MUST_CHECK;
 

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -292,6 +294,41 @@ static void test_image(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* Holds the rank as the signal comes that ends its lease. The number of signals in the image. */
+static size_t hold_at_end(struct gck_error *err)
+{
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
+	siginfo_t end = {.si_signo = SIGSTOP, .si_code = SI_TIMER};
+	size_t n = SIZE_MAX;
+
+	end.si_value.sival_ptr = (void *)(uintptr_t)hello.state;
+	if (c && !gck_capture_freeze(c, err)) {
+		c->held.v[0].signal = SIGSTOP;
+		memcpy(&c->held.v[0].info, &end, sizeof end);
+		n = gck_capture_take(c, err) ? SIZE_MAX : c->img->threads[0].npending;
+		c->held.v[0].signal = 0;
+		gck_capture_resume(c);
+	}
+	gck_capture_close(c);
+	return n;
+}
+
+static void test_lease(void)
+{
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	struct gck_image *img = NULL;
+
+	start();
+	agent_lease(helper_link, 3600000);
+	ok(agent_sees_lease(rank.pid, true) && (img = checkpoint(&manifest, &err)) && !img->ntimers,
+	   "the rank's lease is not in the image: %s", err.text);
+	ok(hold_at_end(&err) == 0, "nor is the signal at its end: %s", err.text);
+	gck_image_free(img);
+	json_decref(manifest);
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* The rank changes what it wrote before, during a checkpoint. */
 static void test_rewrite(void)
 {
@@ -393,6 +430,7 @@ int main(void)
 	test_able();
 	test_fixed();
 	test_image();
+	test_lease();
 	test_locked();
 	test_append();
 	test_headless();

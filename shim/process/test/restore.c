@@ -14,6 +14,8 @@
 #include "test/support/lineage.h"
 #include "test/support/tap.h"
 
+#define LONG_MS 3600000 /* a lease that does not end here */
+
 struct program {
 	const char *name, *rounds; /* rounds of a millisecond: several times as long as the
 				    * checkpoints take */
@@ -136,14 +138,20 @@ static void test_exec(void)
 
 	if (!mkdtemp(directory) || lineage_begin(&l, "/tmp", argv) || lineage_start(&l))
 		return;
-	ok(!lineage_checkpoint(&l), "exec: a rank is captured");
+	agent_lease(l.link, LONG_MS);
+	ok(agent_sees_lease(l.pid, true) && !lineage_checkpoint(&l),
+	   "exec: a rank is captured, which has a lease");
 	lineage_kill(&l);
-	ok(!lineage_restore(&l, l.seq), "restored");
+	ok(!lineage_restore(&l, l.seq) && agent_sees_lease(l.pid, false), "restored without it");
+	agent_lease(l.link, LONG_MS);
+	ok(agent_sees_lease(l.pid, true), "it is given another one");
 	snprintf(path, sizeof path, "%s/go", directory);
 	close(creat(path, 0600));
 	link = agent_admit(&l.agent, &l.hello);
 	ok(link >= 0 && !l.hello.reconnect,
 	   "and executes a program, whose constructor sends HELLO");
+	agent_lease(link, LONG_MS);
+	ok(agent_sees_lease(l.pid, true), "which is given its own lease");
 	close(l.link);
 	l.link = link;
 	ok(!lineage_checkpoint(&l), "which can be captured, too");

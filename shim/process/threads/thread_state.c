@@ -48,22 +48,32 @@ static int read_registers(pid_t tid, struct gck_thread *x, struct gck_error *err
 	return 0;
 }
 
-static int add_pending(struct gck_pending **v, size_t *n, const void *infos, size_t more,
-		       struct gck_error *err)
+/* The end of the rank's lease is not the program's: a restored rank would stay stopped. */
+static bool is_lease(const struct gck_target *t, const struct gck_pending *p)
+{
+	siginfo_t info;
+
+	memcpy(&info, p, sizeof(info));
+	return gck_target_is_lease(t, info.si_signo, (uintptr_t)info.si_value.sival_ptr);
+}
+
+static int add_pending(const struct gck_target *t, struct gck_pending **v, size_t *n,
+		       const struct gck_pending *infos, size_t more, struct gck_error *err)
 {
 	struct gck_pending *grown = realloc(*v, (*n + more) * sizeof(**v));
 
 	if (!grown)
 		return gck_fail(err, ENOMEM, "out of memory for pending signals");
-	memcpy(grown + *n, infos, more * sizeof(*grown));
 	*v = grown;
-	*n += more;
+	for (size_t i = 0; i < more; i++)
+		if (!is_lease(t, &infos[i]))
+			grown[(*n)++] = infos[i];
 	return 0;
 }
 
 /* Read signals queued for the thread, or for the process. */
-static int read_pending(pid_t tid, bool shared, struct gck_pending **v, size_t *n,
-			struct gck_error *err)
+static int read_pending(const struct gck_target *t, pid_t tid, bool shared, struct gck_pending **v,
+			size_t *n, struct gck_error *err)
 {
 	struct gck_pending infos[PENDING_ROOM];
 	struct __ptrace_peeksiginfo_args args = {
@@ -71,7 +81,7 @@ static int read_pending(pid_t tid, bool shared, struct gck_pending **v, size_t *
 	long got;
 
 	while ((got = trace(PTRACE_PEEKSIGINFO, tid, (uintptr_t)&args, infos)) > 0) {
-		if (add_pending(v, n, infos, (size_t)got, err))
+		if (add_pending(t, v, n, infos, (size_t)got, err))
 			return -1;
 		args.off += (uint64_t)got;
 	}
@@ -232,12 +242,12 @@ static int read_thread(const struct gck_held_thread *h, const struct gck_target 
 	if (read_registers(h->tid, x, err) || read_registered(t->pid, h->tid, x, err) ||
 	    read_schedule(h->tid, x, err))
 		return -1;
-	if (h->signal && add_pending(&x->pending, &x->npending, &h->info, 1, err))
+	if (h->signal && add_pending(t, &x->pending, &x->npending, &h->info, 1, err))
 		return -1;
 	read_name(t, h->tid, x);
 	read_identity(t, h->tid, x, f);
 	check_futexes(t, x, f);
-	return read_pending(h->tid, false, &x->pending, &x->npending, err);
+	return read_pending(t, h->tid, false, &x->pending, &x->npending, err);
 }
 
 int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
@@ -260,5 +270,5 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
 		if (read_thread(&h->v[i], t, &img->threads[at], f, err))
 			return -1;
 	}
-	return read_pending(t->pid, true, &img->pending, &img->npending, err);
+	return read_pending(t, t->pid, true, &img->pending, &img->npending, err);
 }
