@@ -24,7 +24,7 @@ struct lasting {
 	uint32_t slurmd_timeout_s; /* SlurmdTimeout; 0: none, or not known yet */
 	int64_t unheard_ms; /* since when the coordinator is silent (node_isolation.h); 0: it is
 			     * connected */
-	int64_t awake_ms; /* when an agent last found this node awake; 0: none has yet */
+	int64_t awake_ms; /* when an agent last found this node awake; 0: it does not look */
 	int64_t lease_ms; /* until when the ranks may run (lease.h), by gck_boot_ms(); 0: without
 			   * a limit */
 	int cut_off;     /* this node is isolated: its ranks must stay stopped */

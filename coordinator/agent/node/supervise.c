@@ -27,6 +27,8 @@
 #define FORK_SETTLED_MS 60000 /* an agent that lived for so long resets the count */
 #define END_GRACE_MS 1000   /* how long an agent that hangs may delay the end of a step */
 #define SEND_TIMEOUT_MS 5000
+#define LOOK_MS 5000        /* between looks whether the agent runs; at least SlurmdTimeout / 12 */
+#define LOOKS 4             /* in succession that see nothing of it: it is killed */
 
 struct supervisor {
 	const struct step *step;
@@ -38,6 +40,9 @@ struct supervisor {
 	unsigned deaths;
 	int64_t born_ms, fork_at_ms; /* fork_at_ms: 0 if no fork is due */
 	int64_t kill_at_ms;      /* at the end of the step: when the child is killed */
+	int64_t look_at_ms;      /* when to look next whether the child runs */
+	int64_t awake_ms;        /* that of `lasting` at the last look */
+	unsigned asleep;         /* looks in succession that found it the same */
 	bool done;
 	int status;
 };
@@ -125,6 +130,7 @@ static int fork_child(struct supervisor *s)
 	s->pipe = sv[0];
 	s->born_ms = now_ms();
 	s->fork_at_ms = 0;
+	s->asleep = 0;
 	tell_tasks(s);
 	return 0;
 }
@@ -270,13 +276,31 @@ static void take_signals(struct supervisor *s)
 			child_died(s, status);
 }
 
-/* Milliseconds until something is due; -1: nothing is. */
+/* Milliseconds until something is due. */
 static int time_left(const struct supervisor *s)
 {
-	int64_t at = s->kill_at_ms ? s->kill_at_ms : s->fork_at_ms;
+	int64_t at = s->kill_at_ms ? s->kill_at_ms : s->fork_at_ms ? s->fork_at_ms : s->look_at_ms;
 	int64_t left = at - now_ms();
 
-	return !at ? -1 : left < 0 ? 0 : (int)left;
+	return left < 0 ? 0 : (int)left;
+}
+
+/* An agent that is stopped or hangs lets the leases of its ranks end; one that dies does not
+ * (lease.h). Looks are counted and not the time, in which this process may have stood still,
+ * too. */
+static void look(struct supervisor *s, int64_t now)
+{
+	int64_t every = s->lasting->slurmd_timeout_s * INT64_C(1000) / 12;
+	bool same = s->lasting->awake_ms && s->lasting->awake_ms == s->awake_ms;
+
+	s->look_at_ms = now + (every > LOOK_MS ? every : LOOK_MS);
+	s->awake_ms = s->lasting->awake_ms;
+	s->asleep = same && s->child ? s->asleep + 1 : 0;
+	if (s->asleep < LOOKS)
+		return;
+	kill(s->child, SIGKILL);
+	gck_warn("the agent is stopped, or hangs: killed");
+	s->asleep = 0;
 }
 
 static void what_is_due(struct supervisor *s)
@@ -289,6 +313,8 @@ static void what_is_due(struct supervisor *s)
 		s->kill_at_ms = now + END_GRACE_MS;
 	} else if (s->fork_at_ms && now >= s->fork_at_ms && fork_child(s) < 0) {
 		try_again_later(s);
+	} else if (!s->done && now >= s->look_at_ms) {
+		look(s, now);
 	}
 }
 

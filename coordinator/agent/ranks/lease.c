@@ -36,7 +36,7 @@ void lease_give(struct link *l)
 	int64_t until = l->all->agent->lasting->lease_ms;
 	int64_t left = until - gck_boot_ms();
 
-	if (!l->lease.taken || l->waiting || !has_read(l))
+	if (!l->lease.taken || l->waiting)
 		return;
 	if (until ? left <= 0 : !l->lease.sent_ms)
 		return;
@@ -44,10 +44,13 @@ void lease_give(struct link *l)
 		l->lease.sent_ms = until;
 }
 
+/* A rank that has read another lease has run since. */
 static void look(struct link *l)
 {
-	if (has_read(l))
+	if (has_read(l) && l->lease.read_ms != l->lease.sent_ms) {
 		l->lease.read_ms = l->lease.sent_ms;
+		l->lease.foreign = false;
+	}
 	if (gck_boot_ms() < l->lease.read_ms)
 		l->lease.foreign = is_stopped(l->pid);
 }
@@ -75,7 +78,8 @@ void lease_renew(struct agent *a, int64_t until_ms)
 			continue;
 		if (has_ended(&t->link->lease) && !t->link->lease.foreign)
 			kill(t->pid, SIGCONT);
-		lease_give(t->link);
+		if (has_read(t->link))
+			lease_give(t->link);
 	}
 }
 

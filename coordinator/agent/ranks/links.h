@@ -37,7 +37,6 @@ struct link {
 	bool waiting;            /* its only answer so far is HOLD, or none */
 	bool held;               /* HOLD was sent */
 	bool lent;               /* a worker uses the fd */
-	bool takes_lease;        /* GCK_LINK_TAKES_LEASE */
 	struct lease lease;
 	ev_io io;
 	ev_timer limit;          /* for the HELLO, and for the plugin to name the pid */

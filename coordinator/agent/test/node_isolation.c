@@ -32,17 +32,25 @@ static void slurm_is_away(const struct plugin *p)
 	slurm(p, "echo Unable to contact slurm controller >&2; exit 1");
 }
 
-/* Among the tasks of a job array, of which it is the last. */
-static void slurm_says(const struct plugin *p, const char *state, unsigned restarts)
+/* After the command `first`, among the tasks of a job array, of which it is the last. */
+static void slurm_says_after(const struct plugin *p, const char *first, const char *state,
+			     unsigned restarts)
 {
-	char script[512];
+	char script[640];
 
 	snprintf(script, sizeof script,
+		 "%s\n"
 		 "echo JobId=70 JobName=a JobState=RUNNING Requeue=1 Restarts=0\n"
 		 "echo JobId=7 JobName=a JobState=%s Reason=None Requeue=1 Restarts=%u "
 		 "BatchFlag=1\n"
-		 "echo JobId=6 JobName=a JobState=RUNNING Requeue=1 Restarts=0", state, restarts);
+		 "echo JobId=6 JobName=a JobState=RUNNING Requeue=1 Restarts=0", first, state,
+		 restarts);
 	slurm(p, script);
+}
+
+static void slurm_says(const struct plugin *p, const char *state, unsigned restarts)
+{
+	slurm_says_after(p, "", state, restarts);
 }
 
 static bool is_asked(const struct plugin *p)
@@ -227,27 +235,65 @@ static bool both_become(const struct plugin *p, char state)
 	return stopped == PLUGIN_RANKS;
 }
 
-/* The agent does not run for longer than the time after which the node is isolated. */
+static void signal_agents(const struct plugin *p, int sig)
+{
+	kill(p->agent, sig);
+	plugin_signal_agent(p, sig);
+}
+
+/* The agent and its parent do not run for longer than the time after which the node is isolated. */
 static void stands_still(struct plugin *p)
 {
 	slurm_is_away(p);
 	begin_watched(p, 3);
-	ok(plugin_signal_agent(p, SIGSTOP) && both_become(p, 'T'),
-	   "the agent is stopped, as with its node: the kernel stops the ranks");
-	plugin_signal_agent(p, SIGCONT);
+	kill(p->rank[0], SIGSTOP);
+	ok(plugin_stands(p, 0), "the user stops a rank, as the agent sees");
+	signal_agents(p, SIGSTOP);
+	kill(p->rank[0], SIGCONT);
+	ok(plugin_counts(p, 0) && both_become(p, 'T'),
+	   "and lets it go as the agent is stopped with its node: the kernel stops both ranks");
+	signal_agents(p, SIGCONT);
 	ok(plugin_logged(p, "stood still") && both_become(p, 't'),
 	   "it runs again: it holds the ranks, although the coordinator is connected");
-	kill(p->rank[0], SIGCONT);
 	kill(p->rank[1], SIGCONT);
-	ok(plugin_both_stand(p), "SIGCONT does not let them go");
+	ok(plugin_both_stand(p), "SIGCONT does not let one go");
 	slurm_says(p, "RUNNING", 2);
 	ok(plugin_both_count(p), "they resume when Slurm says that the job runs");
-	ok(plugin_signal_agent(p, SIGSTOP) && both_become(p, 'T'), "the kernel stops them again");
+	ok(plugin_signal_agent(p, SIGSTOP) && both_become(p, 'T'),
+	   "the agent alone is stopped: so are they, since nobody can tell");
 	cut_connection();
-	plugin_signal_agent(p, SIGKILL);
-	ok(plugin_logged(p, "the agent died") && plugin_both_count(p),
-	   "the agent is killed: the next one lets them go when Slurm says that the job runs");
+	ok(plugin_logged(p, "is stopped, or hangs: killed") && plugin_logged(p, "the agent died"),
+	   "but it is killed");
+	ok(plugin_both_count(p),
+	   "and the next one lets them go when Slurm says that the job runs");
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
+	plugin_stop(p);
+}
+
+/* Slurm has answered before the node stood still, or while it did. */
+static void answered_before(struct plugin *p)
+{
+	char wait[160], late[96];
+	unsigned long count, lines;
+
+	snprintf(late, sizeof late, "%s/late", p->dir);
+	snprintf(wait, sizeof wait, "until [ -e %s ]; do sleep 0.02; done", late);
+	slurm_says_after(p, wait, "RUNNING", 2);
+	is_asked(p);
+	cut_off(p, 3);
+	ok(is_asked_again(p), "Slurm is asked");
+	signal_agents(p, SIGSTOP);
+	ok(both_become(p, 'T'), "the node stands still");
+	fclose(fopen(late, "we"));
+	ok(plugin_both_stand(p), "while Slurm answers that the job runs");
+	count = plugin_count(p, 0, &lines);
+	slurm_is_away(p);
+	test_clock_advance(60);
+	signal_agents(p, SIGCONT);
+	ok(is_asked_again(p) && is_asked_again(p) && plugin_count(p, 0, &lines) == count,
+	   "that lets nothing go");
+	slurm_says(p, "RUNNING", 2);
+	ok(plugin_both_count(p), "a new answer does");
 	plugin_stop(p);
 }
 
@@ -424,6 +470,7 @@ int main(void)
 	superseded_by_the_coordinators_word(&p);
 	never_counted(&p);
 	stands_still(&p);
+	answered_before(&p);
 	held_until_slurm_says_so(&p);
 	stopped_by_the_user(&p);
 	rank_ends(&p);
