@@ -103,11 +103,16 @@ start_create()
 	creating=$!
 }
 
-# One look whether the job is back: with its agents, and further than it was.
+# One look whether the job is back: with its agents, and further than it was. A slurmstepd whose PMIx
+# tries to reach a dead peer stays for 17 s and keeps the socket of the next start's, whose srun then
+# ends the job with status 0. Slurm starts it after 6 s here, elsewhere after 2 minutes.
 is_back()
 {
 	case $(job_state "$job") in
-	PENDING) job_restarted "$job" 1 ;;
+	PENDING)
+		! has_left "$job" || root scontrol update jobid="$job" starttime=now+4
+		job_restarted "$job" 1
+		;;
 	RUNNING) ready "$job" && further "$at" ;;
 	*) [[ $died || $spoiled ]] && root scontrol requeue "$job" ;;
 	esac && [[ $(job_state "$job") = RUNNING ]] && ready "$job" && further "$at"
