@@ -35,14 +35,18 @@ bool tasks_all_ended(const struct tasks *t)
 	return t->n > 0;
 }
 
+bool task_is_stopped(const struct task *t)
+{
+	struct gck_error why = { 0 };
+
+	return !t->ended && gck_process_runs(t->pid, &why) && why.code == EBUSY;
+}
+
 const struct task *tasks_stopped(const struct tasks *t)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		struct gck_error why = { 0 };
-
-		if (!t->v[i]->ended && gck_process_runs(t->v[i]->pid, &why) && why.code == EBUSY)
+	for (size_t i = 0; i < t->n; i++)
+		if (task_is_stopped(t->v[i]))
 			return t->v[i];
-	}
 	return NULL;
 }
 

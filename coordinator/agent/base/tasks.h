@@ -56,6 +56,8 @@ struct task *tasks_by_pid(const struct tasks *t, pid_t pid);
 struct task *tasks_by_rank(const struct tasks *t, uint32_t rank);
 bool tasks_all_ended(const struct tasks *t);
 
+bool task_is_stopped(const struct task *t); /* by a signal */
+
 /* One that is stopped by a signal, as all ranks of a suspended job are; NULL: none. */
 const struct task *tasks_stopped(const struct tasks *t);
 

@@ -143,7 +143,7 @@ static void hold_all(struct agent *a)
 		hold(a, a->tasks.v[i]);
 }
 
-static void let_go(struct isolation *l)
+static void let_go(struct isolation *l, bool suspended)
 {
 	struct agent *a = l->agent;
 
@@ -153,7 +153,7 @@ static void let_go(struct isolation *l)
 		a->tasks.v[i]->told_not_held = false;
 	}
 	a->lasting->cut_off = 0;
-	lease_end_stand(a);
+	lease_end_stand(a, suspended);
 	lease(l);
 	say_to_user(&a->tasks,
 		    "slurmctld says that job %u still runs here: the ranks of step %u.%u on %s go "
@@ -184,21 +184,22 @@ static void stop(struct isolation *l)
 
 /* ---- questions to Slurm -------------------------------------------------------------------- */
 
-/* For job.h, of a struct agent: true. */
+/* For job.h, of a struct agent: true, or false if the job is suspended here. */
 static json_t *ask_slurm(const void *arg, struct gck_error *err)
 {
 	const struct agent *a = arg;
+	int suspended = scontrol_runs(a->step->job, a->lasting->restarts, err);
 
-	return scontrol_runs(a->step->job, a->lasting->restarts, err) < 0 ? NULL : json_true();
+	return suspended < 0 ? NULL : json_boolean(!suspended);
 }
 
 /* The job ran when the question was asked; the answer may have taken long. */
-static void renew(struct isolation *l)
+static void renew(struct isolation *l, bool suspended)
 {
 	struct lasting *lasting = l->agent->lasting;
 
 	if (lasting->cut_off)
-		let_go(l);
+		let_go(l, suspended);
 	lasting->unheard_ms = upstream_welcomed(l->agent->upstream) ? 0 : l->asked_ms;
 	l->asked_ms = 0;
 	if (lasting->unheard_ms)
@@ -236,7 +237,7 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 	l->seeing |= result || why->code != ENOENT;
 	if (result) {
 		if (gck_boot_ms() < l->asked_ms + answer_lasts_ms(l))
-			renew(l);
+			renew(l, json_is_false(result));
 		return;
 	}
 	l->why = *why;
@@ -244,7 +245,7 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 		incarnation_end(l->agent, why->text);
 	} else if (why->code == ENOENT && !l->seeing) {
 		tell_blind(l, why->text);
-		renew(l);
+		renew(l, false);
 	} else if (stopped) {
 		if (why->code == ESTALE)
 			tell_refused(l, why->text);

@@ -7,21 +7,9 @@
 #include <linux/sockios.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "common/base/boot_clock.h"
 #include "coordinator/agent/ranks/links.h"
-#include "shim/process/proc/procfs.h"
-
-static bool is_stopped(pid_t pid)
-{
-	int proc = gck_proc_open(pid, NULL);
-	bool stopped = proc >= 0 && gck_proc_runs(proc, pid, NULL) < 0;
-
-	if (proc >= 0)
-		close(proc);
-	return stopped;
-}
 
 /* A rank that is stopped does not read. What it finds when it reads again must not be old. */
 static bool has_read(const struct link *l)
@@ -52,7 +40,7 @@ static void look(struct link *l)
 		l->lease.foreign = false;
 	}
 	if (gck_boot_ms() < l->lease.read_ms)
-		l->lease.foreign = is_stopped(l->pid);
+		l->lease.foreign = task_is_stopped(l->task);
 }
 
 static bool has_ended(const struct lease *x)
@@ -83,12 +71,14 @@ void lease_renew(struct agent *a, int64_t until_ms)
 	}
 }
 
-void lease_end_stand(struct agent *a)
+void lease_end_stand(struct agent *a, bool suspended)
 {
 	for (size_t i = 0; i < a->tasks.n; i++) {
-		const struct task *t = a->tasks.v[i];
+		struct task *t = a->tasks.v[i];
 
-		if (!t->ended && !t->link && is_stopped(t->pid))
+		if (suspended && t->link)
+			t->link->lease.foreign = true;
+		else if (!suspended && !t->link && task_is_stopped(t))
 			kill(t->pid, SIGCONT);
 	}
 }

@@ -28,8 +28,9 @@ void lease_renew(struct agent *a, int64_t until_ms);
 /* Takes note of ranks that a signal has stopped while their leases last. */
 void lease_look(struct agent *a);
 
-/* Lets ranks go on that stand without a link: an agent that died has left them so. */
-void lease_end_stand(struct agent *a);
+/* Lets ranks go on that stand without a link: an agent that died has left them so. suspended: Slurm
+ * has stopped all ranks, and lets them go itself. */
+void lease_end_stand(struct agent *a, bool suspended);
 
 /* Gives a rank that was told to go its first lease, if there are leases. */
 void lease_give(struct link *l);

@@ -292,8 +292,12 @@ static void answered_before(struct plugin *p)
 	signal_agents(p, SIGCONT);
 	ok(is_asked_again(p) && is_asked_again(p) && plugin_count(p, 0, &lines) == count,
 	   "that lets nothing go");
-	slurm_says(p, "RUNNING", 2);
-	ok(plugin_both_count(p), "a new answer does");
+	slurm_says(p, "SUSPENDED", 2);
+	ok(both_become(p, 'T') && plugin_both_stand(p),
+	   "nor does a new one by which the job is suspended: Slurm has stopped the ranks, too");
+	kill(p->rank[0], SIGCONT);
+	kill(p->rank[1], SIGCONT);
+	ok(plugin_both_count(p), "and lets them go");
 	plugin_stop(p);
 }
 

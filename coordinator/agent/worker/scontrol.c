@@ -86,6 +86,14 @@ static void word_after(const char *text, const char *key, char word[32])
 		 at ? at + strlen(key) : "");
 }
 
+static bool is_suspended(const char *text)
+{
+	char state[32];
+
+	word_after(text, " JobState=", state);
+	return !strcmp(state, "SUSPENDED");
+}
+
 /* Of a line of `scontrol show job`. */
 static int runs(const char *text, uint32_t restarts, struct gck_error *err)
 {
@@ -95,8 +103,8 @@ static int runs(const char *text, uint32_t restarts, struct gck_error *err)
 	word_after(text, " JobState=", state);
 	word_after(text, " Restarts=", count);
 	newer = strtoull(count, NULL, 10) > restarts;
-	if ((!strcmp(state, "RUNNING") || !strcmp(state, "SUSPENDED")) && *count && !newer)
-		return 0;
+	if ((!strcmp(state, "RUNNING") || is_suspended(text)) && *count && !newer)
+		return is_suspended(text);
 	return gck_fail(err, newer ? ECANCELED : ESTALE,
 			"Slurm has it as %s after %s restarts, this is its start after %u", state,
 			count, restarts);
@@ -128,12 +136,9 @@ int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err)
 
 bool scontrol_suspended(uint32_t id)
 {
-	char text[4096], state[32];
+	char text[4096];
 
-	if (show(id, text, NULL) < 0)
-		return false;
-	word_after(text, " JobState=", state);
-	return !strcmp(state, "SUSPENDED");
+	return show(id, text, NULL) == 0 && is_suspended(text);
 }
 
 /* ---- requeue ------------------------------------------------------------------------------- */

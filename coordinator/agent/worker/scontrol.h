@@ -17,8 +17,8 @@
  * text gets the first line of its output that begins with `begin`, or the first of all. */
 int scontrol(const char *const argv[], const char *begin, char *text, size_t size) GCK_MUST_CHECK;
 
-/* Does job id run, after at most this many restarts? 0: yes. -1: ESTALE: Slurm says no; ECANCELED:
- * it was requeued since; ENOENT: this node has no scontrol; EIO: not known. */
+/* Does job id run, after at most this many restarts? 0: yes; 1: it is suspended. -1: ESTALE: Slurm
+ * says no; ECANCELED: it was requeued since; ENOENT: this node has no scontrol; EIO: not known. */
 int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Is job id suspended (scontrol suspend, gang scheduling)? false also if Slurm does not tell. */
