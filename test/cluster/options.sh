@@ -65,7 +65,24 @@ check "restart= names a commit that is not there: the job is held" wait_for 20 h
 like "$(cat "$dir/out")" "$missing" "its output says what is missing, what there is, what to do"
 like "$(alice gpuckpt status "$job")" "$missing" "gpuckpt status does"
 like "$(root scontrol show job "$job")" "AdminComment=gpuckpt: .*$missing" "AdminComment does"
-check_not "its step was not launched" test -e "$dir/launched"
+job=$(submit "$dir" -n1 -o "$dir/own" <<-END
+	#!/bin/bash
+	srun --gpu-ckpt=restart=9 touch $dir/launched
+	echo went-on
+END
+)
+check "a job's first start from a commit that it has not: the job is held" wait_for 20 held "$job"
+like "$(cat "$dir/own")" "step $job.0 has no commit 9: it has none in " "its output says why"
+unlike "$(cat "$dir/own")" went-on "its script does not go on"
+job=$(submit "$dir" -n1 --no-requeue -o "$dir/goes-on" <<-END
+	#!/bin/bash
+	exec srun --gpu-ckpt=restart=9 touch $dir/launched
+END
+)
+check "with --no-requeue it fails" wait_job "$job" FAILED 20
+like "$(cat "$dir/goes-on")" "$job was submitted with --no-requeue, so it is not held: its script" \
+	"its output says that it is not held"
+check_not "their steps were not launched" test -e "$dir/launched"
 
 # ---- the option from the environment, as Slurm's own
 

@@ -157,7 +157,7 @@ bool gck_failure_refused(struct gck_core *core, struct gck_step *former, struct 
 	struct gck_job *job = former->job;
 	const char *action = json_string_value(json_object_get(verdict, "action"));
 
-	if (!job->batch || !job->restarts || !action || strcmp(action, "refuse"))
+	if (!job->batch || !action || strcmp(action, "refuse"))
 		return false;
 	if (job->refused_start != job->restarts)
 		job->refusal = GCK_REFUSAL_NEW;

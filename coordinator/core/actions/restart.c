@@ -251,19 +251,6 @@ void gck_restart_refuse(struct gck_core *core, struct gck_step *step, struct gck
 	gck_live_send(core, node, body);
 }
 
-static void go_nowhere(struct gck_core *core, struct gck_step *step)
-{
-	struct gck_live *live = step->live;
-
-	memcpy(live->last_error, live->error.text, sizeof live->last_error);
-	live->last_error_time = core->world->now_ms() / 1000;
-	live->refused = true;
-	gck_error_log("step %u.%u is not started: %s", step->job->id, step->id, live->last_error);
-	for (uint32_t i = 0; i < live->nnodes; i++)
-		gck_restart_refuse(core, step, &live->nodes[i]);
-	gck_raise(core, step, GCK_REFUSED);
-}
-
 /* why is stolen. */
 static void let_wait(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 		     json_t *why)
@@ -276,6 +263,32 @@ static void let_wait(struct gck_core *core, struct gck_step *step, struct gck_no
 		gck_live_send(core, node, body);
 	}
 	json_decref(why);
+}
+
+void gck_restart_say_not_held(struct gck_core *core, const struct gck_step *step)
+{
+	struct gck_job *job = step->job;
+
+	if (!job->no_requeue)
+		return;
+	job->said_so = true;
+	gck_live_say(core, step, "job %u was submitted with --no-requeue, so it is not held: its "
+		     "script goes on after srun has failed", job->id);
+}
+
+static void go_nowhere(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	memcpy(live->last_error, live->error.text, sizeof live->last_error);
+	live->last_error_time = core->world->now_ms() / 1000;
+	live->refused = true;
+	gck_error_log("step %u.%u is not started: %s", step->job->id, step->id, live->last_error);
+	let_wait(core, step, &live->nodes[0], json_string("its start is refused"));
+	gck_restart_say_not_held(core, step);
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		gck_restart_refuse(core, step, &live->nodes[i]);
+	gck_raise(core, step, GCK_REFUSED);
 }
 
 static bool all_run(const struct gck_live *live)
@@ -363,13 +376,14 @@ void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck
 	if (live->fenced)
 		end_fence(core, step);
 	v = step->decided ? decided(step) : choose(core, step);
-	if (v == REFUSE && step->job->batch && step->restarts)
+	if (v == REFUSE && step->job->batch)
 		v = HOLD; /* as gck_failure_refused */
 	if (v == COLD) {
 		go_cold(core, step);
 	} else if (v == REFUSE) {
 		go_nowhere(core, step);
 	} else if (v == HOLD) {
+		let_wait(core, step, &live->nodes[0], json_string("it cannot be restored"));
 		gck_raise(core, step, GCK_NONE_LEFT);
 	} else if (v == WAIT || !gck_live_all_known(live)) {
 		let_wait(core, step, node,

@@ -25,6 +25,9 @@ const struct gck_commit *gck_restart_commit_before(const struct gck_step *step, 
 /* Tell a node that the step must not start, because of live->last_error. */
 void gck_restart_refuse(struct gck_core *core, struct gck_step *step, struct gck_node *node);
 
+/* In the job's output: a job that Slurm does not requeue is not held either. After a welcome. */
+void gck_restart_say_not_held(struct gck_core *core, const struct gck_step *step);
+
 /* A new {"op":"welcome", "action":, "job":, "step":, "epoch":, "restarts":}. */
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action);
 

@@ -232,14 +232,16 @@ static void tell_doom(struct gck_core *core, struct gck_step *step)
 	gck_act_doomed(core, step);
 }
 
+/* Before Slurm is asked: its answer and the end of the step come at the same time. */
 static void say_held(struct gck_core *core, const struct gck_step *step)
 {
 	uint32_t job = step->job->id;
 
 	if (step->live->try_again)
 		return;
-	gck_live_say(core, step, "job %u is requeued and held, since it cannot be restored: %s; "
-		     "`scontrol release %u` lets it try again", job, step->live->last_error, job);
+	gck_live_say(core, step, "job %u is to be requeued and held, since it cannot be restored: "
+		     "%s; `scontrol release %u` lets it try again", job, step->live->last_error,
+		     job);
 }
 
 /* If slurmctld is away the ranks wait; only its refusal is an answer. */
@@ -253,8 +255,6 @@ static void on_given_back(struct gck_core *core, struct gck_step *step, enum gck
 		gck_live_phase_timer(core, step, AGAIN_MS);
 		return;
 	}
-	if (given == GCK_GIVEN)
-		say_held(core, step);
 	tell_doom(core, step);
 }
 
@@ -276,10 +276,13 @@ void gck_act_doom(struct gck_core *core, struct gck_step *step)
 	live->last_error_time = core->world->now_ms() / 1000;
 	gck_error_log("step %u.%u cannot be restored: %s", step->job->id, step->id,
 		      live->last_error);
-	if (step->job->batch)
+	if (step->job->batch) {
+		say_held(core, step);
 		gck_act_give_back(core, step);
-	else
-		tell_doom(core, step);
+		return;
+	}
+	gck_restart_say_not_held(core, step);
+	tell_doom(core, step);
 }
 
 /* Device memory is read after the ranks are released. If that fails, the processes are lost and

@@ -225,15 +225,19 @@ void gck_live_ask_all(struct gck_core *core, struct gck_step *step, json_t *body
 
 void gck_live_say(struct gck_core *core, const struct gck_step *step, const char *fmt, ...)
 {
+	const struct gck_live *live = step->live;
 	char text[960];
+	uint32_t node = 0;
 	va_list ap;
 
-	if (step->live->options.quiet)
+	if (live->options.quiet)
 		return;
+	while (node + 1 < live->nnodes && !live->nodes[node].agent)
+		node++;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	gck_live_send(core, &step->live->nodes[0],
+	gck_live_send(core, &live->nodes[node],
 		      json_pack("{s:s, s:s}", "op", "say", "text", text));
 }
 

@@ -438,8 +438,9 @@ static void on_sweep(struct fake *f, struct gck_agent *a, const json_t *body, ui
 
 static void on_say(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
-	(void)a;
 	(void)seq;
+	if (!a->welcomed)
+		return; /* an agent takes no message before its welcome */
 	f->lines++;
 	snprintf(f->said, sizeof f->said, "%s",
 		 json_string_value(json_object_get(body, "text")));

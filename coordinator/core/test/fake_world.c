@@ -253,9 +253,9 @@ static json_t *job_answer(const struct fake *f)
 			 (json_int_t)JOB,
 			 "uid", (json_int_t)OWNER, "user", "owner", "restarts",
 			 (json_int_t)f->restarts + f->taken, "submit",
-			 (json_int_t)(1000 + f->restarts), "batch", 1, "no_requeue", f->no_requeue,
-			 "nodes", NODES, "runs",
-			 !f->taken, "ends_itself", !f->taken);
+			 (json_int_t)(1000 + f->restarts), "batch", !f->no_requeue, "no_requeue",
+			 f->no_requeue, "nodes", NODES, "runs", !f->taken, "ends_itself",
+			 !f->taken);
 }
 
 json_t *fake_job(const struct fake *f)

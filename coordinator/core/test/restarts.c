@@ -292,6 +292,23 @@ static void test_fallback_imported(void)
 	end();
 }
 
+/* What a first start is refused for: the job's script must not go on without the step. */
+static void test_first_start_refused(void)
+{
+	begin_with("restart=9", 0);
+	ok(step_0_is_held_back() && is_held_for("step 7.0 has no commit 9: it has none in "),
+	   "a first start from a commit that is not there: the job is held");
+	end();
+	fake_begin(&f, 1);
+	f.options = "restart=9";
+	f.no_requeue = true;
+	fake_settle(&f);
+	ok(all_of(!f.taken, strstr(f.said, "job 7 was submitted with --no-requeue, so it is not "
+					   "held: its script goes on") == f.said),
+	   "with --no-requeue it is not held, and told that its script goes on");
+	end();
+}
+
 static void test_fallback_asked(void)
 {
 	begin_with("restart=9:1", 2);
@@ -860,6 +877,7 @@ int main(void)
 	test_no_count();
 	test_fallback();
 	test_fallback_imported();
+	test_first_start_refused();
 	test_fallback_asked();
 	test_try_again();
 	test_no_build_again();

@@ -67,6 +67,12 @@ static void test_restored(void)
 	end();
 }
 
+static bool is_told_held(void)
+{
+	return strstr(f.said, "job 7 is to be requeued and held, since it cannot be restored: ") ==
+	       f.said;
+}
+
 static void test_held(void)
 {
 	begin("interval=30m", false);
@@ -74,8 +80,10 @@ static void test_held(void)
 	f.damaged[0] = 1;
 	fake_requeued(&f);
 	fake_settle(&f);
-	ok(strstr(f.said, "job 7 is requeued and held, since it cannot be restored: ") == f.said,
-	   "a job that is held is told, with the reason");
+	ok(is_told_held(), "a job that is held is told, with the reason");
+	end();
+	begin("restart=9", false);
+	ok(is_told_held(), "also if none of its ranks was built");
 	end();
 }
 
@@ -90,7 +98,7 @@ static void test_no_requeue(void)
 
 static void test_quiet(void)
 {
-	begin("interval=30m,quiet=yes", true);
+	begin("interval=30m,quiet=yes", false);
 	fail("rank 1: a child process");
 	create();
 	fake_requeued(&f);
