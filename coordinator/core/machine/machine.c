@@ -81,7 +81,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(BACK,      IDLE,       nothing),           /* A */
 		ON(FAILED,    IDLE,       nothing),           /* M */
 		ON(ALL,       IDLE,       nothing),           /* M */
-		ON(CANCEL,    IDLE,       nothing),           /* M */
+		ON(CANCEL,    IDLE,       gck_act_idle),      /* M */
 		ON(RELEASE,   IDLE,       nothing),           /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* A */
 	},

@@ -439,7 +439,7 @@ static unsigned noted(const char *type)
 	json_t *r;
 	size_t i;
 
-	json_array_foreach(f.journal, i, r)
+	json_array_foreach(f.records, i, r)
 		n += !strcmp(json_string_value(json_object_get(r, "t")), type);
 	return n;
 }
@@ -745,6 +745,26 @@ static void test_encrypted(void)
 	end();
 }
 
+/* A step waits to be tried again when the requeue of its job is called off. */
+static void test_called_off(void)
+{
+	fake_begin(&f, 1);
+	fake_settle(&f);
+	f.agents[0][1].passing = 1;
+	fake_disconnect(&f, &f.agents[1][2]);
+	f.agents[1][2].cut_off = true;
+	gck_operation_begin(&f.core, GCK_REQUEUE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	ok(f.timers[0][GCK_TIMER_AGAIN] > 0, "a checkpoint of a requeue is to be tried again");
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_timer_fires(&f, 1, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	ok(step_0()->commits != NULL,
+	   "the requeue fails by another step: what waited for this step begins at once");
+	ok(!f.core.operations, "no request is left");
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
@@ -776,5 +796,6 @@ int main(void)
 	test_long_name();
 	test_too_many_ranks();
 	test_encrypted();
+	test_called_off();
 	return tap_done();
 }
