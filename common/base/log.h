@@ -4,7 +4,13 @@
 #ifndef GCK_LOG_H
 #define GCK_LOG_H
 
-enum gck_log_level { GCK_LOG_ERROR, GCK_LOG_WARN, GCK_LOG_INFO, GCK_LOG_DEBUG };
+enum gck_log_level {
+	GCK_LOG_NOTHING = -1,
+	GCK_LOG_ERROR,
+	GCK_LOG_WARN,
+	GCK_LOG_INFO,
+	GCK_LOG_DEBUG
+};
 
 /* Append to the file path (mode 0600), or log to stderr if path is NULL. Every line has name. -1
  * with errno. EPERM: path is neither a device nor a regular file that belongs to this user and has

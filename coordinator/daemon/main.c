@@ -15,11 +15,11 @@
 
 #include "common/base/boot_clock.h"
 #include "common/base/log.h"
+#include "coordinator/core/agents/epoch.h"
 #include "coordinator/core/machine/machine.h"
 #include "coordinator/core/model/live.h"
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/operations/operation.h"
-#include "coordinator/core/retention/import.h"
 #include "coordinator/daemon/daemon.h"
 #include "coordinator/daemon/objects/objects.h"
 #include "coordinator/daemon/requests/requests.h"
@@ -106,16 +106,6 @@ static int take_record(void *arg, const json_t *record, struct gck_error *err)
 	return gck_record_apply(arg, record, err);
 }
 
-/* Every start has a higher epoch than all before it: agents refuse a coordinator with a lower epoch
- * than the last one. If neither journal nor clock tells that one, the agents do
- * (agent_messages.c). */
-static uint32_t next_epoch(uint32_t last)
-{
-	time_t now = time(NULL);
-
-	return now > (time_t)last ? (uint32_t)now : last + 1;
-}
-
 static void begin_core(struct gck_daemon *d)
 {
 	d->core.conf = &d->conf;
@@ -138,8 +128,10 @@ static int open_journal(struct gck_daemon *d, struct gck_error *err)
 		return -1;
 	if (torn)
 		gck_warn("the last line of the journal was torn by a crash and is dropped");
-	gck_import_lost_all(&d->core.state, d->core.world->now_ms());
-	d->core.state.epoch = next_epoch(d->core.state.epoch);
+	gck_epoch_begin(&d->core, gck_journal_was_current(d->journal));
+	if (d->core.state.doubt == d->core.since)
+		gck_warn("the journal is new, or not as gpuckptd has left it: a job that Slurm "
+			 "starts again now may wait for ranks that are not in it");
 	return gck_daemon_compact(d, err);
 }
 

@@ -61,7 +61,7 @@ static int know_numbers(struct gck_core *core, struct gck_step *step, struct gck
 	struct gck_node *first = &step->live->nodes[0];
 	struct gck_agent *agent = first->agent;
 
-	if (step->last_seq > 0 || first->commits)
+	if (step->listed)
 		return 0;
 	gck_fail(err, EIO, "which commits step %u.%u has is not known, for node %s could not read "
 		 "the store (%s)", step->job->id, step->id, first->name,

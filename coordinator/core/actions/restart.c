@@ -158,13 +158,22 @@ static enum verdict plan_foreign(struct gck_core *core, struct gck_step *step)
 	return RESTORE;
 }
 
+static enum verdict hold_unknown(struct gck_step *step)
+{
+	const char *why = step->live->nodes[0].store_error;
+
+	gck_live_fail(step, EIO,
+		      "nobody knows which commits step %u.%u has: the store cannot be read (%s). "
+		      "Make it readable and release the job",
+		      step->job->id, step->id, why ? why : "no reason given");
+	return HOLD;
+}
+
 /* Only the certainty that there is no commit permits a cold start of work that has begun before. If
  * the store cannot be read, the journal is sufficient, unless a commit object may have been
  * written. */
 static enum verdict without_commit(struct gck_step *step)
 {
-	const struct gck_node *first = &step->live->nodes[0];
-
 	if (step->live->foreign) {
 		gck_live_fail(step, EEXIST,
 			      "the commits of step %u.%u in its store were made by another "
@@ -173,14 +182,8 @@ static enum verdict without_commit(struct gck_step *step)
 			      step->job->id, step->id);
 		return REFUSE;
 	}
-	if (first->commits || (step->last_seq > 0 && !step->intent.committing))
-		return COLD;
-	gck_live_fail(step, EIO,
-		      "nobody knows whether step %u.%u has a commit: the store cannot be "
-		      "read (%s). Make it readable and release the job",
-		      step->job->id, step->id,
-		      first->store_error ? first->store_error : "no reason given");
-	return HOLD;
+	return step->intent.committing && !step->live->nodes[0].commits ? hold_unknown(step) :
+									  COLD;
 }
 
 static enum verdict too_often(struct gck_step *step)
@@ -190,6 +193,29 @@ static enum verdict too_often(struct gck_step *step)
 	gck_live_fail(step, ECANCELED, "%u restarts have failed; the last one: %.400s", f->all,
 		      f->why);
 	return HOLD;
+}
+
+static const struct gck_node *find(const struct gck_live *live, enum gck_agent_state state)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (live->nodes[i].known && live->nodes[i].state == state)
+			return &live->nodes[i];
+	return NULL;
+}
+
+/* The journal has lost the decision from which commit ranks run here, and others wait for it. */
+static bool is_half_started(struct gck_step *step)
+{
+	const struct gck_node *runs = find(step->live, GCK_AGENT_RUNNING);
+	const struct gck_node *waits = find(step->live, GCK_AGENT_NEW);
+
+	if (!runs || !waits)
+		return false;
+	gck_live_fail(step, EINTR, "the journal was lost or put back while step %u.%u was started: "
+		      "its ranks run on node %s, but not on node %s", step->job->id, step->id,
+		      runs->name, waits->name);
+	step->live->try_again = true;
+	return true;
 }
 
 static enum verdict choose(struct gck_core *core, struct gck_step *step)
@@ -208,10 +234,14 @@ static enum verdict choose(struct gck_core *core, struct gck_step *step)
 	c = gck_step_newest(step, step->restore_seq);
 	if (is_asked_for(o))
 		return plan_own(step, o->restart_seq);
+	if (step->restarts > 0 && !step->listed)
+		return hold_unknown(step);
 	if (o->restart == GCK_RESTART_FROM && !(c && c->restarts < step->restarts))
 		return plan_foreign(core, step);
 	if (!c)
 		return without_commit(step);
+	if (is_half_started(step))
+		return HOLD;
 	plan_commit(step, c);
 	return RESTORE;
 }

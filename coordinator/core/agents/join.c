@@ -165,18 +165,30 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 	node->store_error = store_error ? strdup(store_error) : NULL;
 }
 
+/* From now on the journal has what the store has. */
+static void note_listed(struct gck_core *core, const struct gck_step *step)
+{
+	json_t *r = step->listed ? NULL : gck_record_seq(step, "seq", step->last_seq);
+
+	if (!r)
+		return;
+	json_object_set_new(r, "listed", json_true());
+	gck_core_note(core, r, false);
+}
+
 static void take_commits(struct gck_core *core, struct gck_step *step, const struct gck_node *node)
 {
 	bool first = node == &step->live->nodes[0];
 	bool runs = gck_node_runs(node);
 	uint32_t before = step->restarts ? step->restarts - 1 : 0;
 
-	if (!first || !node->commits || step->live->phase == GCK_RECOVERING)
+	if (!first || !node->commits)
 		return;
 	if (runs || step->restarts > 0)
 		gck_take_over(core, step, node->commits, runs ? step->restarts : before,
 			      &step->live->foreign);
 	gck_take_over_numbers(core, step, node->commits);
+	note_listed(core, step);
 	/* The open commit of the former incarnation was not written. A checkpoint under way is
 	 * ended by its phase. */
 	if (!runs && step->intent.seq && !step->live->checkpoint.seq)

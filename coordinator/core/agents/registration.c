@@ -178,6 +178,7 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 	json_int_t owner, restarts, submit, nodes;
 	const char *user;
 	int batch, fresh;
+	json_t *record;
 
 	if (!info)
 		return job && job->uid == uid ? 0 : no_such_job(r, err);
@@ -194,17 +195,14 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 		return -1;
 	if (job && !fresh && restarts == job->restarts)
 		return 0;
-	if (job && !fresh && gck_remnants_note(core, job, submit, err))
-		return -1;
 	if (fresh)
 		gck_info("job %u is another job than the one before it; nothing is restarted from "
 			 "that",
 			 job->id);
-	return gck_core_record(core,
-			       json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:O*, s:O*}",
-					 "t", "job", "job", r->job, "uid", owner, "user", user,
-					 "restarts", restarts, "submit", submit, "batch", batch,
-					 "fresh", fresh, "array", json_object_get(info, "array"),
-					 "task", json_object_get(info, "task")),
-			       true, err);
+	record = json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:O*, s:O*}", "t", "job",
+			   "job", r->job, "uid", owner, "user", user, "restarts", restarts,
+			   "submit", submit, "batch", batch, "fresh", fresh, "array",
+			   json_object_get(info, "array"), "task", json_object_get(info, "task"));
+	gck_remnants_note(core, fresh ? NULL : job, record);
+	return gck_core_record(core, record, true, err);
 }

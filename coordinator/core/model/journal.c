@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -16,6 +17,7 @@
 
 #define SUM_TEXT 17 /* 16 hex digits and a space */
 #define LONG_ENOUGH (16 << 20)
+#define UNTOUCHED_MS 2000 /* from the stamp of the last line to its write */
 
 struct gck_journal {
 	int fd;
@@ -23,6 +25,8 @@ struct gck_journal {
 	bool broken;
 	off_t size;     /* of the complete lines */
 	off_t compact;  /* size after the last rewrite */
+	/* When it was opened: the last line's stamp (0: none), and the file's last change. */
+	int64_t stamped_ms, changed_ms;
 	char path[PATH_MAX];
 };
 
@@ -33,10 +37,28 @@ static void sum_text(const char *text, size_t size, char out[SUM_TEXT + 1])
 	snprintf(out, SUM_TEXT + 1, "%016llx ", (unsigned long long)XXH3_64bits(text, size));
 }
 
-/* The line of a record, with its newline; to be freed. */
-static char *make_line(const json_t *record, size_t *size)
+static int64_t ms_of(struct timespec t)
 {
-	char *text = json_dumps(record, JSON_COMPACT);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The text of a record with the time; to be freed. */
+static char *stamped_text(const json_t *record)
+{
+	json_t *copy = json_copy((json_t *)record);
+	struct timespec now;
+	char *text = NULL;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &now); /* the kernel's, for st_ctim */
+	if (json_object_set_new(copy, "at_ms", json_integer(ms_of(now))) == 0)
+		text = json_dumps(copy, JSON_COMPACT);
+	json_decref(copy);
+	return text;
+}
+
+char *gck_journal_line(const json_t *record, size_t *size)
+{
+	char *text = stamped_text(record);
 	char *line = NULL;
 
 	if (text) {
@@ -77,7 +99,7 @@ static json_t *parse_line(const char *line, size_t size, const char **why)
 
 static char *slurp(struct gck_journal *j, size_t *size, struct gck_error *err)
 {
-	struct stat st;
+	struct stat st = {0};
 	char *text = NULL;
 	size_t have = 0;
 
@@ -92,6 +114,7 @@ static char *slurp(struct gck_journal *j, size_t *size, struct gck_error *err)
 			break;
 		have += (size_t)n;
 	}
+	j->changed_ms = ms_of(st.st_ctim);
 	if (!text || have < (size_t)st.st_size) {
 		gck_fail(err, errno ? errno : EIO, "cannot read %s: %s", j->path, strerror(errno));
 		free(text);
@@ -122,6 +145,7 @@ static int take_line(struct gck_journal *j, unsigned number, const char *line, s
 
 	if (!record)
 		return last ? 1 : damaged(j, number, why, err);
+	j->stamped_ms = json_integer_value(json_object_get(record, "at_ms"));
 	rc = take(arg, record, &inner);
 	json_decref(record);
 	return rc ? damaged(j, number, inner.text, err) : 0;
@@ -251,7 +275,7 @@ int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 	if (j->broken)
 		return gck_fail(err, EIO, "%s failed before; free space on its file system",
 				j->path);
-	line = make_line(record, &size);
+	line = gck_journal_line(record, &size);
 	if (!line)
 		return gck_fail(err, ENOMEM, "no memory for a record of the journal");
 	rc = write_all(j->fd, line, size);
@@ -266,6 +290,8 @@ int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 	return 0;
 }
 
+/* The stamp of the last line is that of the file: it is written when the others are on the disk,
+ * which may take its time. */
 static int write_records(int fd, const json_t *records, off_t *total)
 {
 	json_t *record;
@@ -274,7 +300,8 @@ static int write_records(int fd, const json_t *records, off_t *total)
 	*total = 0;
 	json_array_foreach(records, i, record) {
 		size_t size = 0;
-		char *line = make_line(record, &size);
+		bool last = i + 1 == json_array_size(records);
+		char *line = last && fsync(fd) ? NULL : gck_journal_line(record, &size);
 		int rc = line ? write_all(fd, line, size) : -1;
 
 		free(line);
@@ -309,6 +336,13 @@ int gck_journal_rewrite(struct gck_journal *j, const json_t *records, struct gck
 	j->broken = true;
 	return gck_fail(err, errno, "cannot sync the directory of %s: %s", j->path,
 			strerror(errno));
+}
+
+bool gck_journal_was_current(const struct gck_journal *j)
+{
+	int64_t apart = j->changed_ms - j->stamped_ms;
+
+	return j->stamped_ms && apart <= UNTOUCHED_MS && apart >= -UNTOUCHED_MS;
 }
 
 bool gck_journal_is_long(const struct gck_journal *j)

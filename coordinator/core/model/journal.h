@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The journal: a file of records, one a line, each behind the XXH3-64 of its text:
  *
- *   90a35b1c8e2f7d64 {"t":"intent","job":12,...}
+ *   90a35b1c8e2f7d64 {"t":"intent","job":12,...,"at_ms":1795601702123}
  *
  * A record is on the disk before its action begins. After a crash the records are read back. The
  * last line may be torn. Damage elsewhere is an error, since later records cannot be trusted. */
@@ -32,6 +32,14 @@ int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 /* Replace all records by these, atomically. A journal that had failed works again. */
 int gck_journal_rewrite(struct gck_journal *j, const json_t *records, struct gck_error *err)
 	GCK_MUST_CHECK;
+
+/* The line of a record, with its newline; to be freed. NULL without memory. */
+char *gck_journal_line(const json_t *record, size_t *size);
+
+/* Was it, when it was opened, as a coordinator had left it? Nobody can set the time of a file's
+ * last change (st_ctim): that of a copy which was put back is later than the stamp of its last
+ * line. False also for an empty journal. */
+bool gck_journal_was_current(const struct gck_journal *j);
 
 /* Has the journal grown so much since the last rewrite that it must be rewritten? */
 bool gck_journal_is_long(const struct gck_journal *j);

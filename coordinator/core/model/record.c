@@ -12,10 +12,11 @@
 
 static int apply_epoch(struct gck_state *s, json_t *r, struct gck_error *err)
 {
-	json_int_t epoch;
+	json_int_t epoch, doubt = s->doubt;
 
-	if (gck_record_unpack(r, err, "{s:I}", "epoch", &epoch))
+	if (gck_record_unpack(r, err, "{s:I, s?I}", "epoch", &epoch, "doubt", &doubt))
 		return -1;
+	s->doubt = doubt;
 	return gck_record_narrow(epoch, &s->epoch, "epoch", err);
 }
 
@@ -74,7 +75,10 @@ static void dump_incarnation(json_t *out, const struct gck_step *step)
 	json_object_set_new(r, "options", json_string(step->options));
 	json_object_set(r, "fingerprint", step->fingerprint ? step->fingerprint : json_null());
 	add(out, r);
-	add_seq(out, step, "seq", step->last_seq);
+	r = about(step, "seq");
+	json_object_set_new(r, "seq", json_integer(step->last_seq));
+	json_object_set_new(r, "listed", json_boolean(step->listed));
+	add(out, r);
 }
 
 static void dump_exits(json_t *out, const struct gck_step *step)
@@ -240,8 +244,8 @@ json_t *gck_state_dump(const struct gck_state *s)
 
 	if (!out)
 		return NULL;
-	add(out, json_pack("{s:s, s:I, s:I}", "t", "epoch", "epoch", (json_int_t)s->epoch, "time",
-			   (json_int_t)time(NULL)));
+	add(out, json_pack("{s:s, s:I, s:I, s:I}", "t", "epoch", "epoch", (json_int_t)s->epoch,
+			   "time", (json_int_t)time(NULL), "doubt", (json_int_t)s->doubt));
 	for (const struct gck_job *job = s->jobs; job; job = job->next)
 		dump_job(out, job);
 	return out;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Records: JSON objects that change the state (state.h). "t" is the type:
  *
- *   epoch {epoch, time}                      a coordinator started
- *   job {job, uid, user, restarts, submit, batch, fresh}
- *                                            an incarnation of a job; fresh: another job's id
+ *   epoch {epoch, time, doubt}               a coordinator started
+ *   job {job, uid, user, restarts, submit, batch, fresh, until_ms, nodes}
+ *                                            an incarnation of a job; fresh: another job's id;
+ *                                            the rest is as in remnants
  *   gone {job}                               Slurm no longer knows it
  *   requeue {job, value}                     slurm_requeue is about to be called (or failed)
  *   remnants {job, until_ms, nodes:[{step, node, name}]}
@@ -27,7 +28,8 @@
  *   commit {job, step, seq, restarts, hash, time, keep, abandoned, aside, info}
  *                                            the checkpoint is valid; keep commits stay (0: all)
  *   abort {job, step, seq, why}              the checkpoint or import was given up
- *   seq {job, step, seq}                     numbers up to this are used
+ *   seq {job, step, seq, listed}             numbers up to this are used; listed: the store was
+ *                                            read
  *   disable {job, step, value}
  *   remove {job, step, seqs, removals}       these are forgotten; their store must be swept
  *   swept {job, step, removals}              the store is swept, up to this removal */

@@ -94,12 +94,14 @@ static int apply_abort(struct gck_state *s, json_t *r, struct gck_error *err)
 static int apply_seq(struct gck_state *s, json_t *r, struct gck_error *err)
 {
 	uint32_t seq;
+	int listed = 0;
 	struct gck_step *step = gck_record_find_seq(s, r, &seq, err);
 
-	if (!step)
+	if (!step || gck_record_unpack(r, err, "{s?b}", "listed", &listed))
 		return -1;
 	if (step->last_seq < seq)
 		step->last_seq = seq;
+	step->listed |= listed;
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static void forget_former(struct gck_job *job)
 		for (struct gck_commit *c = step->commits; c; c = c->older)
 			c->abandoned = true;
 		gck_step_give_up_intent(step);
-		step->finished = step->decided = step->disabled = false;
+		step->finished = step->decided = step->disabled = step->listed = false;
 		step->run_seq = step->restore_seq = 0;
 		gck_step_clear_failures(step);
 		step->from_job = step->from_seq = 0;
@@ -36,17 +36,25 @@ static void forget_former(struct gck_job *job)
 	}
 }
 
+static void set_remnants(struct gck_job *job, json_t *nodes, json_int_t until_ms)
+{
+	gck_record_set_json(&job->remnants, json_array_size(nodes) ? nodes : NULL);
+	job->remnants_until_ms = until_ms;
+}
+
 static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 {
-	json_int_t id, uid, restarts, submit, array = 0, task = 0;
+	json_int_t id, uid, restarts, submit, array = 0, task = 0, until = 0;
 	const char *user;
 	int batch, fresh = 0, gone = 0;
+	json_t *nodes = NULL;
 	struct gck_job *job;
 
-	if (gck_record_unpack(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b, s?I, s?I}", "job",
-			      &id, "uid", &uid, "user", &user, "restarts", &restarts, "submit",
-			      &submit, "batch", &batch, "fresh", &fresh, "gone", &gone, "array",
-			      &array, "task", &task))
+	if (gck_record_unpack(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b, s?I, s?I, s?I, "
+			      "s?o}", "job", &id, "uid", &uid, "user", &user, "restarts",
+			      &restarts, "submit", &submit, "batch", &batch, "fresh", &fresh,
+			      "gone", &gone, "array", &array, "task", &task, "until_ms", &until,
+			      "nodes", &nodes))
 		return -1;
 	job = gck_state_add_job(s, (uint32_t)id);
 	if (!job)
@@ -55,6 +63,8 @@ static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 		return -1;
 	if (fresh)
 		forget_former(job);
+	if (nodes)
+		set_remnants(job, nodes, until);
 	if (fresh || job->restarts != (uint32_t)restarts)
 		job->requeued = false;
 	job->uid = (uid_t)uid;
@@ -96,8 +106,7 @@ static int apply_remnants(struct gck_state *s, json_t *r, struct gck_error *err)
 
 	if (!job || gck_record_unpack(r, err, "{s:I, s:o}", "until_ms", &until, "nodes", &nodes))
 		return -1;
-	gck_record_set_json(&job->remnants, json_array_size(nodes) ? nodes : NULL);
-	job->remnants_until_ms = until;
+	set_remnants(job, nodes, until);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "coordinator/core/model/live.h"
 
 #define SLACK_MS 3000     /* an agent's timers, and clocks that read whole seconds */
+#define DAY_S 86400
 #define UNFENCED_MS 15000 /* nodes are not isolated: for agents that come back to be told */
 
 /* How long a node's ranks run when it hears nothing. */
@@ -52,32 +53,61 @@ static void add_step(const struct gck_core *core, const struct gck_step *step, j
 	}
 }
 
-static json_t *record(const struct gck_job *job, int64_t until_ms, json_t *nodes)
+/* The former start of the job began before the journal was in doubt: it may have had ranks that the
+ * journal does not know. Agents that reach Slurm reach the coordinator within a day. */
+static bool has_unknown(const struct gck_core *core, const struct gck_job *former, int64_t queued)
 {
-	return json_pack("{s:s, s:I, s:I, s:o}", "t", "remnants", "job", (json_int_t)job->id,
-			 "until_ms", (json_int_t)until_ms, "nodes", nodes);
+	int64_t doubt = core->state.doubt;
+	bool since = former && former->submit > doubt && former->submit <= queued;
+
+	return doubt && !since && queued < doubt + DAY_S;
+}
+
+static void add_unknown(const struct gck_core *core, json_t *nodes, int64_t *heard)
+{
+	json_array_append_new(nodes, json_pack("{s:i, s:i, s:s}", "step", -1, "node", -1, "name",
+					       ""));
+	*heard = core->state.doubt * 1000 > *heard ? core->state.doubt * 1000 : *heard;
+}
+
+static void add_known(const struct gck_core *core, const struct gck_job *former, json_t *nodes,
+		      int64_t *heard)
+{
+	for (const struct gck_step *step = former->steps; step; step = step->next)
+		if (step->restarts == former->restarts && json_is_object(step->fingerprint) &&
+		    gck_step_ended(step) < step->ntasks)
+			add_step(core, step, nodes, heard);
 }
 
 /* Those of the start before stay, unless their time is over. */
-int gck_remnants_note(struct gck_core *core, const struct gck_job *job, json_int_t submit,
-		      struct gck_error *err)
+void gck_remnants_note(const struct gck_core *core, const struct gck_job *former, json_t *record)
 {
-	bool older = gck_remnants_left_ms(core, job) > 0;
-	json_t *nodes = older ? json_copy(job->remnants) : json_array();
-	int64_t heard = submit * 1000, until;
+	int64_t now = core->world->now_ms(), until;
+	int64_t heard = json_integer_value(json_object_get(record, "submit")) * 1000;
+	bool older = former && former->remnants && former->remnants_until_ms > now;
+	json_t *nodes = older ? json_copy(former->remnants) : json_array();
 
-	for (const struct gck_step *step = job->steps; step; step = step->next)
-		if (step->restarts == job->restarts && json_is_object(step->fingerprint) &&
-		    gck_step_ended(step) < step->ntasks)
-			add_step(core, step, nodes, &heard);
-	if (!json_array_size(nodes) && !json_array_size(job->remnants)) {
-		json_decref(nodes);
-		return 0;
-	}
+	if (heard > now)
+		heard = now; /* the clock was set back since */
+	if (former)
+		add_known(core, former, nodes, &heard);
+	if (json_integer_value(json_object_get(record, "restarts")) > 0 &&
+	    has_unknown(core, former, heard / 1000))
+		add_unknown(core, nodes, &heard);
 	until = heard + fence_ms(core);
-	if (older && until < job->remnants_until_ms)
-		until = job->remnants_until_ms;
-	return gck_core_record(core, record(job, until, nodes), true, err);
+	if (older && until < former->remnants_until_ms)
+		until = former->remnants_until_ms;
+	if (json_array_size(nodes) || (former && former->remnants)) {
+		json_object_set_new(record, "until_ms", json_integer(until));
+		json_object_set(record, "nodes", nodes);
+	}
+	json_decref(nodes);
+}
+
+static json_t *record(const struct gck_job *job, json_t *nodes)
+{
+	return json_pack("{s:s, s:I, s:I, s:o}", "t", "remnants", "job", (json_int_t)job->id,
+			 "until_ms", (json_int_t)job->remnants_until_ms, "nodes", nodes);
 }
 
 /* ---- confirmed ------------------------------------------------------------------------------ */
@@ -95,7 +125,7 @@ bool gck_remnants_confirm(struct gck_core *core, const struct gck_job *job, json
 			json_array_append(left, one);
 	found = json_array_size(left) < json_array_size(job->remnants);
 	if (found)
-		gck_core_note(core, record(job, job->remnants_until_ms, left), false);
+		gck_core_note(core, record(job, left), false);
 	else
 		json_decref(left);
 	return found;
@@ -115,6 +145,10 @@ json_t *gck_remnants_text(const struct gck_job *job, int64_t left_ms)
 	const json_t *first = json_array_get(job->remnants, 0);
 	const char *name = json_string_value(json_object_get(first, "name"));
 
+	if (json_integer_value(json_object_get(first, "step")) < 0)
+		return json_sprintf("it waits until ranks of a former start of the job have ended "
+				    "that gpuckptd may not know, since its journal is new or was "
+				    "put back: %lld s at most", (long long)(left_ms + 999) / 1000);
 	return json_sprintf("it waits until the ranks of the job's former start have ended on "
 			    "node %s%s, where Slurm has not ended them: %lld s at most",
 			    name && *name ? name : "(unknown)",

@@ -254,6 +254,8 @@ void gck_step_give_up_intent(struct gck_step *step)
 {
 	if (step->intent.import)
 		step->removals++;
+	else if (!step->listed && step->intent.seq == step->last_seq && step->last_seq)
+		step->last_seq--; /* it may have been committed */
 	gck_step_clear_intent(step);
 }
 

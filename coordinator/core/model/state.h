@@ -70,6 +70,8 @@ struct gck_step {
 	uint32_t id;
 	uid_t uid;                /* the job's owner, or the owner of a former job with its id */
 	uint32_t last_seq;        /* sequence numbers go on across restarts */
+	bool listed;              /* the journal has all commits and numbers that the store has:
+				   * they were told since it was in doubt */
 	uint32_t restarts;        /* the incarnation that the following members describe */
 	uint32_t nodes, ntasks;
 	char *store, *options;
@@ -128,6 +130,8 @@ struct gck_job {
 
 struct gck_state {
 	uint32_t epoch;
+	int64_t doubt; /* when a coordinator last started with a journal that may lack records,
+			* seconds since the epoch; 0: never */
 	struct gck_job *jobs;     /* ordered by id */
 	struct gck_job **index;   /* the same, in the same order */
 	size_t count, capacity;
@@ -164,7 +168,7 @@ void gck_step_prune(struct gck_step *step, unsigned keep);
 void gck_state_drop_job(struct gck_state *s, struct gck_job *job);
 
 /* Close the intent. Giving it up also marks an import's step to be swept; of a checkpoint, the
- * agents remove the objects. */
+ * agents remove the objects, and its number is used, unless the journal is in doubt. */
 void gck_step_clear_intent(struct gck_step *step);
 void gck_step_give_up_intent(struct gck_step *step);
 

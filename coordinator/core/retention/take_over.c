@@ -8,6 +8,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/core/model/live.h"
+#include "coordinator/core/model/remnant.h"
 #include "coordinator/core/retention/removal.h"
 #include "storage/base/hash.h"
 
@@ -37,11 +38,11 @@ static struct listed parse(const json_t *one)
 
 bool gck_take_over_lacks(const struct gck_step *step, uint32_t seq, uint32_t last)
 {
+	const struct gck_intent *open = &step->intent;
 	bool under_way = step->live && step->live->checkpoint.seq;
+	bool doubt = open->seq == seq && !open->import && (open->committing || !step->listed);
 
-	return !gck_step_commit(step, seq) &&
-	       (seq > last ||
-		(step->intent.committing && step->intent.seq == seq && !under_way));
+	return !gck_step_commit(step, seq) && (seq > last || (doubt && !under_way));
 }
 
 /* Which entries are abandoned: a later incarnation went back behind them. NULL without memory. */
@@ -199,6 +200,7 @@ static int journal_job(struct gck_core *core, const struct found *f, const json_
 
 	if (slurm)
 		json_object_update_existing(r, (json_t *)slurm);
+	gck_remnants_note(core, NULL, r);
 	return gck_core_record(core, r, false, err);
 }
 

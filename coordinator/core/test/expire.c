@@ -298,7 +298,7 @@ static unsigned removals_in_journal(void)
 	json_t *r;
 	size_t i;
 
-	json_array_foreach(f.journal, i, r)
+	json_array_foreach(f.records, i, r)
 		n += !strcmp(json_string_value(json_object_get(r, "t")), "remove");
 	return n;
 }

@@ -10,6 +10,7 @@
 
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/agents/answer.h"
+#include "coordinator/core/agents/epoch.h"
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/agents/registration.h"
 #include "coordinator/core/retention/removal.h"
@@ -69,7 +70,7 @@ void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
 void fake_agent_cut(struct gck_agent *a)
 {
 	if (a->joined)
-		a->until_ms = fake_now_ms() + SLURMD_TIMEOUT_S * 2000 / 3;
+		a->until_ms = fake_boot_ms() + ISOLATED_MS;
 	a->connected = a->joined = a->welcomed = false;
 	fake_clear(&a->in);
 	fake_clear(&a->out);
@@ -91,6 +92,8 @@ void fake_agent_is_sent(struct gck_agent *a, const json_t *body)
 {
 	const char *op = json_string_value(json_object_get(body, "op"));
 
+	if (a->world->dead)
+		return;
 	if (!strcmp(op, "resume") && a->held && a->leaves && a->world->told)
 		fake_wrong(a->world, "step %u: ranks of a requeued job go on", a->step);
 	if (a->connected)
@@ -161,6 +164,8 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 		      f->program, "state", state_name(a), "seq",
 		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
 		      fake_exited(a));
+	json_object_set_new(r, "epoch", json_integer(a->epoch));
+	json_object_set_new(r, "epoch_ms", json_integer(fake_boot_ms() - a->obeyed_ms));
 	json_object_set_new(r, "local_ranks", local_ranks(a));
 	if (a->node == 0 && !f->unreadable)
 		json_object_set_new(r, "commits", commits(f, a->step));
@@ -192,9 +197,17 @@ void fake_lets_go(struct gck_agent *a)
 	a->seq = 0;
 }
 
+/* A restart may go back behind it. */
+void fake_refuses(struct fake *f, unsigned step, uint32_t seq)
+{
+	if (seq > f->refused[step])
+		f->refused[step] = seq;
+}
+
 void fake_rank_ends(struct fake *f, struct gck_agent *a, int32_t status)
 {
-	(void)f;
+	if (status)
+		fake_refuses(f, a->step, a->from);
 	for (unsigned i = 0; i < TASKS; i++) {
 		if (!fake_has_rank(a, i) || a->exits[i] != GCK_NO_EXIT)
 			continue;
@@ -254,6 +267,7 @@ static void core_registers(struct fake *f, struct gck_agent *a, const json_t *bo
 	json_t *job = gck_registration_needs_slurm(&f->core, body, OWNER) ? fake_job(f) : NULL;
 	struct gck_error err = {0};
 
+	gck_epoch_told(&f->core, body, fake_boot_ms() - f->began_ms, "n");
 	a->joined = gck_join(&f->core, a, OWNER, body, job, &err) != NULL;
 	if (err.code && gck_join_refuses(err.code))
 		a->refused = true;

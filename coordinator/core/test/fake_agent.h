@@ -10,6 +10,7 @@ void fake_agent_end(struct gck_agent *a);
 void fake_agent_cut(struct gck_agent *a); /* the other end is gone */
 void fake_agent_is_sent(struct gck_agent *a, const json_t *body);
 void fake_agent_is_dropped(struct gck_agent *a);
+void fake_refuses(struct fake *f, unsigned step, uint32_t seq); /* no agent runs from it */
 json_t *fake_pop(struct fake_queue *q);
 void fake_say(struct gck_agent *a, json_t *body); /* to the core */
 json_t *fake_exited(const struct gck_agent *a);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How the agents of the fake world act on what they are told, and the checks they make: a rank is
- * never let go or cut back before all are ready for it, a number is never given twice, good work is
- * never started over. */
+ * never let go or cut back before all are ready for it, nor beside one of a former start; a commit
+ * has images of one checkpoint; a number is never given twice; a commit is never lost, and good
+ * work never started over. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,12 @@
 #include "coordinator/core/test/fake_agent.h"
 #include "storage/base/hash.h"
 
+static void note_refusal(struct gck_agent *a, const char *phase, uint32_t seq)
+{
+	if (!strcmp(phase, "build") || !strcmp(phase, "run"))
+		fake_refuses(a->world, a->step, seq);
+}
+
 static void done(struct gck_agent *a, const char *phase, uint32_t seq, bool ok, json_t *data)
 {
 	json_t *body = json_pack("{s:s, s:s, s:i, s:b, s:o}", "op", "done", "phase", phase, "seq",
@@ -19,11 +26,14 @@ static void done(struct gck_agent *a, const char *phase, uint32_t seq, bool ok, 
 
 	if (!ok)
 		json_object_set_new(body, "error", json_string("it failed"));
+	if (!ok)
+		note_refusal(a, phase, seq);
 	fake_say(a, body);
 }
 
 static void failed(struct gck_agent *a, const char *phase, uint32_t seq, int code)
 {
+	note_refusal(a, phase, seq);
 	fake_say(a, json_pack("{s:s, s:s, s:i, s:b, s:s, s:i}", "op", "done", "phase", phase, "seq",
 			      (int)seq, "ok", 0, "error", "it failed", "code", code));
 }
@@ -57,7 +67,13 @@ static bool runs_from(const struct gck_agent *a, uint32_t seq)
 	return a->state != F_RUNNING || a->from == seq;
 }
 
-static json_t *images(const struct fake *f, const struct gck_agent *a, uint32_t seq)
+/* The hash of a rank's manifest tells the checkpoint by its nonce. */
+static void name_image(char text[GCK_HASH_TEXT], const char *nonce, unsigned rank)
+{
+	snprintf(text, GCK_HASH_TEXT, "%.24s%08x", nonce + 8, rank);
+}
+
+static json_t *images(const struct fake *f, const struct gck_agent *a)
 {
 	json_t *ranks = json_array();
 	char text[GCK_HASH_TEXT];
@@ -65,7 +81,7 @@ static json_t *images(const struct fake *f, const struct gck_agent *a, uint32_t 
 	for (unsigned i = 0; i < TASKS; i++) {
 		if (!fake_has_rank(a, i) || a->exits[i] != GCK_NO_EXIT)
 			continue;
-		snprintf(text, sizeof text, "%016x%016x", seq, i);
+		name_image(text, a->nonce, i);
 		json_array_append_new(ranks,
 				      json_pack("{s:i, s:s}", "rank", (int)i, "manifest", text));
 	}
@@ -76,6 +92,7 @@ static json_t *images(const struct fake *f, const struct gck_agent *a, uint32_t 
 static void check_document(struct fake *f, const struct gck_agent *a, const json_t *document,
 			   uint32_t seq)
 {
+	const char *nonce = json_string_value(json_object_get(document, "nonce"));
 	json_t *ranks = json_object_get(document, "ranks"), *one;
 	char text[GCK_HASH_TEXT];
 	size_t i;
@@ -85,7 +102,7 @@ static void check_document(struct fake *f, const struct gck_agent *a, const json
 	json_array_foreach(ranks, i, one) {
 		const char *hash = json_string_value(json_object_get(one, "manifest"));
 
-		snprintf(text, sizeof text, "%016x%016x", seq, (unsigned)i);
+		name_image(text, nonce, (unsigned)i);
 		if (!hash && !json_is_integer(json_object_get(one, "exit")))
 			fake_wrong(f, "step %u: commit %u lacks rank %zu", a->step, seq, i);
 		if (hash && strcmp(hash, text) != 0)
@@ -127,7 +144,7 @@ static void check_base(struct fake *f, const struct gck_agent *a, const json_t *
 		return;
 	if (!there || strcmp(hash, there) != 0)
 		fake_wrong(f, "step %u: no commit %u for a base", a->step, base);
-	else if (base != a->from && strtoul(there + 24, NULL, 16) != a->restarts)
+	else if (!f->forgot && base != a->from && strtoul(there + 24, NULL, 16) != a->restarts)
 		fake_wrong(f, "step %u: the base %u is of another line", a->step, base);
 }
 
@@ -281,7 +298,7 @@ static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, ui
 			   a->step);
 	a->written = a->seq == seq;
 	a->keep_held = a->written && a->held;
-	done(a, "write", seq, a->seq == seq, a->seq == seq ? images(f, a, seq) : NULL);
+	done(a, "write", seq, a->seq == seq, a->seq == seq ? images(f, a) : NULL);
 }
 
 static void on_commit(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
@@ -314,10 +331,10 @@ static void on_build(struct fake *f, struct gck_agent *a, const json_t *body, ui
 	(void)body;
 	if (a->state == F_RUNNING)
 		return;
-	if (a->filed && a->filed != seq)
+	if (a->filed && a->filed != seq && !f->forgot)
 		fake_wrong(f, "step %u: commit %u is built over files of commit %u", a->step, seq,
 			   a->filed);
-	if (a->anew) {
+	if (a->anew || (a->filed && a->filed != seq)) {
 		failed(a, "build", seq, EBUSY);
 		return;
 	}
@@ -367,6 +384,17 @@ static void check_alone(struct fake *f, const struct gck_agent *a)
 					   f->remnants[s][n].restarts, n);
 }
 
+/* The promised commit, or one that was written and nobody was told of. */
+static void check_kept(struct fake *f, const struct gck_agent *a, uint32_t seq)
+{
+	uint32_t *promised = &f->promised[a->step];
+
+	if (seq < *promised && f->refused[a->step] < *promised && !strstr(f->options, "restart="))
+		fake_wrong(f, "step %u runs from commit %u: commit %u is lost", a->step, seq,
+			   *promised);
+	*promised = seq;
+}
+
 static void on_run(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	(void)body;
@@ -387,6 +415,8 @@ static void on_run(struct fake *f, struct gck_agent *a, const json_t *body, uint
 		return;
 	}
 	check_alone(f, a);
+	if (a->state != F_RUNNING)
+		check_kept(f, a, seq);
 	a->state = F_RUNNING;
 	a->from = seq;
 	done(a, "run", seq, true, NULL);
@@ -402,7 +432,14 @@ static void on_terminate(struct fake *f, struct gck_agent *a, const json_t *body
 static void on_welcome(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	const char *action = json_string_value(json_object_get(body, "action"));
+	uint32_t epoch = (uint32_t)json_integer_value(json_object_get(body, "epoch"));
 
+	if (epoch < a->epoch) {
+		fake_disconnect(f, a);
+		return;
+	}
+	a->epoch = epoch;
+	a->obeyed_ms = fake_boot_ms();
 	a->restarts = (uint32_t)json_integer_value(json_object_get(body, "restarts"));
 	a->welcomed = true;
 	if (!strcmp(action, "cold") && a->state == F_NEW) {

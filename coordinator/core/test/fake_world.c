@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake world's own parts: journal, timers, Slurm, crash. The agents are in fake_agent.c. */
+ * The fake world's own parts: timers, Slurm, crash. The agents are in fake_agent.c. */
 #include "coordinator/core/test/fake_world.h"
 
 #include <stdarg.h>
@@ -7,14 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/log.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/machine/machine.h"
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/operations/step_timers.h"
 #include "coordinator/core/test/fake_agent.h"
+#include "coordinator/core/test/fake_journal.h"
 
-static int64_t clock_ms = 1700000000000;
+#define DAY_MS 86400000
+
+static int64_t boot_ms = 1700000000000, behind_ms; /* the clock is set behind by that */
 
 void fake_wrong(struct fake *f, const char *fmt, ...)
 {
@@ -37,35 +41,6 @@ static unsigned draw(struct fake *f, unsigned below)
 
 /* ---- the core's world ---------------------------------------------------------------------- */
 
-static int world_journal(struct gck_core *core, const json_t *record, bool sync,
-			 struct gck_error *err)
-{
-	struct fake *f = (struct fake *)core;
-
-	f->syncs += sync;
-	if (f->dead)
-		return 0;
-	f->journal_broken |= f->journal_fails;
-	if (f->journal_broken)
-		return gck_fail(err, ENOSPC, "the journal is full");
-	json_array_append_new(f->journal, json_deep_copy(record));
-	return 0;
-}
-
-static int world_rewrite(struct gck_core *core, struct gck_error *err)
-{
-	struct fake *f = (struct fake *)core;
-
-	if (f->dead)
-		return 0;
-	if (f->journal_fails)
-		return gck_fail(err, ENOSPC, "the journal is full");
-	json_decref(f->journal);
-	f->journal = gck_state_dump(&core->state);
-	f->journal_broken = false;
-	return 0;
-}
-
 static void world_timer(struct gck_core *core, struct gck_step *step, enum gck_timer which,
 			unsigned ms)
 {
@@ -87,17 +62,17 @@ static void world_slurm(struct gck_core *core, json_t *request, gck_slurm_fn *do
 
 static int64_t world_now_ms(void)
 {
-	return clock_ms += 10;
+	return (boot_ms += 10) - behind_ms;
 }
 
 void fake_pass(int64_t ms)
 {
-	clock_ms += ms;
+	boot_ms += ms;
 }
 
-int64_t fake_now_ms(void)
+int64_t fake_boot_ms(void)
 {
-	return clock_ms;
+	return boot_ms;
 }
 
 static void world_nonce(char out[GCK_NONCE_TEXT])
@@ -128,8 +103,8 @@ static int world_wrap(struct gck_core *core, const struct gck_job *job, char out
 static const struct gck_world world = {
 	.send = fake_agent_is_sent,
 	.drop = fake_agent_is_dropped,
-	.journal = world_journal,
-	.rewrite = world_rewrite,
+	.journal = fake_journal_append,
+	.rewrite = fake_journal_rewrite,
 	.timer = world_timer,
 	.slurm = world_slurm,
 	.now_ms = world_now_ms,
@@ -154,7 +129,8 @@ static void core_begin(struct fake *f)
 	f->core.conf = &f->conf;
 	f->core.world = &world;
 	f->core.transition = gck_machine_step;
-	f->core.since = clock_ms / 1000 + 1;
+	f->core.since = (boot_ms - behind_ms) / 1000 + 1;
+	f->began_ms = boot_ms += 10;
 	f->core.slurmd_timeout_s = SLURMD_TIMEOUT_S;
 	memset(f->timers, 0, sizeof f->timers);
 }
@@ -168,7 +144,7 @@ void fake_begin(struct fake *f, uint64_t seed)
 	f->program = "p";
 	f->random = draw;
 	f->seed = seed * 0x9e3779b97f4a7c15u + 1;
-	f->journal = json_array();
+	f->records = json_array();
 	f->common = json_pack("{s:i}", "00112233445566778899aabbccddeeff", 2);
 	for (unsigned s = 0; s < STEPS; s++) {
 		f->store[s] = json_object();
@@ -177,7 +153,10 @@ void fake_begin(struct fake *f, uint64_t seed)
 			f->remnants[s][n].state = F_OVER;
 		}
 	}
+	behind_ms = 0;
+	f->submit = boot_ms / 1000;
 	core_begin(f);
+	f->core.since -= 3600; /* it has been up for long */
 }
 
 static void core_end(struct fake *f)
@@ -191,12 +170,14 @@ static void core_end(struct fake *f)
 	gck_operation_free_all(&f->core);
 	gck_state_clear(&f->core.state);
 	f->dead = false;
+	f->dies = 0;
 }
 
 void fake_end(struct fake *f)
 {
 	core_end(f);
-	json_decref(f->journal);
+	json_decref(f->records);
+	fake_journal_end(f);
 	json_decref(f->common);
 	for (unsigned s = 0; s < STEPS; s++) {
 		json_decref(f->store[s]);
@@ -207,41 +188,98 @@ void fake_end(struct fake *f)
 	}
 }
 
-/* Read the journal back, as at a start. */
-static void replay(struct fake *f)
+/* Numbers of checkpoints that failed may be given again. */
+static void forget_numbers(struct gck_agent *a)
 {
-	struct gck_error err = {0};
-	json_t *record;
-	size_t i;
-
-	json_array_foreach(f->journal, i, record)
-		if (gck_record_apply(&f->core.state, record, &err))
-			fake_wrong(f, "the journal cannot be read back: %s", err.text);
-	f->core.state.epoch++;
+	a->prepared = 0;
+	*a->nonce = '\0';
 }
 
-void fake_crash(struct fake *f)
+static void lose(struct fake *f, enum fake_loss loss)
 {
-	json_t *before = gck_state_dump(&f->core.state), *after;
-	bool behind = f->core.behind;
+	if (loss == FAKE_TAIL)
+		fake_journal_lose_tail(f);
+	else if (loss == FAKE_SINCE_COPY)
+		fake_journal_put_back(f);
+	else if (loss == FAKE_JOURNAL)
+		fake_journal_remove(f);
+	if (loss == FAKE_JOURNAL)
+		behind_ms += DAY_MS;
+	f->forgot |= loss >= FAKE_SINCE_COPY;
+	for (unsigned s = 0; s < STEPS && loss >= FAKE_SINCE_COPY; s++)
+		for (unsigned n = 0; n < NODES; n++)
+			forget_numbers(&f->agents[s][n]);
+}
 
-	f->core.state.epoch = 0;
+/* What the journal told before is what it tells now. */
+static void check_same(struct fake *f, json_t *before)
+{
+	json_t *after = gck_state_dump(&f->core.state);
+
+	json_array_remove(before, 0); /* the epoch */
+	json_array_remove(after, 0);
+	if (!json_equal(before, after))
+		fake_wrong(f, "the state read back is another");
+	json_decref(after);
+}
+
+void fake_crash_losing(struct fake *f, enum fake_loss loss)
+{
+	static const char *const losses[] = {"nothing", "what was not on the disk",
+					     "all since the copy", "its journal"};
+	json_t *before;
+	bool whole = !f->core.behind && !f->dead && loss == FAKE_NOTHING;
+
+	gck_info("---- the coordinator is killed and loses %s", losses[loss]);
+	before = gck_state_dump(&f->core.state);
 	core_end(f);
 	for (unsigned s = 0; s < STEPS; s++)
 		for (unsigned n = 0; n < NODES; n++) {
 			fake_agent_cut(&f->agents[s][n]);
 			fake_agent_cut(&f->remnants[s][n]);
 		}
+	lose(f, loss);
 	core_begin(f);
 	let_isolate(f);
-	replay(f);
-	after = gck_state_dump(&f->core.state);
-	json_array_remove(before, 0); /* the epoch */
-	json_array_remove(after, 0);
-	if (!behind && !json_equal(before, after))
-		fake_wrong(f, "the state read back is another");
+	fake_journal_start(f, loss < FAKE_SINCE_COPY);
+	if (whole)
+		check_same(f, before);
 	json_decref(before);
-	json_decref(after);
+}
+
+void fake_crash(struct fake *f)
+{
+	fake_crash_losing(f, FAKE_NOTHING);
+}
+
+static void note_restart(struct fake *f, json_int_t *tried, json_int_t seq, bool runs)
+{
+	f->restores += runs && seq;
+	f->fallbacks += !runs && seq < *tried;
+	*tried = runs ? 0 : seq;
+}
+
+static void count(struct fake *f, const json_t *record, const char *type, json_int_t step)
+{
+	json_int_t seq = json_integer_value(json_object_get(record, "seq"));
+
+	f->commits += !strcmp(type, "commit");
+	f->aborts += !strcmp(type, "abort");
+	f->requeues += !strcmp(type, "requeue") && json_is_true(json_object_get(record, "value"));
+	if (step < STEPS && (!strcmp(type, "run") || !strcmp(type, "restore")))
+		note_restart(f, &f->tried[step], seq, !strcmp(type, "run"));
+}
+
+/* The record of a commit is on the disk before anybody is told of it. */
+void fake_noted(struct fake *f, const json_t *record, bool sync)
+{
+	const char *type = json_string_value(json_object_get(record, "t"));
+	json_int_t step = json_integer_value(json_object_get(record, "step"));
+
+	json_array_append_new(f->records, json_deep_copy(record));
+	count(f, record, type, step);
+	if (sync && !strcmp(type, "commit") && step < STEPS)
+		f->promised[step] = (uint32_t)json_integer_value(json_object_get(record, "seq"));
 }
 
 /* ---- Slurm and time ------------------------------------------------------------------------ */
@@ -253,7 +291,7 @@ static json_t *job_answer(const struct fake *f)
 			 (json_int_t)JOB,
 			 "uid", (json_int_t)OWNER, "user", "owner", "restarts",
 			 (json_int_t)f->restarts + f->taken, "submit",
-			 (json_int_t)(1000 + f->restarts), "batch", !f->no_requeue, "no_requeue",
+			 (json_int_t)f->submit, "batch", !f->no_requeue, "no_requeue",
 			 f->no_requeue, "nodes", NODES, "runs", !f->taken, "ends_itself",
 			 !f->taken);
 }
@@ -353,7 +391,7 @@ void fake_settle(struct fake *f)
 
 bool fake_still_runs(struct gck_agent *a)
 {
-	a->isolated |= a->state == F_RUNNING && !a->joined && clock_ms >= a->until_ms;
+	a->isolated |= a->state == F_RUNNING && !a->joined && boot_ms >= a->until_ms;
 	return a->state == F_RUNNING && !a->isolated;
 }
 
@@ -366,6 +404,7 @@ static void leave_behind(struct fake *f, struct gck_agent *a)
 	fake_agent_end(to);
 	*to = *a;
 	to->cut_off = f->random(f, 2);
+	to->until_ms = boot_ms + ISOLATED_MS; /* Slurm said until now that it runs */
 	memset(a, 0, sizeof *a);
 }
 
@@ -392,8 +431,10 @@ void fake_requeued(struct fake *f)
 			else
 				end_by_slurm(f, a);
 		}
+	f->submit = (boot_ms - behind_ms) / 1000 + 1;
 	let_isolate(f);
 	f->restarts++;
+	gck_info("---- start %u of the job", f->restarts);
 	f->taken = f->held = f->told = false;
 	for (unsigned s = 0; s < STEPS; s++)
 		for (unsigned n = 0; n < NODES; n++)

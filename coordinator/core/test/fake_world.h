@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A world for the core without connections, clock or Slurm: agents that are a few flags each and
- * behave as doc/protocol.md wants, a journal in memory, a Slurm that answers when it is told to.
+ * behave as doc/protocol.md wants, the journal's real bytes (fake_journal.h), a store
+ * of commits that outlives all, a Slurm that answers when it is told to.
  * What the agents and the core say to each other waits in queues until the test delivers it. */
 #ifndef GCK_TEST_FAKE_WORLD_H
 #define GCK_TEST_FAKE_WORLD_H
@@ -13,6 +14,7 @@
 #define OWNER 1000
 #define JOB 7
 #define SLURMD_TIMEOUT_S 30
+#define ISOLATED_MS (SLURMD_TIMEOUT_S * 2000 / 3) /* without a word, a node's ranks run as long */
 #define QUEUE 256
 
 enum fake_state { F_NEW, F_RUNNING, F_RESTORING, F_OVER };
@@ -28,6 +30,8 @@ struct gck_agent {
 	bool connected, joined, refused;
 	bool welcomed;       /* on this connection: no other word is taken before */
 	bool anew;           /* it died while its ranks were restored: it knows of no restart */
+	uint32_t epoch;      /* the highest of a coordinator that it obeyed, and when */
+	int64_t obeyed_ms;
 	enum fake_state state;
 	uint32_t restarts;
 	uint32_t seq;        /* of the checkpoint it works on, 0: none */
@@ -54,7 +58,7 @@ struct gck_agent {
 	char nonce[GCK_NONCE_TEXT];
 	int32_t exits[TASKS];
 	bool cut_off;        /* it cannot connect */
-	int64_t until_ms;    /* without a connection: when its node is isolated */
+	int64_t until_ms;    /* without a connection, by the boot clock: its node is isolated */
 	bool isolated;
 	struct fake_queue in, out; /* from and to the core */
 };
@@ -65,13 +69,22 @@ struct fake_slurm {
 	void *arg;
 };
 
+/* The bytes of a journal; no crash loses those on the disk. */
+struct fake_journal {
+	char *text;
+	size_t size, capacity, on_disk;
+};
+
 struct fake {
 	struct gck_core core;       /* first */
 	struct gck_conf conf;
-	json_t *journal;            /* every record that was written */
+	struct fake_journal journal, copy; /* copy: the journal as it once was */
+	json_t *records;            /* all that are in it */
 	bool journal_fails, journal_broken; /* broken: until it is written anew */
+	unsigned dies;              /* the coordinator is killed in so many records; 0: it is not */
 	unsigned wrapping;                  /* what wraps keys; 0: nothing */
-	bool dead;                  /* the coordinator was killed: what it still says is lost */
+	bool dead;                  /* the coordinator was killed: what it still does is lost */
+	int64_t began_ms;           /* its start, by the boot clock */
 	unsigned timers[STEPS][GCK_TIMERS];
 	struct fake_slurm slurm[QUEUE];
 	unsigned nslurm;
@@ -79,15 +92,22 @@ struct fake {
 	struct gck_agent remnants[STEPS][NODES]; /* of former starts: Slurm did not end them */
 	int leaves;                 /* in a hundred: how many does a requeue leave behind */
 	const char *options, *program; /* of every step; the store's commits are those of "p" */
-	uint32_t restarts;          /* Slurm's */
+	uint32_t restarts;          /* Slurm's, and when the job was submitted for that start */
+	int64_t submit;
 	bool no_requeue;
 	bool slurm_away;
 	bool taken, held;           /* Slurm takes the job back; it is held then */
 	bool told;                  /* the core knows that */
 	bool unreadable;            /* the store, for those that register */
 	json_t *store[STEPS];       /* {"seq": hash}: commit objects */
+	uint32_t promised[STEPS];   /* the commit that a restart has to go back to, or a newer one;
+				     * 0: there is none */
+	uint32_t refused[STEPS];    /* the newest commit that an agent could not start from */
+	bool forgot;                /* an older journal: which commits restarts went back behind */
 	uint32_t damaged[STEPS];    /* the commit that cannot be built */
 	bool committed[STEPS];      /* "committed" was said */
+	unsigned commits, aborts, requeues, restores, fallbacks; /* how many there were */
+	json_int_t tried[STEPS];    /* the commit of the last restart that did not run; 0: none */
 	json_t *common;             /* what each node's images have in common with the others' */
 	int faults;                 /* in a hundred: what fails, or is not answered */
 	unsigned syncs;             /* of the journal */
@@ -104,8 +124,16 @@ struct fake {
 void fake_begin(struct fake *f, uint64_t seed);
 void fake_end(struct fake *f);
 
+/* What is lost with a coordinator: nothing of its journal, what was not on the disk, all since the
+ * journal was copied, or all of it; then the clock is a day behind. */
+enum fake_loss { FAKE_NOTHING, FAKE_TAIL, FAKE_SINCE_COPY, FAKE_JOURNAL };
+
 /* The coordinator is killed and started again: its state comes out of the journal. */
 void fake_crash(struct fake *f);
+void fake_crash_losing(struct fake *f, enum fake_loss loss);
+
+/* A record was written. */
+void fake_noted(struct fake *f, const json_t *record, bool sync);
 
 /* Connections. */
 void fake_connect(struct fake *f, struct gck_agent *a);
@@ -128,9 +156,9 @@ bool fake_timer_fires(struct fake *f, unsigned step, enum gck_timer which);
  * there was anything. */
 bool fake_deliver(struct fake *f);
 
-/* Time passes. */
+/* Time passes. fake_boot_ms(): by the clock of all machines that nobody sets. */
 void fake_pass(int64_t ms);
-int64_t fake_now_ms(void);
+int64_t fake_boot_ms(void);
 
 /* All that is under way comes to its end; no timer goes off. */
 void fake_settle(struct fake *f);

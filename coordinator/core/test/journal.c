@@ -8,7 +8,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/retention/import.h"
@@ -354,6 +358,68 @@ static void test_lock(void)
 	is_int(status, 0, "another process is refused with the owner's pid");
 }
 
+/* As a coordinator that is opened on it sees the journal. */
+static bool is_current(void)
+{
+	struct gck_state state = {0};
+	bool torn, current;
+	struct gck_journal *j = gck_journal_open(dir, take, &state, &torn, NULL);
+
+	current = j && gck_journal_was_current(j);
+	gck_journal_close(j);
+	gck_state_clear(&state);
+	return current;
+}
+
+/* A last line that was written so long ago; no stamp: as 0.1.0 wrote it. */
+static void add_line(const char *stamp)
+{
+	char text[200];
+	FILE *out = fopen(path, "a");
+
+	snprintf(text, sizeof text, "{\"t\":\"job\",\"job\":6,\"uid\":1000,\"user\":\"u\","
+		 "\"restarts\":0,\"submit\":9,\"batch\":true%s}", stamp);
+	fprintf(out, "%016llx %s\n", (unsigned long long)XXH3_64bits(text, strlen(text)), text);
+	fclose(out);
+}
+
+static void add_old_line(int64_t age_ms)
+{
+	char stamp[40];
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(stamp, sizeof stamp, ",\"at_ms\":%lld",
+		 (long long)(now.tv_sec * 1000 + now.tv_nsec / 1000000 - age_ms));
+	add_line(stamp);
+}
+
+static void test_current(void)
+{
+	struct gck_state state = {0};
+	struct gck_journal *j;
+	json_t *dump;
+	bool torn;
+
+	unlink(path);
+	ok(!is_current(), "a new journal may lack what a lost one had");
+	write_history();
+	ok(is_current(), "a journal as a coordinator has left it");
+	j = gck_journal_open(dir, take, &state, &torn, NULL);
+	dump = gck_state_dump(&state);
+	is_int(gck_journal_rewrite(j, dump, NULL), 0, "it is rewritten");
+	gck_journal_close(j);
+	json_decref(dump);
+	gck_state_clear(&state);
+	ok(is_current(), "and current");
+	add_old_line(10000);
+	ok(!is_current(), "a file that was put back later than its last line was written");
+	add_old_line(-10000);
+	ok(!is_current(), "one whose last line is of a clock that was ahead");
+	add_line("");
+	ok(!is_current(), "one of a release that did not tell the time");
+}
+
 static void test_prune(void)
 {
 	struct gck_job job = {.id = 1};
@@ -386,6 +452,7 @@ int main(void)
 	test_senseless();
 	test_full();
 	test_lock();
+	test_current();
 	test_prune();
 	unlink(path);
 	snprintf(path, sizeof path, "%s/lock", dir);

@@ -9,7 +9,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/core/operations/operation.h"
-#include "coordinator/core/test/fake_world.h"
+#include "coordinator/core/test/fake_journal.h"
 #include "test/support/tap.h"
 
 #define SEQUENCES 400
@@ -45,11 +45,39 @@ static void journal_fails(struct fake *f)
 	f->journal_fails = !f->journal_fails && f->random(f, 4) == 0;
 }
 
+/* Now and then the coordinator's machine loses what was not on its disk, an older journal is put
+ * back, or it is lost. */
+static enum fake_loss draw_loss(struct fake *f)
+{
+	switch (f->random(f, 12)) {
+	case 0:
+		return FAKE_JOURNAL;
+	case 1:
+		return FAKE_SINCE_COPY;
+	case 2:
+	case 3:
+		return FAKE_TAIL;
+	default:
+		return FAKE_NOTHING;
+	}
+}
+
+/* At once, or in the middle of a record. */
+static void crash(struct fake *f)
+{
+	if (f->random(f, 2))
+		f->dies = 1 + f->random(f, 4);
+	else
+		fake_crash_losing(f, draw_loss(f));
+}
+
 /* One random thing happens; likely things happen more often. */
 static void happen(struct fake *f)
 {
 	unsigned what = f->random(f, 10000);
 
+	if (f->dead)
+		fake_crash_losing(f, draw_loss(f));
 	if (what < 4300)
 		fake_agent_takes(f, any_agent(f));
 	else if (what < 8600)
@@ -73,13 +101,17 @@ static void happen(struct fake *f)
 	else if (what < 9940)
 		damage(f, f->random(f, STEPS));
 	else if (what < 9960)
-		fake_crash(f);
+		crash(f);
 	else if (what < 9965)
 		fake_rank_ends(f, any_agent(f), (int32_t)f->random(f, 3) << 8);
 	else if (what < 9975 || f->taken)
 		fake_requeued(f);
 	else if (what < 9985)
 		journal_fails(f);
+	else if (what < 9990)
+		fake_journal_copy(f);
+	else if (what < 9995)
+		f->unreadable = !f->unreadable && f->random(f, 2);
 }
 
 static bool any_timer_fires(struct fake *f)
@@ -95,12 +127,22 @@ static bool any_timer_fires(struct fake *f)
 static void come_to_rest(struct fake *f)
 {
 	f->faults = 0;
+	f->unreadable = false;
+	f->dies = 0;
+	if (f->dead)
+		fake_crash(f);
 	memset(f->damaged, 0, sizeof f->damaged);
 	f->journal_fails = false;
 	for (unsigned i = 0; i < 2000; i++) {
+		bool any;
+
 		if (f->taken)
 			fake_requeued(f);
-		if (!fake_deliver(f) && !any_timer_fires(f))
+		any = fake_deliver(f);
+		/* Time passes also when an agent comes again and again. */
+		if (!any || i % 100 == 99)
+			any |= any_timer_fires(f);
+		if (!any)
 			return;
 	}
 	fake_wrong(f, "it never becomes idle");
@@ -126,36 +168,7 @@ static void check_rest(struct fake *f)
 		fake_wrong(f, "%u events that cannot be", f->core.impossible);
 }
 
-/* A commit is tried that is older than the one before, and that did not run. */
-static bool is_fallback(json_int_t tried[STEPS], const json_t *r, const char *t)
-{
-	json_int_t step = json_integer_value(json_object_get(r, "step"));
-	json_int_t seq = json_integer_value(json_object_get(r, "seq"));
-	bool older = !strcmp(t, "restore") && seq < tried[step];
-
-	if (!strcmp(t, "restore") || !strcmp(t, "run"))
-		tried[step] = !strcmp(t, "restore") ? seq : 0;
-	return older;
-}
-
-static void count_records(const struct fake *f)
-{
-	json_int_t tried[STEPS] = {0};
-	json_t *r;
-	size_t i;
-
-	json_array_foreach(f->journal, i, r) {
-		const char *t = json_string_value(json_object_get(r, "t"));
-
-		commits_seen += !strcmp(t, "commit");
-		aborts_seen += !strcmp(t, "abort");
-		requeues_seen += !strcmp(t, "requeue") && json_is_true(json_object_get(r, "value"));
-		restores_seen += !strcmp(t, "run") && json_integer_value(json_object_get(r, "seq"));
-		fallbacks_seen += is_fallback(tried, r, t);
-	}
-}
-
-static bool run_sequence(uint64_t seed, unsigned events, char *why, size_t size)
+static bool run_sequence(uint64_t seed, char *why, size_t size)
 {
 	static struct fake f;
 	bool good;
@@ -163,13 +176,17 @@ static bool run_sequence(uint64_t seed, unsigned events, char *why, size_t size)
 	fake_begin(&f, seed);
 	f.faults = seed % 4 ? (int)(seed % 4) * 2 : 0;
 	f.leaves = f.faults * 4;
-	for (unsigned i = 0; i < events && !f.violations; i++)
+	for (unsigned i = 0; i < EVENTS && !f.violations; i++)
 		happen(&f);
 	if (!f.violations)
 		come_to_rest(&f);
 	if (!f.violations)
 		check_rest(&f);
-	count_records(&f);
+	commits_seen += f.commits;
+	aborts_seen += f.aborts;
+	requeues_seen += f.requeues;
+	restores_seen += f.restores;
+	fallbacks_seen += f.fallbacks;
 	good = !f.violations;
 	snprintf(why, size, "%s", f.violation);
 	fake_end(&f);
@@ -182,34 +199,43 @@ static void run_all(unsigned first, unsigned n)
 	unsigned bad = 0;
 
 	for (unsigned seed = first; seed < first + n; seed++) {
-		if (run_sequence(seed, EVENTS, why, sizeof why))
+		if (run_sequence(seed, why, sizeof why))
 			continue;
 		if (bad++ < 10)
 			printf("# sequence %u: %s\n", seed, why);
 	}
 	is_int(bad, 0, "random sequences: every invariant holds");
+	printf("# %u sequences from %u: %u commits, %u aborts, %u requeues, %u restores, "
+	       "%u fallbacks\n", n, first, commits_seen, aborts_seen, requeues_seen,
+	       restores_seen, fallbacks_seen);
+	ok(commits_seen > n, "checkpoints were committed");
+	ok(aborts_seen > n, "checkpoints were aborted");
+	ok(requeues_seen > n / 8, "jobs were requeued");
+	ok(restores_seen > n / 4, "steps were restored");
+	ok(fallbacks_seen > n / 16, "restarts fell back");
 }
 
-/* model [SEED [EVENTS]]: one sequence with its log, to examine a failure. */
-int main(int argc, char **argv)
+/* To examine a failure. */
+static int show_sequence(uint64_t seed)
 {
 	char why[300];
+	bool good;
 
-	if (argc > 1) {
-		gck_log_open("model", NULL, GCK_LOG_DEBUG);
-		run_sequence(strtoull(argv[1], NULL, 0),
-			     argc > 2 ? (unsigned)atoi(argv[2]) : EVENTS, why, sizeof why);
-		printf("# %s\n", why);
-		return 0;
-	}
-	gck_log_open("model", "/dev/null", GCK_LOG_ERROR);
-	run_all(1, SEQUENCES);
-	printf("# %u commits, %u aborts, %u requeues, %u restores, %u fallbacks\n",
-	       commits_seen, aborts_seen, requeues_seen, restores_seen, fallbacks_seen);
-	ok(commits_seen > SEQUENCES, "checkpoints were committed");
-	ok(aborts_seen > SEQUENCES, "checkpoints were aborted");
-	ok(requeues_seen > SEQUENCES / 8, "jobs were requeued");
-	ok(restores_seen > SEQUENCES / 4, "steps were restored");
-	ok(fallbacks_seen > SEQUENCES / 16, "restarts fell back");
+	gck_log_open("model", NULL, GCK_LOG_DEBUG);
+	good = run_sequence(seed, why, sizeof why);
+	printf("# %s\n", why);
+	return !good;
+}
+
+/* model.t [SEED | SEQUENCES FIRST]: one sequence with its log, or so many from this seed on. */
+int main(int argc, char **argv)
+{
+	if (argc == 2)
+		return show_sequence(strtoull(argv[1], NULL, 0));
+	gck_log_open("model", NULL, GCK_LOG_NOTHING);
+	if (argc == 3)
+		run_all((unsigned)atoi(argv[2]), (unsigned)atoi(argv[1]));
+	else
+		run_all(1, SEQUENCES);
 	return tap_done();
 }

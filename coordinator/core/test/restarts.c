@@ -12,6 +12,7 @@
 #include "coordinator/core/model/remnant.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/import.h"
+#include "coordinator/core/test/fake_journal.h"
 #include "coordinator/core/test/one_step.h"
 
 static void begin_with(const char *options, unsigned commits)
@@ -64,7 +65,27 @@ static void test_in_doubt(void)
 	f.unreadable = true;
 	fake_requeued(&f);
 	fake_settle(&f);
-	ok(step_0_is_held_back(), "the same if the journal has no checkpoint");
+	is_int(f.agents[0][0].state, F_RUNNING, "a journal without a checkpoint is sufficient");
+	end();
+}
+
+/* An older journal, or none, and a store that cannot be read. */
+static void test_nothing_known(enum fake_loss loss, const char *name)
+{
+	begin(1);
+	fake_journal_copy(&f);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	f.unreadable = true;
+	fake_crash_losing(&f, loss);
+	fake_requeued(&f);
+	fake_settle(&f);
+	ok(step_0_is_held_back(), "%s and a store that cannot be read: the job is held", name);
+	f.unreadable = false;
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 2,
+	       "once the store can be read, it is restored from the newest");
 	end();
 }
 
@@ -129,13 +150,6 @@ static void test_unanswered_commit(void)
 
 /* ---- a coordinator that has lost its journal ----------------------------------------------- */
 
-static void lose_journal(void)
-{
-	json_array_clear(f.journal);
-	f.core.behind = true; /* what is read back is another state, and may be */
-	fake_crash(&f);
-}
-
 static bool is_held_for(const char *why)
 {
 	const struct gck_failures *failures = &step_0()->failures;
@@ -146,13 +160,13 @@ static bool is_held_for(const char *why)
 static void test_no_journal(void)
 {
 	begin(2);
-	lose_journal();
+	fake_crash_losing(&f, FAKE_JOURNAL);
 	fake_requeued(&f);
 	fake_settle(&f);
 	is_int(f.agents[0][0].from, 2, "without its journal a step is restored from its store");
 	end();
 	begin(2);
-	lose_journal();
+	fake_crash_losing(&f, FAKE_JOURNAL);
 	fake_requeued(&f);
 	f.program = "q";
 	fake_settle(&f);
@@ -192,18 +206,13 @@ static void test_another_program(void)
 /* An administrator puts an older journal back while the step runs. */
 static void test_older_journal(void)
 {
-	json_t *older;
-
 	begin_with("keep=2", 2);
-	older = json_deep_copy(f.journal);
+	fake_journal_copy(&f);
 	for (unsigned i = 0; i < 2; i++) {
 		gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 		fake_settle(&f);
 	}
-	json_decref(f.journal);
-	f.journal = older;
-	f.core.behind = true;
-	fake_crash(&f);
+	fake_crash_losing(&f, FAKE_SINCE_COPY);
 	is_int(step_0()->commits->seq, 2, "an older journal is put back");
 	fake_settle(&f);
 	is_int(step_0()->commits->seq, 4, "the step's newer commits come from its store");
@@ -213,11 +222,78 @@ static void test_older_journal(void)
 	end();
 }
 
+/* A journal from the middle of a checkpoint that was committed after that. Its agents come when the
+ * store cannot be read: it is not the time to say that the checkpoint was aborted. */
+static void test_journal_of_a_checkpoint(bool committing)
+{
+	begin(1);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	for (unsigned i = 0; i < 1000 && !(committing ? step_0()->intent.committing :
+					   step_0()->intent.seq > 0); i++)
+		fake_deliver(&f);
+	fake_journal_copy(&f);
+	fake_settle(&f);
+	f.unreadable = true;
+	fake_crash_losing(&f, FAKE_SINCE_COPY);
+	fake_settle(&f);
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	ok(!step_0()->intent.seq, "a journal from the middle of a checkpoint%s, which is given up",
+	   committing ? "'s commit" : "");
+	f.unreadable = false;
+	fake_disconnect(&f, &f.agents[0][0]);
+	fake_settle(&f);
+	is_int(step_0()->commits->seq, 2, "it was committed, as the store tells later");
+	end();
+}
+
+/* The journal is lost while the first of a step's nodes are told to start from the beginning. */
+static void test_half_started(void)
+{
+	begin(0);
+	commit_in_doubt();
+	json_object_set_new(f.store[0], "1", json_string("00000000000000000000000100000000"));
+	fake_requeued(&f);
+	for (unsigned n = 1; n < NODES; n++)
+		f.agents[0][n].cut_off = true;
+	fake_settle(&f);
+	f.agents[0][0].state = F_RUNNING;
+	fake_crash_losing(&f, FAKE_JOURNAL);
+	for (unsigned n = 1; n < NODES; n++)
+		f.agents[0][n].cut_off = false;
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	ok(all_of(f.taken, !f.held, strstr(step_0()->live->last_error, "run on node n0, but not")),
+	   "ranks run, the others wait, and the journal is lost: the job is requeued (%s)",
+	   step_0()->live->last_error);
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "and restored");
+	end();
+}
+
+static void test_no_numbers_since(void)
+{
+	begin(1);
+	fake_journal_copy(&f);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	f.unreadable = true;
+	fake_crash_losing(&f, FAKE_SINCE_COPY);
+	fake_settle(&f);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	is_int(step_0()->last_seq, 1, "an older journal and no store: no number is given twice");
+	end();
+}
+
 static void test_no_numbers(void)
 {
 	begin(2);
 	f.unreadable = true;
-	lose_journal();
+	fake_crash_losing(&f, FAKE_JOURNAL);
 	fake_settle(&f);
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	fake_settle(&f);
@@ -641,6 +717,7 @@ static void restart_fails(int code, const char *text)
 	fake_requeued(&f);
 	for (unsigned i = 0; i < 1000 && !is_at(GCK_BUILDING); i++)
 		fake_deliver(&f);
+	fake_refuses(&f, 0, step_0()->live->plan.seq);
 	fake_say(a,
 		 json_pack("{s:s, s:s, s:i, s:b, s:s, s:i}", "op", "done", "phase", "build", "seq",
 			   (int)step_0()->live->plan.seq, "ok", 0, "error", text, "code", code));
@@ -847,6 +924,73 @@ static void test_ended(void)
 	end();
 }
 
+static void requeue_at_once(void)
+{
+	fake_requeued(&f);
+	fake_pass(-SLURMD_TIMEOUT_S * 1000); /* which that let pass */
+	fake_settle(&f);
+}
+
+/* After Slurm has ended all ranks. */
+static void requeue_ended(void)
+{
+	for (unsigned s = 0; s < STEPS; s++)
+		for (unsigned n = 0; n < NODES; n++)
+			gck_answer_bye(&f.core, gck_state_step(&f.core.state, JOB, s),
+				       &gck_state_step(&f.core.state, JOB, s)->live->nodes[n]);
+	requeue_at_once();
+}
+
+/* The coordinator does not know of them. */
+static void test_unknown(enum fake_loss loss, const char *name)
+{
+	json_t *text;
+
+	fake_begin(&f, 1);
+	fake_journal_copy(&f);
+	fake_settle(&f);
+	for (unsigned n = 0; n < NODES; n++)
+		fake_disconnect(&f, &f.agents[0][n]);
+	f.remnants[0][1] = f.agents[0][1];
+	f.remnants[0][1].cut_off = true;
+	f.leaves = 1; /* no time passes */
+	fake_crash_losing(&f, loss);
+	f.leaves = 0;
+	fake_pass(2000);
+	requeue_at_once();
+	ok(f.agents[0][0].state == F_NEW && step_0()->live->fenced,
+	   "%s: ranks of a former start that it does not know are waited for", name);
+	text = gck_remnants_text(step_0()->job, 12345);
+	ok(strstr(json_string_value(text), "may not know") &&
+	   strstr(json_string_value(text), "13 s at most"),
+	   "the reason and the time left: %s", json_string_value(text));
+	json_decref(text);
+	for (unsigned s = 0; s < STEPS; s++)
+		fake_timer_fires(&f, s, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	ok(f.agents[0][0].state == F_RUNNING, "when they are isolated, it starts");
+	requeue_ended();
+	ok(f.agents[0][0].state == F_RUNNING, "the start after that waits for none");
+	end();
+}
+
+/* The journal was new when the coordinator was first started, and the job began after that. */
+static void test_none_unknown(void)
+{
+	fake_begin(&f, 1);
+	fake_journal_copy(&f);
+	fake_crash_losing(&f, FAKE_SINCE_COPY);
+	f.submit = f.core.state.doubt + 1;
+	fake_settle(&f);
+	fake_crash(&f);
+	fake_settle(&f);
+	requeue_ended();
+	ok(f.agents[0][0].state == F_RUNNING,
+	   "a coordinator that was restarted with its journal waits for none that it does not "
+	   "know");
+	end();
+}
+
 /* Another job has the number. */
 static void test_not_of_another_job(void)
 {
@@ -868,12 +1012,18 @@ int main(void)
 	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
 	test_in_doubt();
 	test_import_in_doubt();
+	test_nothing_known(FAKE_SINCE_COPY, "an older journal");
+	test_nothing_known(FAKE_JOURNAL, "a lost journal");
 	test_recovery();
 	test_unanswered_commit();
 	test_no_journal();
 	test_another_program();
 	test_older_journal();
+	test_journal_of_a_checkpoint(false);
+	test_journal_of_a_checkpoint(true);
+	test_half_started();
 	test_no_numbers();
+	test_no_numbers_since();
 	test_no_count();
 	test_fallback();
 	test_fallback_imported();
@@ -900,6 +1050,9 @@ int main(void)
 	test_confirmed();
 	test_isolated();
 	test_ended();
+	test_unknown(FAKE_SINCE_COPY, "an older journal");
+	test_unknown(FAKE_JOURNAL, "a lost journal");
+	test_none_unknown();
 	test_not_of_another_job();
 	return tap_done();
 }

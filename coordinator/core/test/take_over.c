@@ -101,8 +101,13 @@ static void test_no_journal(void)
 	is_int(take(found_two(101), slurm(OWNER, 1, false)), 2, "a job that is pending");
 	ok(all_of(!step_of(101)->job->gone, step_of(101)->job->restarts == 1),
 	   "is known as Slurm knows it");
+	ok(!step_of(101)->job->remnants, "with no ranks of a former start");
 	fake_crash(&f);
 	is_str(commits_of(101), "3 4", "the journal has it");
+	fake_crash_losing(&f, FAKE_JOURNAL);
+	take(found_two(101), slurm(OWNER, 1, false));
+	is_int((long long)json_array_size(step_of(101)->job->remnants), 1,
+	       "after a lost journal its former start may have had ranks");
 	fake_end(&f);
 }
 

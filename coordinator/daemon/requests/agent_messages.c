@@ -8,14 +8,12 @@
 #include "common/base/log.h"
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/agents/answer.h"
+#include "coordinator/core/agents/epoch.h"
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/agents/registration.h"
 #include "coordinator/core/operations/rank_request.h"
 #include "coordinator/core/retention/removal.h"
 #include "coordinator/daemon/requests/requests.h"
-
-/* Epochs are times. No agent can use up the numbers. */
-#define EPOCH_AHEAD_S (366 * 86400)
 
 /* ---- joining ------------------------------------------------------------------------------- */
 
@@ -94,29 +92,6 @@ static void ask_slurm(struct gck_peer *peer)
 	gck_slurm_ask(&d->slurm, json_pack("{s:s, s:O}", "op", "job", "job", job), on_job, peer);
 }
 
-/* The agent has obeyed a coordinator of a higher epoch. If that was before this one started, this
- * one is the younger: its journal was lost or is an older copy, and the clock was ahead before. */
-static void check_epoch(const struct gck_peer *peer, const json_t *body)
-{
-	struct gck_daemon *d = peer->daemon;
-	json_int_t now = d->core.world->now_ms() / 1000;
-	json_int_t epoch = json_integer_value(json_object_get(body, "epoch"));
-	json_int_t ago_ms = json_integer_value(json_object_get(body, "epoch_ms"));
-
-	if (epoch <= d->core.state.epoch)
-		return;
-	if (ago_ms > gck_boot_ms() - d->started_ms && epoch < now + EPOCH_AHEAD_S) {
-		gck_core_note(&d->core, json_pack("{s:s, s:I, s:I}", "t", "epoch", "epoch",
-						  epoch + 1, "time", now), true);
-		gck_warn("the agent at %s has obeyed a coordinator of epoch %lld before this one "
-			 "started: this one has epoch %u now", peer->host, (long long)epoch,
-			 d->core.state.epoch);
-		return;
-	}
-	gck_error_log("the agent at %s has heard a younger coordinator than this one; is there "
-		      "another gpuckptd with another StateDir?", peer->host);
-}
-
 static void take_registration(struct gck_peer *peer, const json_t *body)
 {
 	struct gck_daemon *d = peer->daemon;
@@ -126,7 +101,7 @@ static void take_registration(struct gck_peer *peer, const json_t *body)
 		gck_peer_refuse(peer, "an agent registers once a connection");
 		return;
 	}
-	check_epoch(peer, body);
+	gck_epoch_told(&d->core, body, gck_boot_ms() - d->started_ms, peer->host);
 	if (!agent) {
 		agent = calloc(1, sizeof *agent);
 		if (!agent) {
