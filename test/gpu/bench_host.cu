@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parts of a drain to host memory, one by one: the first touch of memory by 1 and by 12 threads
- * (MADV_POPULATE_WRITE, as in shim/cuda/snapshot/prefault.c), 96 MiB of pinned memory that is new
+ * (MADV_POPULATE_WRITE, as in shim/cuda/gate/prefault.c), 96 MiB of pinned memory that is new
  * or made of existing memory, and the copies, by 12 threads through pinned memory (as in
  * staging.c), into memory that was touched and memory that was not. */
 #include "driver.h"

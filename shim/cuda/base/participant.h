@@ -55,6 +55,6 @@ struct gck_cuda_participant {
 
 extern const struct gck_cuda_participant gck_cuda_memory_participant,
 	gck_cuda_obstacles_participant, gck_cuda_unknown_participant, gck_cuda_limits_participant,
-	gck_cuda_managed_participant, gck_cuda_pool_participant;
+	gck_cuda_managed_participant, gck_cuda_pool_participant, gck_cuda_registration_participant;
 
 #endif

@@ -3,11 +3,13 @@
 #include "shim/cuda/managed/mmap_hook.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "shim/cuda/base/obstacles.h"
 #include "shim/cuda/dispatch/dispatch.h"
 #include "shim/cuda/dispatch/load.h"
+#include "shim/cuda/gate/prefault.h"
 
 #define PAGE 4096
 /* Addresses that the driver chooses are far below. Those that libc chooses are near 1 << 47,
@@ -16,6 +18,7 @@
 
 static __thread struct gck_cuda_mmap_target *target __attribute__((tls_model("initial-exec")));
 static bool hooked;
+static atomic_bool prefaults;
 
 /* ---- memory that the driver maps ------------------------------------------------------------ */
 
@@ -86,12 +89,41 @@ static void *mmap_anywhere(void *at, size_t size, int prot, int flags, int fd, o
 	return got;
 }
 
+/* ---- memory for what the driver saves -------------------------------------------------------- */
+
+#define LARGE ((size_t)2 << 20)
+
+static bool wants_pages(const void *at, size_t size, int prot, int flags)
+{
+	const int wanted = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+
+	return !at && size >= LARGE && prot == (PROT_READ | PROT_WRITE) &&
+	       (flags & wanted) == wanted;
+}
+
+static void *mmap_prefaulted(size_t size)
+{
+	void *at = gck_cuda_prefault_new(size);
+
+	if (!at)
+		return MAP_FAILED;
+	gck_cuda_prefault(at, size, INT64_MAX);
+	return at;
+}
+
+void gck_cuda_mmap_hook_prefault(bool on)
+{
+	prefaults = on;
+}
+
 /* ---- calls of the driver's library ---------------------------------------------------------- */
 
 static void *hooked_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
 	struct gck_cuda_mmap_target *s = target;
 
+	if (prefaults && wants_pages(at, size, prot, flags))
+		return mmap_prefaulted(size);
 	if (!s)
 		return mmap_anywhere(at, size, prot, flags, fd, offset);
 	if (s->coming)

@@ -2,7 +2,8 @@
  * Decides where the driver maps managed memory. Its library gets addresses from libc; those calls,
  * of that library alone, come here. Driver 580 reserves enough space to align in, unmaps what
  * lies behind the aligned address, and maps the memory. When it frees the memory it maps a
- * reservation over it and unmaps that. */
+ * reservation over it and unmaps that. In a checkpoint it maps the memory in which it saves what
+ * is its own. */
 #ifndef GCK_CUDA_MMAP_HOOK_H
 #define GCK_CUDA_MMAP_HOOK_H
 
@@ -29,6 +30,10 @@ struct gck_cuda_mmap_target {
 /* The target for calls of this thread, until the next call; NULL: the driver is free. Managed
  * memory that it maps then is a __managed__ variable, which counts as an obstacle (obstacles.h). */
 void gck_cuda_mmap_hook_set(struct gck_cuda_mmap_target *s);
+
+/* From now on, or no more: large memory that the driver wants to have filled with pages at once
+ * gets large pages, by several threads. */
+void gck_cuda_mmap_hook_prefault(bool on);
 
 /* Install the hooks, once the real library is loaded. */
 void gck_cuda_mmap_hook_begin(void);

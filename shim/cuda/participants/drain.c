@@ -11,6 +11,7 @@
 #include "shim/cuda/gate/driver_checkpoint.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/gate/pace.h"
+#include "shim/cuda/managed/mmap_hook.h"
 #include "shim/inside/gate.h"
 
 /* ---- the participants ----------------------------------------------------------------------- */
@@ -37,6 +38,7 @@ static const struct gck_cuda_participant *const parts[] = {
 	&gck_cuda_managed_participant,
 	&gck_cuda_memory_participant,
 	&gck_cuda_limits_participant,
+	&gck_cuda_registration_participant,
 	NULL,
 };
 
@@ -142,6 +144,16 @@ static int quiesce(struct gck_error *err)
 	return failed;
 }
 
+static int driver_down(struct gck_error *err)
+{
+	int failed;
+
+	gck_cuda_mmap_hook_prefault(true);
+	failed = gck_cuda_driver_down(order.end_ns, err);
+	gck_cuda_mmap_hook_prefault(false);
+	return failed;
+}
+
 static void drain_fails(const struct gck_error *why)
 {
 	struct gck_error err = *why;
@@ -166,7 +178,7 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *request, gck_cuda_fails_fn 
 	if (quiesce(err))
 		return -1;
 	gck_cuda_able(refuse, &why);
-	if (!why.code && drain_parts(&why) == 0 && gck_cuda_driver_down(order.end_ns, &why) == 0)
+	if (!why.code && drain_parts(&why) == 0 && driver_down(&why) == 0)
 		return 0;
 	if (resume_parts(false, &back)) {
 		*lost = true;

@@ -11,7 +11,7 @@
 #include "shim/cuda/memory/free_bytes.h"
 #include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/real.h"
-#include "shim/cuda/snapshot/prefault.h"
+#include "shim/cuda/gate/prefault.h"
 #include "shim/cuda/vmm/vmm.h"
 #include "shim/link.h"
 

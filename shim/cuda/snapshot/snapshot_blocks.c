@@ -8,7 +8,7 @@
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/memory/slab_backing.h"
-#include "shim/cuda/snapshot/prefault.h"
+#include "shim/cuda/gate/prefault.h"
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/snapshot/staging.h"
 

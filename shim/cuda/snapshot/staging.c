@@ -11,7 +11,7 @@
 
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/idle.h"
-#include "shim/cuda/snapshot/prefault.h"
+#include "shim/cuda/gate/prefault.h"
 
 #define PIECE ((uint64_t)4 << 20)
 #define PIECES_A_THREAD 4 /* fewer do not justify another thread */

@@ -3,8 +3,11 @@
  * checkpoint. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <glob.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -47,6 +50,61 @@ static void whole(void)
 	   "it is drained and resumed again: %s", text);
 	is_int(cuda_tell(&r, "stack"), 4096, "each context has its own limit");
 	is_int(cuda_rank_end(&r), 0, "the rank ends well");
+}
+
+static const char *uvm_requests(void)
+{
+	static char requests[200];
+	FILE *f = fopen(getenv("FAKE_CUDA_UVM"), "re");
+	size_t n = f ? fread(requests, 1, sizeof requests - 1, f) : 0;
+
+	requests[n] = '\0';
+	if (f)
+		fclose(f);
+	return requests;
+}
+
+/* Whether one of the rank's threads has a descriptor of the kernel's memory manager. */
+static bool is_registered(const struct cuda_rank *r)
+{
+	char pattern[80], to[64];
+	bool found = false;
+	glob_t fds;
+
+	snprintf(pattern, sizeof pattern, "/proc/%d/task/*/fd/*", r->rank.pid);
+	glob(pattern, GLOB_NOSORT, NULL, &fds);
+	for (size_t i = 0; i < fds.gl_pathc; i++) {
+		ssize_t n = readlink(fds.gl_pathv[i], to, sizeof to - 1);
+
+		to[n > 0 ? n : 0] = '\0';
+		found |= strstr(to, "nvidia-uvm") != NULL;
+	}
+	globfree(&fds);
+	return found;
+}
+
+/* The devices stay registered with the kernel while the driver is down. */
+static void registered(void)
+{
+	char path[] = "/tmp/gck-uvm-XXXXXX";
+	struct cuda_rank r;
+
+	close(mkstemp(path));
+	setenv("FAKE_CUDA_UVM", path, 1);
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	cuda_rank_start(&r, NULL);
+	ok(cuda_drain(&r, 1, LIMIT_MS), "drained: %s", text);
+	is_str(uvm_requests(), "initialize\nregister f\nregister f\n",
+	       "a drain registers both devices");
+	ok(is_registered(&r), "they are registered while the driver is down");
+	ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
+	for (int ms = 0; ms < WAIT_MS && is_registered(&r); ms += 20)
+		pause_ms(20);
+	ok(!is_registered(&r), "after the resume they are not");
+	is_int(cuda_rank_end(&r), 0, "the rank ends well");
+	unsetenv("FAKE_CUDA_DEVICES");
+	unsetenv("FAKE_CUDA_UVM");
+	unlink(path);
 }
 
 /* The rank's work does not end: the drain is refused, and the rank is unharmed. */
@@ -475,6 +533,7 @@ int main(void)
 {
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 	whole();
+	registered();
 	busy("", "stop", "stream 0x", "a drain fails beside a kernel that waits for the host");
 	busy("waiter", "stop", "(waiter) is in cuStreamSynchronize",
 	     "a drain fails beside a thread that waits for that kernel");

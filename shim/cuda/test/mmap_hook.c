@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The mmap hook puts managed memory at an address of our choice. What the program has mapped at
- * that address stays when the driver's call fails and unmaps what it mapped. */
+ * that address stays when the driver's call fails and unmaps what it mapped. In a checkpoint the
+ * driver saves in large pages. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "shim/cuda/base/obstacles.h"
 #include "shim/cuda/dispatch/load.h"
+#include "shim/cuda/gate/idle.h"
 #include "shim/cuda/managed/mmap_hook.h"
 #include "test/support/tap.h"
 
 #define SIZE GCK_CUDA_MANAGED_UNIT
+#define FAKE_OWN_MIB 4 /* test/support/driver/checkpoint.c */
 
 static void *driver;
 
@@ -34,6 +39,11 @@ void gck_cuda_obstacle_remove(enum gck_cuda_kind kind, uint64_t key)
 {
 	(void)kind;
 	(void)key;
+}
+
+int64_t gck_cuda_now_ns(void)
+{
+	return 0;
 }
 
 static CUresult (*allocate)(CUdeviceptr *at, size_t size, unsigned int flags);
@@ -135,11 +145,52 @@ static void new_memory(void)
 	ok(all_of(!gone, holds(at, 0)), "the memory is there, and its addresses stay reserved");
 }
 
+/* The MiB of all mappings that shall have large pages. */
+static long large_mib(void)
+{
+	char line[4352];
+	long kib = 0, sum = 0;
+	FILE *f = fopen("/proc/self/smaps", "re");
+
+	while (f && fgets(line, sizeof line, f)) {
+		sscanf(line, "Size: %ld kB", &kib);
+		if (!strncmp(line, "VmFlags:", 8) && strstr(line, " hg"))
+			sum += kib;
+	}
+	if (f)
+		fclose(f);
+	return sum >> 10;
+}
+
+/* The MiB of large pages in which the driver saves what is its own; -1: it fails. */
+static long saved_in_large_pages(bool prefault)
+{
+	CUresult (*call[4])(int pid, void *arguments);
+	static const char *const names[] = {"cuCheckpointProcessLock",
+					    "cuCheckpointProcessCheckpoint",
+					    "cuCheckpointProcessRestore",
+					    "cuCheckpointProcessUnlock"};
+	long saved;
+	bool failed;
+
+	for (int i = 0; i < 4; i++)
+		*(void **)&call[i] = dlsym(driver, names[i]);
+	failed = call[0](getpid(), NULL);
+	gck_cuda_mmap_hook_prefault(prefault);
+	failed |= call[1](getpid(), NULL);
+	gck_cuda_mmap_hook_prefault(false);
+	saved = large_mib();
+	failed |= call[2](getpid(), NULL) || call[3](getpid(), NULL);
+	return failed ? -1 : saved;
+}
+
 int main(void)
 {
 	char *at;
 
 	ok(begin(), "the driver's calls of mmap are hooked");
+	is_int(saved_in_large_pages(false), 0, "the driver saves what is its own in small pages");
+	is_int(saved_in_large_pages(true), FAKE_OWN_MIB, "in large ones where it is to be fast");
 	at = place();
 	is_int(come(at, refuse), CUDA_ERROR_OUT_OF_MEMORY,
 	       "the driver's call fails when the swap is refused");

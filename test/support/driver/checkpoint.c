@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver's own checkpoint of this process, with the states and refusals of driver 580. */
+#define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#define OWN ((size_t)4 << 20)
+
 static bool refused; /* after one refusal every checkpoint fails */
+static void *own;    /* where it saves what is its own on the device */
 
 /* The kernel's pid, which getpid() may not return. */
 static int kernel_pid(void)
@@ -94,6 +99,8 @@ CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs 
 	} else {
 		fake.lost = fake_blocks_have(FAKE_IMPORTED) || fake_blocks_have(FAKE_EXTERNAL) ||
 			    fake.host_memory;
+		own = mmap(NULL, OWN, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 		fake_blocks_save();
 		fake.process = CU_PROCESS_STATE_CHECKPOINTED;
 	}
@@ -114,6 +121,7 @@ CUresult fake_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 		fake.process = CU_PROCESS_STATE_FAILED;
 		rc = CUDA_ERROR_NOT_SUPPORTED;
 	} else if (!(rc = fake_node_move(args))) {
+		munmap(own, OWN);
 		fake_blocks_restore();
 		fake.process = CU_PROCESS_STATE_LOCKED;
 	}

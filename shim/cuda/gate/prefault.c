@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "shim/cuda/snapshot/prefault.h"
+#include "shim/cuda/gate/prefault.h"
 
 #include <pthread.h>
 #include <signal.h>
