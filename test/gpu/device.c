@@ -4,17 +4,18 @@
  * they are written in another process.
  *
  *   gpu_device HOLD stall GIB | pool GIB | host GIB | parts GIB | busy GIB | hash GIB | fill GIB |
- *                   check GIB | left GIB | moved GIB | moved_busy GIB | moved_grow GIB | grow GIB |
- *                   full GIB
+ *                   check GIB | left GIB | seen GIB | moved GIB | moved_busy GIB | moved_grow GIB |
+ *                   grow GIB | full GIB
  *   gpu_device VARIABLE refused 0
  *
  * HOLD is the program of hold.cu, VARIABLE that of variable.cu. pool: stall, with stream-ordered
  * memory. host: no copy may stay on the device; parts: half of it may. fill: as fast as possible,
  * with any bytes; check: with the right bytes, which the program checks. left: the agent is silent
- * or gone. moved: killed, and restored on the other of two GPUs, and back. moved_busy: the same
- * with kernels that need all its bandwidth. grow: the program needs the memory of the copy;
- * moved_grow: on the other GPU. full: another program has the memory that a restored one needs.
- * GPUCKPT_TEST_PRELOAD names the libraries to preload; GPUCKPT_DEVICE_GIB is the device's size. */
+ * or gone. seen: the rank sees all GPUs. moved: killed, and restored on the other of two GPUs, and
+ * back. moved_busy: the same with kernels that need all its bandwidth. grow: the program needs the
+ * memory of the copy; moved_grow: on the other GPU. full: another program has the memory that a
+ * restored one needs. GPUCKPT_TEST_PRELOAD names the libraries to preload, GPUCKPT_DEVICE_GIB is
+ * the size of the device. */
 #include "config.h"
 
 #include <errno.h>
@@ -72,27 +73,6 @@ static double turns(double from, double to)
 	if (f)
 		fclose(f);
 	return n ? sum / n : -1;
-}
-
-/* The longest time between the ends of two turns, in milliseconds. */
-static double longest_turn(double from, double to)
-{
-	char path[300], line[100];
-	double end, last = 0, longest = 0;
-	FILE *f;
-
-	snprintf(path, sizeof path, "%s/out", l.directory);
-	f = fopen(path, "r");
-	while (f && fgets(line, sizeof line, f)) {
-		if (sscanf(line, "turn %lf", &end) != 1)
-			continue;
-		if (last > from && end < to && end - last > longest)
-			longest = end - last;
-		last = end;
-	}
-	if (f)
-		fclose(f);
-	return longest;
 }
 
 /* The number of good and of bad checks; each turn counts as a good one. */
@@ -396,47 +376,34 @@ static void killed_and_moved(uint64_t seq, const char *gpu)
 	   "restored on GPU %s, with its data", gpu);
 }
 
-/* On another GPU, where the data stay on it or go through host memory
- * (GPUCKPT_CUDA_EXTERNAL_MAPPINGS=0), and back. */
+/* On another GPU, and back. */
 static void moved(void)
 {
-	const bool stays = !getenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS");
-
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	killed_and_moved(1, "1");
-	rounds(stays ? "stall_moved" : "stall_moved_to_host", stays, 2);
-	if (stays)
-		killed_and_filled(2 + ROUNDS, true);
+	rounds("stall_moved", true, 2);
+	killed_and_filled(2 + ROUNDS, true);
 	killed_and_moved(3 + ROUNDS, "0");
 	rounds("stall_moved_back", true, 4 + ROUNDS);
 }
 
-#define GIVEN_BACK_MS 5000
-
-/* External mappings are closed in a stop of their own. */
 static void moved_busy(void)
 {
 	struct cuda_data d;
-	double now, usual, ms;
+	double ms;
 
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	killed_and_moved(1, "1");
 	pause_ms(3000);
-	now = seconds() * 1e3;
-	usual = longest_turn(now - 2000, now);
 	cuda.keep = 1;
 	ms = cycle(2, &d, NULL);
 	ok(all_of(ms > 0, cuda_data_list(&d)), "drained");
 	figure("stall_moved_busy", ms, "ms");
 	figure("drain_rate_moved_busy", stream(&d), "GB/s");
-	now = seconds() * 1e3;
 	cuda_data_free(&d);
-	pause_ms(GIVEN_BACK_MS);
 	ok(looks_again(), "it goes on");
-	printf("# a turn takes %.0f ms\n", usual);
-	figure("stall_given_back_busy", longest_turn(now, now + GIVEN_BACK_MS) - usual, "ms");
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -592,6 +559,12 @@ static void stall_pool(void)
 	stall("stall_pool", true, 0);
 }
 
+static void stall_of_seen(void)
+{
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	stall("stall_of_all_seen", true, 0);
+}
+
 static void stall_to_host(void)
 {
 	stall("stall_to_host", false, 0);
@@ -625,6 +598,7 @@ static const struct {
 	{"hash", "check", hashes},
 	{"fill", "check", fill},
 	{"check", "check", check},
+	{"seen", "check", stall_of_seen},
 	{"moved", "check", moved},
 	{"moved_busy", "triad", moved_busy},
 	{"moved_grow", "grow", moved_grow},

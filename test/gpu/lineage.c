@@ -4,9 +4,9 @@
  * process, where it restores its CUDA state itself. Under the stand-in, before each of these, it is
  * captured once and continues. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS
  * PROGRAM [ARGUMENT...]`: by the stand-in's CUDA thread, or by the thread of self.c.
- * GPUCKPT_TEST_PRELOAD names the libraries to preload. With GPUCKPT_TEST_MOVES the program sees one
- * of two GPUs, and the other one after each restart. GPUCKPT_SEED: the seed of the random times in
- * between. */
+ * GPUCKPT_TEST_PRELOAD names the libraries to preload. With GPUCKPT_TEST_MOVES=FIRST the program
+ * sees one of two GPUs, at first that one, and the other one after each restart. GPUCKPT_SEED: the
+ * seed of the random times in between. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -129,10 +129,12 @@ static const struct way {
 
 /* ---- the lineage ----------------------------------------------------------------------------- */
 
-static void show(const char *gpu)
+static void show(int restarts)
 {
-	if (getenv("GPUCKPT_TEST_MOVES"))
-		setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
+	const char *first = getenv("GPUCKPT_TEST_MOVES");
+
+	if (first)
+		setenv("CUDA_VISIBLE_DEVICES", (atoi(first) + restarts) % 2 ? "1" : "0", 1);
 }
 
 static bool go_on_once(struct lineage *l, const struct way *way)
@@ -152,7 +154,7 @@ static bool restart_once(struct lineage *l, const struct way *way, int i)
 	if (!go_on_once(l, way) || !way->drains(l) || lineage_checkpoint(l))
 		return false;
 	lineage_kill(l);
-	show(i % 2 ? "0" : "1");
+	show(i + 1);
 	if (lineage_restore(l, l->seq))
 		return false;
 	printf("# %d: held %.1f ms, image of %.0f MiB written in %.2f s, process built in %.2f s\n",
@@ -169,7 +171,7 @@ static void test_lineage(struct lineage *l, const struct way *way, int restarts)
 	char alone[300];
 	int done = 0;
 
-	show("0");
+	show(0);
 	is_int(lineage_alone(l), 0, "the program runs alone");
 	snprintf(alone, sizeof alone, "%s", lineage_output(l));
 	setenv("GPUCKPT_SELF", directory, 1);

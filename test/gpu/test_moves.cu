@@ -1,22 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process that the driver's checkpoint has moved to another device: the behaviour on which
- * shim/cuda relies at its later checkpoints. */
+ * A process that the driver's checkpoint has moved to other devices: how it finds memory again, on
+ * which shim/cuda relies (device_instance.h). libcuda's calls of ioctl come here, where the
+ * kernel's numbers of devices are translated. */
 #include "driver.h"
 
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 
-#define SIZE (256 * MIB)
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-
 #define GPUS 16 /* of the machine; pairs name all of them */
+#define MOST (GIB + 2 * MIB)
 
 static int gpus;
 static CUuuid gpu[GPUS];
 static CUcheckpointGpuPair pairs[GPUS];
 static CUcheckpointRestoreArgs args;
 static CUdeviceptr at;
+static size_t size = 256 * MIB;
 static CUmemGenericAllocationHandle handle;
+
+/* ---- the kernel's numbers -------------------------------------------------------------------- */
+
+static unsigned told[GPUS]; /* what to tell for each number */
+static unsigned said;       /* the kernel's last answer */
+
+struct control {
+	uint32_t client, object, command, flags;
+	uint64_t arguments;
+	uint32_t size, status;
+};
+
+extern "C" int ioctl(int fd, unsigned long request, ...) noexcept
+{
+	struct control *c;
+	uint32_t *instance;
+	va_list list;
+	int rc;
+
+	va_start(list, request);
+	c = va_arg(list, struct control *);
+	va_end(list);
+	rc = (int)syscall(SYS_ioctl, fd, request, c);
+	if (request != _IOWR('F', 0x2a, struct control) || rc || c->command != 0x3d08 || c->status)
+		return rc;
+	instance = (uint32_t *)c->arguments + 1;
+	said = *instance;
+	if (said < GPUS)
+		*instance = told[said];
+	return 0;
+}
+
+static void tell_the_truth(void)
+{
+	for (int i = 0; i < GPUS; i++)
+		told[i] = i;
+}
+
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
 /* Pairs that replace the first two GPUs by those with these numbers. */
 static CUcheckpointRestoreArgs *onto(int first, int second)
@@ -41,7 +85,7 @@ static void checkpoint(CUcheckpointRestoreArgs *where)
 	CHECK(gpu_self_checkpoint(&s));
 }
 
-/* The number of the GPU that the process has. */
+/* The number of the GPU that the process has as its first. */
 static int here(void)
 {
 	CUuuid now;
@@ -50,7 +94,9 @@ static int here(void)
 	return !memcmp(&now, &gpu[0], sizeof now) ? 0 : !memcmp(&now, &gpu[1], sizeof now) ? 1 : -1;
 }
 
-static int make(void)
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int make(int device)
 {
 	CUmemAllocationProp prop;
 	int fd;
@@ -58,26 +104,28 @@ static int make(void)
 	memset(&prop, 0, sizeof prop);
 	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop.location.id = device;
 	prop.requestedHandleTypes = DESCRIPTOR;
-	MUST(cuMemCreate(&handle, SIZE, &prop, 0));
+	MUST(cuMemCreate(&handle, size, &prop, 0));
 	MUST(cuMemExportToShareableHandle(&fd, handle, DESCRIPTOR, 0));
 	return fd;
 }
 
-static void map(void)
+static void map(int device)
 {
 	CUmemAccessDesc access = {};
 
 	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	access.location.id = device;
 	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	MUST(cuMemMap(at, SIZE, 0, handle, 0));
-	MUST(cuMemSetAccess(at, SIZE, &access, 1));
+	MUST(cuMemMap(at, size, 0, handle, 0));
+	MUST(cuMemSetAccess(at, size, &access, 1));
 }
 
 static void unmap(void)
 {
 	MUST(cuCtxSynchronize());
-	MUST(cuMemUnmap(at, SIZE));
+	MUST(cuMemUnmap(at, size));
 	MUST(cuMemRelease(handle));
 }
 
@@ -86,84 +134,106 @@ static CUresult import(int fd)
 	return cuMemImportFromShareableHandle(&handle, (void *)(long)fd, DESCRIPTOR);
 }
 
-/* Whether memory that was made before can be imported after a checkpoint with these pairs. */
-static bool survives(int fd, CUcheckpointRestoreArgs *where)
+/* The device that the driver finds memory on; -1: it finds none. */
+static int found_on(int fd)
 {
-	unsigned last = 0;
+	CUmemAllocationProp prop;
 
-	checkpoint(where);
 	if (import(fd))
-		return false;
-	map();
-	MUST(cuMemcpyDtoH(&last, at + SIZE - 4, sizeof last));
-	unmap();
-	CHECK(last == 7);
-	return true;
+		return -1;
+	MUST(cuMemGetAllocationPropertiesFromHandle(&prop, handle));
+	MUST(cuMemRelease(handle));
+	return prop.location.id;
 }
 
 /* Makes memory that the driver forgets. Returns its descriptor. */
-static int memory(void)
+static int memory(int device)
 {
-	int fd = make();
+	int fd;
 
-	map();
-	MUST(cuMemsetD32(at, 7, SIZE / 4));
+	MUST(cudaSetDevice(device));
+	fd = make(device);
+	map(device);
+	MUST(cuMemsetD32(at, 7, size / 4));
 	unmap();
+	MUST(cudaSetDevice(0));
 	return fd;
+}
+
+/* Whether the memory is found with its contents. */
+static bool is_intact(int fd, int device)
+{
+	unsigned last = 0;
+
+	if (found_on(fd) != device)
+		return false;
+	MUST(import(fd));
+	MUST(cudaSetDevice(device));
+	map(device);
+	MUST(cuMemcpyDtoH(&last, at + size - 4, sizeof last));
+	unmap();
+	MUST(cudaSetDevice(0));
+	return last == 7;
+}
+
+static bool survives(int fd, int device, CUcheckpointRestoreArgs *where)
+{
+	checkpoint(where);
+	return is_intact(fd, device);
+}
+
+/* The kernel's number of a device. */
+static unsigned number_of(int device)
+{
+	int fd = memory(device);
+
+	found_on(fd);
+	close(fd);
+	return said;
 }
 
 static void reserve(void)
 {
-	MUST(cuMemAddressReserve(&at, SIZE, 0, 0, 0));
+	tell_the_truth();
+	MUST(cuMemAddressReserve(&at, MOST, 0, 0, 0));
 	CHECK(here() == 0);
 }
+
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void never_moved(void)
 {
 	int fd;
 
 	reserve();
-	fd = memory();
-	CHECK(survives(fd, NULL));
-	CHECK(survives(fd, onto(0, 1)));
-	CHECK(survives(fd, NULL));
+	fd = memory(0);
+	CHECK(survives(fd, 0, NULL));
+	CHECK(survives(fd, 0, onto(0, 1)));
+	CHECK(survives(fd, 0, NULL));
 }
 
-/* Whether it can be mapped as external memory, which works nevertheless (below 512 MiB:
- * doc/cuda-driver.md). */
-static bool maps_as_external(int fd)
-{
-	CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {};
-	CUDA_EXTERNAL_MEMORY_BUFFER_DESC all = {};
-	CUexternalMemory memory;
-	CUdeviceptr there;
-	unsigned last = 0;
-
-	of.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
-	of.handle.fd = dup(fd);
-	of.size = all.size = SIZE;
-	if (cuImportExternalMemory(&memory, &of))
-		return false;
-	MUST(cuExternalMemoryGetMappedBuffer(&there, memory, &all));
-	MUST(cuMemcpyDtoH(&last, there + SIZE - 4, sizeof last));
-	MUST(cuMemFree(there));
-	MUST(cuDestroyExternalMemory(memory));
-	return last == 7;
-}
-
-/* The process stays there and can import nothing, with and without pairs. */
+/* The process stays there. It finds its memory where it is told the number of its first GPU. */
 static void moved(void)
 {
+	const size_t sizes[] = {2 * MIB, 256 * MIB, MOST};
+	unsigned first;
 	int fd;
 
 	reserve();
+	first = number_of(0);
 	checkpoint(onto(1, 0));
 	CHECK(here() == 1);
-	fd = memory();
-	CHECK(import(fd) == CUDA_ERROR_NOT_INITIALIZED);
-	CHECK(!survives(fd, NULL) && here() == 1);
-	CHECK(maps_as_external(fd));
-	CHECK(!survives(fd, onto(0, 1)) && here() == 1);
+	for (size_t i = 0; i < 3; i++) {
+		size = sizes[i];
+		fd = memory(0);
+		CHECK(import(fd) == CUDA_ERROR_NOT_INITIALIZED);
+		told[said] = first;
+		CHECK(is_intact(fd, 0));
+		CHECK(survives(fd, 0, NULL) && here() == 1);
+		CHECK(survives(fd, 0, onto(0, 1)) && here() == 1);
+		close(fd);
+		tell_the_truth();
+	}
 }
 
 static void moved_back(void)
@@ -174,11 +244,40 @@ static void moved_back(void)
 	checkpoint(onto(1, 0));
 	checkpoint(onto(1, 0));
 	CHECK(here() == 0);
-	fd = memory();
-	CHECK(survives(fd, NULL));
+	fd = memory(0);
+	CHECK(survives(fd, 0, NULL));
 }
 
-/* In a process of its own, since this one must see only the first. */
+/* It sees both. The driver takes the memory of one for the other's. */
+static void changed_places(void)
+{
+	unsigned first[2];
+	int fd[2];
+
+	MUST(cudaSetDevice(1));
+	MUST(cudaFree(NULL)); /* its context */
+	MUST(cudaSetDevice(0));
+	reserve();
+	for (int i = 0; i < 2; i++)
+		first[i] = number_of(i);
+	for (int turn = 1; turn <= 10; turn++) {
+		checkpoint(onto(1, 0));
+		CHECK(here() == turn % 2);
+		tell_the_truth();
+		for (int i = 0; i < 2; i++) {
+			fd[i] = memory(i);
+			CHECK(found_on(fd[i]) == (turn % 2 ? 1 - i : i));
+		}
+		for (int i = 0; turn % 2 && i < 2; i++)
+			told[first[1 - i]] = first[i];
+		for (int i = 0; i < 2; i++) {
+			CHECK(is_intact(fd[i], i) && survives(fd[i], i, NULL));
+			close(fd[i]);
+		}
+	}
+}
+
+/* In a process of its own, since this one must see only the first, or both. */
 static void find_gpus(void)
 {
 	int ends[2];
@@ -197,17 +296,23 @@ static void find_gpus(void)
 	CHECK(read(ends[0], gpu, sizeof gpu) == sizeof gpu &&
 	      read(ends[0], &gpus, sizeof gpus) == sizeof gpus);
 	close(ends[0]);
-	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 }
 
-static const struct gpu_case cases[] = {
+static const struct gpu_case one_seen[] = {
 	{"never_moved", never_moved},
 	{"moved", moved},
 	{"moved_back", moved_back},
 };
 
+static const struct gpu_case both_seen[] = {
+	{"changed_places", changed_places},
+};
+
 int main(int argc, char **argv)
 {
 	find_gpus();
-	return gpu_run(cases, sizeof cases / sizeof cases[0], argc, argv);
+	if (argc > 1 && !strcmp(argv[1], "both"))
+		return gpu_run(both_seen, sizeof both_seen / sizeof both_seen[0], 1, argv);
+	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+	return gpu_run(one_seen, sizeof one_seen / sizeof one_seen[0], argc, argv);
 }

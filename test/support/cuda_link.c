@@ -118,15 +118,17 @@ int cuda_threads(pid_t pid, const char *name)
 	return n;
 }
 
+#define BEGIN (64ull << 20) /* a slab, and managed memory */
+
 bool cuda_link_has_memory(const struct cuda_link *c, pid_t pid)
 {
 	struct gck_cuda_state state = {.device_bytes = 0};
 
-	for (int ms = 0; ms < WAIT_MS && !state.device_bytes; ms += 5) {
+	for (int ms = 0; ms < WAIT_MS && state.device_bytes <= BEGIN; ms += 5) {
 		pause_ms(5);
 		agent_peek(pid, c->hello.state, &state, sizeof state);
 	}
-	return state.device_bytes != 0;
+	return state.device_bytes > BEGIN;
 }
 
 bool cuda_link_drain(struct cuda_link *c, uint64_t seq)

@@ -40,7 +40,7 @@ void cuda_node_has(const char *path, const char *lines);
 /* The number of a process's threads with that name. */
 int cuda_threads(pid_t pid, const char *name);
 
-/* Wait until the program has device memory: a checkpoint before that leaves nothing on a device. */
+/* Wait until the program, cuda_work, has all its memory and begins to compute. */
 bool cuda_link_has_memory(const struct cuda_link *c, pid_t pid);
 
 /* Order a drain or a resume, and wait for its success. */

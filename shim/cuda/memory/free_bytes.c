@@ -7,7 +7,6 @@
 
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/base/state.h"
-#include "shim/cuda/memory/external_mapping.h"
 #include "shim/cuda/memory/physical.h"
 #include "shim/cuda/real.h"
 
@@ -15,17 +14,12 @@
 #define RESERVE_PART 50 /* of all memory */
 #define LOOK ((int64_t)32 << 20)
 
-bool gck_cuda_can_hold_copy(CUdevice device)
-{
-	return gck_cuda_physical_recalls() || gck_cuda_external_mappings_work(device);
-}
-
-uint64_t gck_cuda_free_bytes(CUdevice device)
+uint64_t gck_cuda_free_bytes(void)
 {
 	size_t available, total;
 	uint64_t reserve;
 
-	if (!gck_cuda_can_hold_copy(device) || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
+	if (!gck_cuda_physical_recalls() || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
 		return 0;
 	reserve = total / RESERVE_PART > LEAST_RESERVE ? total / RESERVE_PART : LEAST_RESERVE;
 	return available > reserve ? available - reserve : 0;
@@ -36,20 +30,20 @@ static uint64_t free_now(CUdevice device, uint64_t before, int64_t bytes)
 {
 	CUdevice current;
 
-	if (!gck_cuda_can_hold_copy(device))
+	if (!gck_cuda_physical_recalls())
 		return 0;
 	if (bytes < 0)
 		return before + (uint64_t)-bytes;
 	if ((!before || bytes >= LOOK) && !gck_cuda_real.cuCtxGetDevice(&current) &&
 	    current == device)
-		return gck_cuda_free_bytes(device) + gck_cuda_reclaim_bytes(device);
+		return gck_cuda_free_bytes() + gck_cuda_reclaim_bytes(device);
 	return before > (uint64_t)bytes ? before - (uint64_t)bytes : 0;
 }
 
 void gck_cuda_free_bytes_update(CUdevice device)
 {
 	if (device < GCK_CUDA_DEVICES_MAX)
-		gck_cuda_state.memory[device].free_bytes = gck_cuda_free_bytes(device);
+		gck_cuda_state.memory[device].free_bytes = gck_cuda_free_bytes();
 }
 
 void gck_cuda_free_bytes_carried(int64_t bytes)

@@ -3,18 +3,13 @@
 #ifndef GCK_CUDA_FREE_BYTES_H
 #define GCK_CUDA_FREE_BYTES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/cuda/base/cuda_api.h"
 
-/* Whether a snapshot may be kept on the device: its memory can be recalled (physical.h) or
- * mapped as external memory. */
-bool gck_cuda_can_hold_copy(CUdevice device);
-
-/* Bytes of this device, the current context's, that a snapshot may take: the free bytes less a
- * reserve. */
-uint64_t gck_cuda_free_bytes(CUdevice device);
+/* Bytes of the current context's device that a snapshot may take: the free bytes less a reserve;
+ * 0 if its memory could not be recalled (physical.h). */
+uint64_t gck_cuda_free_bytes(void);
 
 /* Update the estimate in a restored process, in a context of the device. */
 void gck_cuda_free_bytes_update(CUdevice device);

@@ -9,6 +9,7 @@
 #include "shim/cuda/base/retry.h"
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/gate/idle.h"
+#include "shim/cuda/memory/device_instance.h"
 #include "shim/cuda/real.h"
 
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -33,23 +34,44 @@ static CUresult import(CUmemGenericAllocationHandle *handle, int fd)
 							    DESCRIPTOR);
 }
 
-/* Where devices have changed places the driver may take the memory for another device's. */
+/* Whether the driver finds memory of a device by its descriptor. */
+static bool finds(CUdevice device, int fd)
+{
+	CUmemGenericAllocationHandle again;
+	CUmemAllocationProp prop;
+	bool found;
+
+	if (import(&again, fd))
+		return false;
+	found = !gck_cuda_real.cuMemGetAllocationPropertiesFromHandle(&prop, again) &&
+		prop.location.id == device;
+	gck_cuda_real.cuMemRelease(again);
+	return found;
+}
+
+/* The driver may know the device by another number than the kernel. */
+static bool finds_as_another(CUdevice device, int fd)
+{
+	const int here = gck_cuda_instance_said();
+
+	for (int told = 0; here >= 0 && told < GCK_CUDA_INSTANCES; told++) {
+		gck_cuda_instance_translate(here, told);
+		if (finds(device, fd))
+			return true;
+	}
+	if (here >= 0)
+		gck_cuda_instance_translate(here, here);
+	return false;
+}
+
 static void look(CUdevice device, int fd)
 {
 	uint64_t bit = device < GCK_CUDA_DEVICES_MAX ? 1ull << device : 0;
-	CUmemGenericAllocationHandle again;
-	CUmemAllocationProp prop;
 
 	if (!bit || atomic_fetch_or(&looked_at, bit) & bit)
 		return;
-	if (import(&again, fd)) {
+	if (!finds(device, fd) && !finds_as_another(device, fd))
 		lost = true;
-		return;
-	}
-	if (gck_cuda_real.cuMemGetAllocationPropertiesFromHandle(&prop, again) ||
-	    prop.location.id != device)
-		lost = true;
-	gck_cuda_real.cuMemRelease(again);
 }
 
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
@@ -104,6 +126,7 @@ void gck_cuda_physical_reset(void)
 {
 	lost = false;
 	looked_at = 0;
+	gck_cuda_instance_reset();
 }
 
 bool gck_cuda_physical_recalls(void)

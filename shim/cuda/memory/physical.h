@@ -30,9 +30,9 @@ CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps) GCK_MUS
 /* A new descriptor of the memory, for the caller to close; -1 with errno. */
 int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps) GCK_MUST_CHECK;
 
-/* Whether the driver can recall memory. It cannot in a process that it moved to another device
- * (doc/cuda-driver.md): a restored process finds out with the first memory kept on each device.
- * The answer stays the same in its later images. */
+/* Whether the driver can recall memory. A restored process, which may be on other devices, finds
+ * out with the first memory kept on each device (device_instance.h). The answer stays the same in
+ * its later images. */
 void gck_cuda_physical_reset(void);
 bool gck_cuda_physical_recalls(void);
 

@@ -4,7 +4,7 @@
  * this process they are mapped again as they are, and the copy is read while the program runs
  * (transfer/). In a process made from the image there is new memory at their addresses, filled
  * from the image's pages and by the agent. Where the driver cannot recall memory (physical.h),
- * the copy, in host memory or seen through external mappings, fills new memory here as well. */
+ * the copy, which is in host memory, fills new memory here as well. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,6 @@
 #include "shim/cuda/base/participant.h"
 #include "shim/cuda/base/retry.h"
 #include "shim/cuda/dispatch/function.h"
-#include "shim/cuda/memory/external_mapping.h"
 #include "shim/cuda/memory/free_bytes.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/memory/slab_backing.h"
@@ -119,8 +118,6 @@ static void look(const struct gck_cuda_contexts *all)
 
 		if (gck_cuda_real.cuCtxPushCurrent_v2(context))
 			continue;
-		if (!gck_cuda_physical_recalls())
-			gck_cuda_external_mappings_probe(all->v[i].device);
 		gck_cuda_free_bytes_update(all->v[i].device);
 		gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	}
@@ -129,8 +126,6 @@ static void look(const struct gck_cuda_contexts *all)
 static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 {
 	gck_cuda_device_copy_tidy(&order->contexts);
-	if (!gck_cuda_physical_recalls())
-		look(&order->contexts); /* also on devices that are new to it */
 	if (check_vault(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) ||
 	    gck_cuda_copy_out(order, err))
 		return -1;
@@ -166,15 +161,8 @@ static CUresult make_all(struct gck_cuda_renewed *r)
 static int renew(struct gck_error *err)
 {
 	struct gck_cuda_renewed r = {.device = -1};
-	int naps = GCK_CUDA_RETRIES;
-	CUresult rc;
+	CUresult rc = make_all(&r);
 
-	do
-		rc = gck_cuda_snapshot_open();
-	while (rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_retry(ENOMEM, &naps));
-	if (rc)
-		return gck_cuda_fail(err, "opening the copy of device memory", rc);
-	rc = make_all(&r);
 	if (rc)
 		return gck_cuda_fail_memory(err, "device memory for what was copied", r.device, rc);
 	if (r.device >= 0 && gck_cuda_copy_in(err))
@@ -190,7 +178,6 @@ static int restore(const struct gck_cuda_order *order, struct gck_error *err)
 
 	gck_cuda_vault_forget();
 	gck_cuda_physical_reset();
-	gck_cuda_external_mappings_reset();
 	rc = make_all(&r);
 	if (rc)
 		return gck_cuda_fail_memory(err, "device memory for what is in the image", r.device,

@@ -20,17 +20,11 @@
 
 #define NAP_NS 50000
 #define YIELD_LOOKS 10000 /* half a second and more; a copy takes less than a millisecond */
-#define BUSY_NS 10000000000ll /* the lock may be held in a driver's call; external mappings close
-			       * when the GPU is idle */
+#define BUSY_NS 10000000000ll /* the lock may be held in a driver's call */
 #define END_NAP_NS 20000
 #define END_NAPS 500      /* for copies under way, which wait for no kernel */
 #define TEND_MS 20        /* between attempts to free what has ended */
 #define COMING_NS 3000000000ll /* how long memory may take to come */
-#define STOP_NS 600000000ll   /* limit of an attempt to close external mappings with the gate
-			       * closed */
-#define RECLAIM_AGAIN_NS 1000000000ll  /* between attempts while another rank asks */
-#define STOP_AGAIN_NS 10000000000ll /* between attempts otherwise, doubled up to */
-#define STOP_AGAIN_MOST_NS 640000000000ll
 #define PATIENCE_MS 1000  /* for memory that the program itself freed in a stream's order */
 #define LATEST_NS 300000000ll
 #define LATE_NAP_NS 1000000
@@ -49,12 +43,7 @@ static struct {
 	_Atomic int64_t freed_ns;     /* when it was last given back */
 	const char *_Atomic wanted;   /* the reason to end it, for the next one who takes the
 				       * lock */
-	_Atomic bool external;         /* it is seen through external mappings */
-	_Atomic unsigned waiting;     /* threads of the program that wait for its memory and
-				       * leave the gate when that is closed */
 	int64_t ended_ns;             /* when it last stood */
-	int64_t tried_ns, again_ns;   /* the CUDA thread's: when external mappings could not be
-				       * closed, and how long to wait then */
 } copy = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* the value of `ends` that a thread of the program saw last */
@@ -69,7 +58,7 @@ static void count(void)
 
 	memset(copy.bytes, 0, sizeof copy.bytes);
 	for (size_t i = 0; i < s->nblocks; i++) {
-		const struct gck_cuda_slab *b = &s->blocks[i].slab;
+		const struct gck_cuda_slab *b = &s->blocks[i];
 
 		if (b->device < GCK_CUDA_DEVICES_MAX && b->memory.vault_name)
 			copy.bytes[b->device] += b->size;
@@ -87,13 +76,11 @@ static void drop_all(void)
 	if (copy.open)
 		gck_cuda_copy_queue_end(&copy.queue);
 	copy.open = false;
-	gck_cuda_snapshot_close();
 	gck_cuda_slabs_lock();
 	gck_cuda_snapshot_drop();
 	count();
 	gck_cuda_slabs_unlock();
 	copy.there = false;
-	copy.external = false;
 	note_freed();
 }
 
@@ -103,7 +90,7 @@ static void drop_unused(void)
 
 	gck_cuda_slabs_lock();
 	for (size_t i = 0; i < s->nblocks; i++) {
-		const struct gck_cuda_slab *b = &s->blocks[i].slab;
+		const struct gck_cuda_slab *b = &s->blocks[i];
 
 		if (b->memory.vault_name &&
 		    !gck_cuda_copy_queue_uses(&copy.queue, b->base, b->size)) {
@@ -130,18 +117,16 @@ static void give_back(void)
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* External mappings are closed later (gck_cuda_device_copy_tend). */
 static void end(int code, const char *why)
 {
 	if (copy.stands) {
 		gck_fail(&copy.why, code, "%s", why);
 		copy.ended_ns = gck_cuda_now_ns();
 	}
-	if ((copy.stands || copy.open) && !gck_cuda_snapshot_is_open())
+	if (copy.stands || copy.open)
 		give_back();
 	copy.stands = false;
-	copy.external = gck_cuda_snapshot_is_open();
-	copy.there = copy.open || copy.external;
+	copy.there = copy.open;
 	copy.wanted = NULL;
 }
 
@@ -176,7 +161,7 @@ static void look_until_freed(const char *why)
 	for (int i = 0;
 	     i < YIELD_LOOKS && copy.there && seen == copy.ends && gck_cuda_now_ns() < end_ns;) {
 		had |= try_end(why);
-		i += had && !copy.external;
+		i += had;
 		gck_gate_park_if_closed();
 		if (copy.there)
 			nanosleep(&nap, NULL);
@@ -185,12 +170,8 @@ static void look_until_freed(const char *why)
 
 static void wait_until_freed(const char *why)
 {
-	const unsigned parks = gck_gate_may_park();
-
 	copy.wanted = why;
-	copy.waiting += parks;
 	look_until_freed(why);
-	copy.waiting -= parks;
 }
 
 static bool was_freed(void)
@@ -282,11 +263,8 @@ void gck_cuda_device_copy_begin(void)
 	pthread_mutex_lock(&copy.lock);
 	copy.there = true;
 	copy.stands = true;
-	copy.external = gck_cuda_snapshot_is_open();
 	copy.wanted = NULL;
 	copy.why = (struct gck_error){.code = 0};
-	copy.again_ns = STOP_AGAIN_NS;
-	copy.tried_ns = -STOP_AGAIN_NS;
 	count();
 	pthread_mutex_unlock(&copy.lock);
 }
@@ -298,7 +276,7 @@ static bool end_now(int code, const char *why)
 
 	pthread_mutex_lock(&copy.lock);
 	end(code, why);
-	settled = !copy.open || gck_cuda_snapshot_is_open();
+	settled = !copy.open;
 	pthread_mutex_unlock(&copy.lock);
 	return settled;
 }
@@ -316,15 +294,13 @@ void gck_cuda_device_copy_forked(void)
 	pthread_mutex_init(&copy.lock, NULL);
 	copy.stands = copy.open = false;
 	copy.there = false;
-	copy.external = false;
-	copy.waiting = 0;
 }
 
 void gck_cuda_device_copy_tidy(const struct gck_cuda_contexts *all)
 {
 	CUcontext context;
 
-	if (copy.open || gck_cuda_snapshot_is_open())
+	if (copy.open)
 		drop_all();
 	if (!copy.ring.at)
 		return;
@@ -338,60 +314,21 @@ void gck_cuda_device_copy_tidy(const struct gck_cuda_contexts *all)
 	gck_cuda_ring_end(&copy.ring);
 }
 
-/* ---- external mappings, in the CUDA thread -------------------------------------------------- */
-
-/* Freeing them waits for the GPU's work, so it happens with the gate closed and the GPU idle.
- * After a failed attempt the next one waits for pause_ns. */
-static void close_in_a_stop(int64_t pause_ns)
+/* A copy may be under way for longer than its reader waited. */
+int gck_cuda_device_copy_tend(int most_ms)
 {
-	struct gck_cuda_contexts all;
-	struct gck_error err = {0};
-	int64_t now = gck_cuda_now_ns();
-
-	if (now < copy.tried_ns + pause_ns)
-		return;
-	if (gck_cuda_quiesce(now + STOP_NS, &all, &err)) {
-		copy.tried_ns = gck_cuda_now_ns();
-		if (pause_ns == copy.again_ns && pause_ns < STOP_AGAIN_MOST_NS)
-			copy.again_ns *= 2;
-		return;
-	}
-	pthread_mutex_lock(&copy.lock);
-	drop_all();
-	pthread_mutex_unlock(&copy.lock);
-	gck_cuda_contexts_give(&all);
-	gck_gate_open();
-}
-
-/* With the lock held. A copy may be under way for longer than its reader waited. */
-static bool has_ended(void)
-{
-	end_if_wanted();
-	if (!copy.stands && copy.open && !gck_cuda_snapshot_is_open())
-		give_back();
-	return !copy.stands;
-}
-
-static int tend(int most_ms, int64_t pause_ns)
-{
-	bool ended, external, all;
+	bool all;
 
 	if (gck_gate_closed) /* for good: the rank has lost its GPU */
 		return most_ms;
 	if (pthread_mutex_trylock(&copy.lock))
 		return TEND_MS;
-	ended = has_ended();
-	external = gck_cuda_snapshot_is_open();
-	all = !external && !(ended && copy.open);
+	end_if_wanted();
+	if (!copy.stands && copy.open)
+		give_back();
+	all = copy.stands || !copy.open;
 	pthread_mutex_unlock(&copy.lock);
-	if (ended && external)
-		close_in_a_stop(copy.waiting ? 0 : pause_ns);
 	return all ? most_ms : TEND_MS;
-}
-
-int gck_cuda_device_copy_tend(int most_ms)
-{
-	return tend(most_ms, copy.again_ns);
 }
 
 bool gck_cuda_device_copy_give(CUdevice device)
@@ -406,7 +343,6 @@ bool gck_cuda_device_copy_give(CUdevice device)
 		return gck_cuda_now_ns() < copy.freed_ns + LATEST_NS;
 	copy.wanted = GCK_CUDA_RECLAIMED_BY_RANK;
 	gck_cuda_device_copy_end(ENOMEM, GCK_CUDA_RECLAIMED_BY_RANK);
-	tend(0, RECLAIM_AGAIN_NS);
 	return before != copy.ends || gck_cuda_now_ns() < copy.ended_ns + COMING_NS;
 }
 

@@ -43,9 +43,8 @@ bool gck_cuda_device_copy_give(CUdevice device);
 /* Free what could not be freed beside the program. With the gate closed and the GPU idle. */
 void gck_cuda_device_copy_tidy(const struct gck_cuda_contexts *all);
 
-/* Free what is left of an ended copy: copies that were under way, and external mappings, for
- * which the gate closes for a moment. If that fails, a later call or the next drain does it.
- * Returns after how many ms to call again, most_ms at most. */
+/* Free what is left of an ended copy: copies that were under way. Returns after how many ms to
+ * call again, most_ms at most. */
 int gck_cuda_device_copy_tend(int most_ms) GCK_MUST_CHECK;
 
 /* ---- the reader (transfer/data_server.c) ---------------------------------------------------- */

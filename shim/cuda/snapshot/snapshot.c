@@ -116,30 +116,23 @@ static struct gck_cuda_share *share_of(const struct gck_cuda_snapshot *of, CUdev
 	return NULL;
 }
 
-static uint64_t block_size(void)
-{
-	return gck_cuda_physical_recalls() ? BLOCK : GCK_CUDA_EXTERNAL_MAPPING_MAX;
-}
-
 /* Make blocks for up to `size` bytes. A failure is no error: the rest goes to host memory. */
 static void provide(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, uint64_t size)
 {
-	uint64_t most = block_size();
-
 	while (share->size < size) {
-		struct gck_cuda_block *b = more((void **)&to->blocks, &to->nblocks,
+		struct gck_cuda_slab *b = more((void **)&to->blocks, &to->nblocks,
 						&to->blocks_capacity, sizeof *to->blocks);
 
 		if (!b)
 			return;
-		*b = (struct gck_cuda_block){.slab = {
+		*b = (struct gck_cuda_slab){
 			.base = share->base + share->size, .device = share->device,
-			.size = size - share->size < most ? size - share->size : most}};
-		if (gck_cuda_slab_provide(&b->slab)) {
+			.size = size - share->size < BLOCK ? size - share->size : BLOCK};
+		if (gck_cuda_slab_provide(b)) {
 			to->nblocks--;
 			return;
 		}
-		share->size += b->slab.size;
+		share->size += b->size;
 	}
 }
 
@@ -152,7 +145,7 @@ static int fill_share(struct gck_cuda_snapshot *to, struct gck_cuda_share *share
 
 	if (rc)
 		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
-	available = gck_cuda_free_bytes(share->device);
+	available = gck_cuda_free_bytes();
 	available = available < most ? available : most;
 	size = size < available ? size + GCK_CUDA_SLAB_UNIT - 1 : available;
 	size -= size % GCK_CUDA_SLAB_UNIT;
@@ -195,7 +188,7 @@ static int share_new(struct gck_cuda_snapshot *to, CUdevice device,
 static uint64_t bytes_at(const struct gck_cuda_share *share, uint64_t at, uint64_t size)
 {
 	uint64_t left = at < share->size ? share->size - at : 0,
-		 piece = block_size() - at % block_size();
+		 piece = BLOCK - at % BLOCK;
 
 	left = left < piece ? left : piece;
 	return size < left ? size : left;
@@ -262,19 +255,9 @@ static int grow_host(struct gck_cuda_snapshot *to)
 	return 0;
 }
 
-static bool may_keep(const struct gck_cuda_snapshot *to)
+static int too_much(unsigned long long mib, struct gck_error *err)
 {
-	bool may = false;
-
-	for (size_t i = 0; i < to->nshares; i++)
-		may |= gck_cuda_can_hold_copy(to->shares[i].device);
-	return may;
-}
-
-static int too_much(const struct gck_cuda_snapshot *to, unsigned long long mib,
-		    struct gck_error *err)
-{
-	if (may_keep(to))
+	if (gck_cuda_physical_recalls())
 		return gck_fail(err, ENOMEM,
 				"%llu MiB of device memory do not fit on the device, and are more "
 				"than may be used of the host's: try again, or give the job more "
@@ -295,7 +278,7 @@ static int provide_host(struct gck_cuda_snapshot *to, uint64_t most, struct gck_
 	uint64_t managed = gck_cuda_managed_bytes();
 
 	if (managed > most || to->host_size > most - managed)
-		return too_much(to, mib, err);
+		return too_much(mib, err);
 	if (grow_host(to))
 		return gck_fail(err, ENOMEM, "no host memory for %llu MiB of the device's", mib);
 	for (size_t i = 0; i < to->n; i++)

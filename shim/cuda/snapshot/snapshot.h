@@ -12,7 +12,6 @@
 
 #include "common/base/error.h"
 #include "shim/cuda/base/participant.h"
-#include "shim/cuda/memory/external_mapping.h"
 #include "shim/cuda/memory/slab.h"
 
 /* A range of the program's device memory, in whole pages, and its copy. */
@@ -31,18 +30,14 @@ struct gck_cuda_share {
 			      * kept */
 };
 
-/* The memory of a share. */
-struct gck_cuda_block {
-	struct gck_cuda_slab slab;     /* without a descriptor in the vault: it was freed */
-	struct gck_cuda_external_mapping external; /* used where the driver cannot recall memory */
-};
 
 struct gck_cuda_snapshot {
 	struct gck_cuda_extent *v; /* in the order of their addresses */
 	size_t n, capacity;
 	struct gck_cuda_share *shares; /* one for each device that the program has memory of */
 	size_t nshares, shares_capacity;
-	struct gck_cuda_block *blocks;
+	struct gck_cuda_slab *blocks; /* the shares' memory; without a descriptor in the vault: it
+				       * was freed */
 	size_t nblocks, blocks_capacity;
 	void *host;
 	uint64_t host_size;  /* bytes in use; and the memory's size: */
@@ -64,13 +59,6 @@ int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error 
 CUresult gck_cuda_snapshot_unmap(void) GCK_MUST_CHECK;
 CUresult gck_cuda_snapshot_map_one(bool *more) GCK_MUST_CHECK;
 
-/* Where the driver cannot recall memory: map all blocks as external memory. */
-CUresult gck_cuda_snapshot_open(void) GCK_MUST_CHECK;
-bool gck_cuda_snapshot_is_open(void);
-/* Close these mappings. Waits until their contexts have finished their work, so no lock that the
- * program's threads take may be held. */
-void gck_cuda_snapshot_close(void);
-
 /* Whether anything is kept on a device. */
 bool gck_cuda_snapshot_is_on_device(void) GCK_MUST_CHECK;
 
@@ -83,7 +71,7 @@ void gck_cuda_snapshot_lost(CUcontext gone);
 
 /* Free the memory of a block; its copies must not be read any more. False: it cannot be
  * unmapped. */
-bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *block);
+bool gck_cuda_snapshot_drop_block(struct gck_cuda_slab *block);
 /* Free the host memory; free the blocks and the table. */
 void gck_cuda_snapshot_drop_host(void);
 void gck_cuda_snapshot_drop(void);
@@ -93,7 +81,7 @@ void gck_cuda_snapshot_forget(void);
 /* Copy out all of the table, by order->end_ns. */
 int gck_cuda_copy_out(const struct gck_cuda_order *order, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Copy back what is in host memory or mapped as external memory. */
+/* Copy back what is in host memory. */
 int gck_cuda_copy_in(struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

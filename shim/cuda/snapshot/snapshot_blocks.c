@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include "shim/cuda/base/obstacles.h"
-#include "shim/cuda/base/retry.h"
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/memory/slab_backing.h"
@@ -20,7 +19,7 @@ bool gck_cuda_snapshot_is_on_device(void)
 static bool is_on(CUdevice device)
 {
 	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
-		const struct gck_cuda_slab *s = &gck_cuda_snapshot.blocks[i].slab;
+		const struct gck_cuda_slab *s = &gck_cuda_snapshot.blocks[i];
 
 		if (s->memory.vault_name && s->device == device)
 			return true;
@@ -33,13 +32,8 @@ CUresult gck_cuda_snapshot_unmap(void)
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_snapshot.nblocks; i++)
-		rc = gck_cuda_slab_unmap(&gck_cuda_snapshot.blocks[i].slab);
+		rc = gck_cuda_slab_unmap(&gck_cuda_snapshot.blocks[i]);
 	return rc;
-}
-
-static bool is_there(const struct gck_cuda_block *b)
-{
-	return b->slab.mapped || b->external.at;
 }
 
 CUresult gck_cuda_snapshot_map_one(bool *others)
@@ -48,78 +42,10 @@ CUresult gck_cuda_snapshot_map_one(bool *others)
 	size_t i = 0;
 	CUresult rc;
 
-	while (i < s->nblocks && is_there(&s->blocks[i]))
+	while (i < s->nblocks && s->blocks[i].mapped)
 		i++;
-	rc = i < s->nblocks ? gck_cuda_slab_map(&s->blocks[i].slab, 0) : CUDA_SUCCESS;
+	rc = i < s->nblocks ? gck_cuda_slab_map(&s->blocks[i], 0) : CUDA_SUCCESS;
 	*others = i + 1 < s->nblocks;
-	return rc;
-}
-
-/* ---- as external memory --------------------------------------------------------------------- */
-
-bool gck_cuda_snapshot_is_open(void)
-{
-	bool open = false;
-
-	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++)
-		open |= gck_cuda_snapshot.blocks[i].external.at != 0;
-	return open;
-}
-
-/* The context that the block is used from; NULL: it has ended. */
-static CUcontext context_of(const struct gck_cuda_block *b)
-{
-	const struct gck_cuda_share *share = gck_cuda_snapshot.shares;
-
-	while (share->device != b->slab.device)
-		share++;
-	return share->context;
-}
-
-void gck_cuda_snapshot_close(void)
-{
-	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
-		struct gck_cuda_block *b = &gck_cuda_snapshot.blocks[i];
-
-		gck_cuda_external_mapping_close(&b->external, context_of(b));
-	}
-}
-
-/* Replace the block's addresses by those of its external mapping. */
-static void move(struct gck_cuda_slab *s, uint64_t to)
-{
-	for (size_t i = 0; i < gck_cuda_snapshot.n; i++) {
-		struct gck_cuda_extent *e = &gck_cuda_snapshot.v[i];
-
-		if (e->on_device && e->copy - s->base < s->size)
-			e->copy += to - s->base;
-	}
-	s->base = to;
-}
-
-static CUresult open(struct gck_cuda_block *b)
-{
-	CUcontext context = context_of(b);
-	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
-
-	if (rc)
-		return rc;
-	rc = gck_cuda_external_mapping_open(&b->external, &b->slab.memory, b->slab.size,
-					    GCK_CUDA_RETRIES);
-	gck_cuda_real.cuCtxPopCurrent_v2(&context);
-	if (rc == CUDA_SUCCESS)
-		move(&b->slab, b->external.at);
-	return rc;
-}
-
-CUresult gck_cuda_snapshot_open(void)
-{
-	CUresult rc = CUDA_SUCCESS;
-
-	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_snapshot.nblocks; i++) {
-		if (!is_there(&gck_cuda_snapshot.blocks[i]))
-			rc = open(&gck_cuda_snapshot.blocks[i]);
-	}
 	return rc;
 }
 
@@ -157,12 +83,11 @@ static void clear(struct gck_cuda_snapshot *s)
 	s->n = s->capacity = s->nshares = s->shares_capacity = s->nblocks = s->blocks_capacity = 0;
 }
 
-bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *b)
+bool gck_cuda_snapshot_drop_block(struct gck_cuda_slab *b)
 {
-	bool away = gck_cuda_slab_unmap(&b->slab) == CUDA_SUCCESS &&
-		    gck_cuda_external_mapping_close(&b->external, context_of(b)) == CUDA_SUCCESS;
+	bool away = gck_cuda_slab_unmap(b) == CUDA_SUCCESS;
 
-	gck_cuda_physical_drop(&b->slab.memory);
+	gck_cuda_physical_drop(&b->memory);
 	return away;
 }
 

@@ -10,8 +10,8 @@
 #include "shim/cuda/snapshot/staging.h"
 
 /* Start all copies at once: a GiB takes half a millisecond. */
-static int copy_extents(const struct gck_cuda_share *share, bool out, CUstream stream,
-			int64_t end_ns, struct gck_error *err)
+static int copy_extents(const struct gck_cuda_share *share, CUstream stream, int64_t end_ns,
+			struct gck_error *err)
 {
 	CUresult rc = CUDA_SUCCESS;
 
@@ -19,8 +19,7 @@ static int copy_extents(const struct gck_cuda_share *share, bool out, CUstream s
 		const struct gck_cuda_extent *e = &gck_cuda_snapshot.v[i];
 
 		if (e->device == share->device && e->on_device)
-			rc = gck_cuda_real.cuMemcpyDtoDAsync_v2(out ? e->copy : e->address,
-								out ? e->address : e->copy, e->size,
+			rc = gck_cuda_real.cuMemcpyDtoDAsync_v2(e->copy, e->address, e->size,
 								stream);
 	}
 	return rc ? gck_cuda_fail(err, "copying device memory", rc)
@@ -28,7 +27,7 @@ static int copy_extents(const struct gck_cuda_share *share, bool out, CUstream s
 }
 
 /* The stream is our own: a capture of the program may depend on a default stream. */
-static int copy_in_context(const struct gck_cuda_share *share, bool out, int64_t end_ns,
+static int copy_in_context(const struct gck_cuda_share *share, int64_t end_ns,
 			   struct gck_error *err)
 {
 	CUstream stream;
@@ -37,14 +36,14 @@ static int copy_in_context(const struct gck_cuda_share *share, bool out, int64_t
 
 	if (rc)
 		return gck_cuda_fail(err, "a stream for copies of device memory", rc);
-	failed = copy_extents(share, out, stream, end_ns, err);
+	failed = copy_extents(share, stream, end_ns, err);
 	if (failed)
 		gck_cuda_real.cuStreamSynchronize(stream); /* before the target is unmapped */
 	gck_cuda_real.cuStreamDestroy_v2(stream);
 	return failed;
 }
 
-static int copy_on_device(const struct gck_cuda_share *share, bool out, int64_t end_ns,
+static int copy_on_device(const struct gck_cuda_share *share, int64_t end_ns,
 			  struct gck_error *err)
 {
 	CUcontext context = share->context;
@@ -55,7 +54,7 @@ static int copy_on_device(const struct gck_cuda_share *share, bool out, int64_t 
 		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
 	if (!share->size)
 		return 0;
-	failed = copy_in_context(share, out, end_ns, err);
+	failed = copy_in_context(share, end_ns, err);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	if (!failed && end_ns && gck_cuda_now_ns() > end_ns)
 		return gck_fail(err, ETIMEDOUT,
@@ -67,8 +66,7 @@ static int copy_on_device(const struct gck_cuda_share *share, bool out, int64_t 
 
 struct copying {
 	const struct gck_cuda_share *share;
-	bool out;
-	bool on_device;          /* also copy the extents whose copy is on the device */
+	bool out;                /* else only from host memory */
 	int64_t end_ns;          /* 0: no limit */
 	pthread_t thread;
 	bool threaded;           /* set by the CUDA thread, as is `thread` */
@@ -78,7 +76,7 @@ struct copying {
 
 static void copy(struct copying *c)
 {
-	c->failed = (c->on_device && copy_on_device(c->share, c->out, c->end_ns, &c->err)) ||
+	c->failed = (c->out && copy_on_device(c->share, c->end_ns, &c->err)) ||
 		    gck_cuda_stage(c->share, c->out, c->end_ns, &c->err);
 }
 
@@ -120,8 +118,7 @@ static int copy_shares(bool out, int64_t end_ns, struct gck_error *err)
 	if (!v)
 		return gck_fail(err, ENOMEM, "no memory for a list of devices");
 	for (size_t i = 0; i < s->nshares; i++)
-		v[i] = (struct copying){.share = &s->shares[i], .out = out, .end_ns = end_ns,
-					 .on_device = out || gck_cuda_snapshot_is_open()};
+		v[i] = (struct copying){.share = &s->shares[i], .out = out, .end_ns = end_ns};
 	copy_all(v, s->nshares);
 	for (size_t i = 0; !failed && i < s->nshares; i++)
 		failed = v[i].failed ? &v[i] : NULL;

@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "shim/cuda/base/state.h"
 
 #define SUM (3 << 20)
-#define REGION 0x600000000000ull /* addresses of slabs and of the program's own mappings (slab.c) */
-#define REGION_END 0x700000000000ull
 
 struct lineage lineage;
 struct cuda_link cuda = {.fd = -1};
@@ -20,6 +19,7 @@ const char *const phases[] = {"restore", "drain", "back"};
 
 static struct cuda_data image_data; /* what was on the device when the image was taken */
 static char node[300];              /* FAKE_CUDA_NODE */
+static char no_kernel[300];         /* FAKE_CUDA_NO_KERNEL */
 
 static void must_be(bool good, const char *what)
 {
@@ -60,6 +60,8 @@ void restored_begin(void)
 	must_be(lineage_begin(&lineage, "/dev/shm", argv) == 0, "the directory");
 	snprintf(node, sizeof node, "%s/node", lineage.directory);
 	setenv("FAKE_CUDA_NODE", node, 1);
+	snprintf(no_kernel, sizeof no_kernel, "%s/no-kernel", lineage.directory);
+	setenv("FAKE_CUDA_NO_KERNEL", no_kernel, 1);
 	setenv("FAKE_CUDA_MEMORY", "2048", 1);
 	cuda_node_has(node, SAME_DEVICE);
 	faults_begin(lineage.directory);
@@ -68,6 +70,7 @@ void restored_begin(void)
 
 void restored_end(void)
 {
+	unlink(no_kernel);
 	cuda_data_free(&image_data);
 	lineage_end(&lineage);
 }
@@ -145,7 +148,7 @@ void restored_back(struct outcome *o)
 	cuda_data_free(&d);
 }
 
-/* External mappings are closed a moment after their reader ends. */
+/* The copy is freed a moment after its reader ends. */
 static void wait_until_hit(const struct fault *f)
 {
 	for (int ms = 0; ms < 100 && (!f->name || faults_armed()); ms += 10)
@@ -187,44 +190,4 @@ void restored_run_without_fault(enum phase in, const char *device, struct outcom
 bool restored_has_its_data(void)
 {
 	return told("sum") == SUM && told("steps") == 0 && told("vmm look") == 0;
-}
-
-/* ---- external mappings ----------------------------------------------------------------------- */
-
-int restored_mapped_mib(void)
-{
-	char path[64], line[4352];
-	unsigned long long begin, end, bytes = 0;
-	FILE *f;
-
-	snprintf(path, sizeof path, "/proc/%d/maps", lineage.pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof line, f)) {
-		if (strstr(line, "memfd:fake-cuda") &&
-		    sscanf(line, "%llx-%llx", &begin, &end) == 2 &&
-		    (begin < REGION || begin >= REGION_END))
-			bytes += end - begin;
-	}
-	if (f)
-		fclose(f);
-	return (int)(bytes >> 20);
-}
-
-int restored_mapped_before;
-
-bool restored_has_mappings(void)
-{
-	return restored_mapped_mib() >= restored_mapped_before + MUCH;
-}
-
-bool restored_yields(void)
-{
-	struct gck_thread_msg m = {.type = GCK_LINK_CUDA_YIELD,
-				   .total = sizeof(((struct gck_cuda_state *)0)->devices.v->uuid)};
-	struct gck_cuda_state s;
-
-	agent_peek(lineage.pid, cuda.hello.state, &s, sizeof s);
-	memcpy(m.data, s.devices.v[0].uuid, m.total);
-	send(cuda.fd, &m, offsetof(struct gck_thread_msg, data) + m.total, MSG_NOSIGNAL);
-	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_YIELDED && cuda.m.round;
 }

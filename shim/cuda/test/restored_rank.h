@@ -53,19 +53,6 @@ void restored_back(struct outcome *o);
 /* Is the program's memory what it was? */
 bool restored_has_its_data(void);
 
-/* ---- external mappings ----------------------------------------------------------------------- */
-
-#define MUCH 100 /* MiB that restored_after_a_checkpoint allocates, so that the copy has them too */
-
-/* The MiB of device memory that the rank has mapped outside of the region of slabs and of the
- * program's own mappings: now, and before restored_after_a_checkpoint made a copy. */
-int restored_mapped_mib(void);
-extern int restored_mapped_before;
-bool restored_has_mappings(void);
-
-/* Ask the rank to give its copy up, as the agent does for another rank of the node. */
-bool restored_yields(void);
-
 /* ---- claims ---------------------------------------------------------------------------------- */
 
 /* The program has its data, and the next checkpoint succeeds or is refused. */
@@ -82,27 +69,6 @@ static inline void restored_goes_on(bool refused)
 	restored_back(&o);
 	ok(all_of(!o.failed, restored_has_its_data()), "the program still has its data: %s",
 	   o.text);
-}
-
-/* Restore a rank that then makes a checkpoint, whose copy d can read. Returns the MiB of device
- * memory that were free before the checkpoint. */
-static inline int restored_after_a_checkpoint(struct cuda_data *d)
-{
-	struct outcome o;
-	char word[32];
-	int before;
-
-	restored_run_without_fault(RESTORE, OTHER_DEVICE, &o);
-	snprintf(word, sizeof word, "take %d", MUCH);
-	is_int(told(word), 0, "a restored rank has much memory");
-	before = told("free");
-	restored_mapped_before = restored_mapped_mib();
-	restored_drain(&o);
-	ok(!o.failed, "it is drained: %s", o.text);
-	restored_resume(d, &o);
-	ok(all_of(!o.failed, restored_has_mappings()), "its copy has external mappings: %s",
-	   o.text);
-	return before;
 }
 
 #endif

@@ -127,10 +127,8 @@ static const struct gck_cuda_extent *extent_of(uint64_t address)
 static uint64_t in_a_row(const struct gck_cuda_extent *e, uint64_t address)
 {
 	const struct gck_cuda_extent *end = gck_cuda_snapshot.v + gck_cuda_snapshot.n, *last = e;
-	const bool apart = gck_cuda_snapshot_is_open(); /* no copy may cross the end of an
-							 * external mapping */
 
-	while (!apart && last + 1 < end && last[1].on_device && last[1].device == e->device &&
+	while (last + 1 < end && last[1].on_device && last[1].device == e->device &&
 	       last[1].address == last->address + last->size &&
 	       last[1].copy == last->copy + last->size)
 		last++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: external memory, imported from a descriptor of cuMemCreate, also in a process
- * that was moved to another device. cuMemFree removes its mappings. */
+ * The fake driver: external memory, imported from a descriptor of cuMemCreate. cuMemFree removes
+ * its mappings. */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #define ALIGNED ((size_t)2 << 20)
-#define MOST ((size_t)256 << 20) /* in a moved process; the real driver's limit is under 512 MiB */
 
 struct CUextMemory_st {
 	struct fake_memory *memory; /* NULL: none */
@@ -23,8 +22,6 @@ CUresult fake_cuImportExternalMemory(CUexternalMemory *memory,
 
 	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (of->size > MOST && fake_node_has_moved())
-		abort();
 	if (of->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) {
 		fake_lock();
 		e->memory = fake_memory_of(of->handle.fd);

@@ -67,7 +67,10 @@ void fake_node_see(struct fake_node *seen);
 
 /* In a restore: move to other devices, as the driver does. With the lock. */
 CUresult fake_node_move(const CUcheckpointRestoreArgs *args);
-bool fake_node_has_moved(void);
+/* The number of the device that had this number of the kernel's when the process started; -1:
+ * none had. And the kernel's number of a device now. */
+CUdevice fake_node_first(unsigned instance);
+unsigned fake_node_instance(CUdevice device);
 
 /* ---- all of it (fake.c) --------------------------------------------------------------------- */
 

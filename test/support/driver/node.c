@@ -69,13 +69,24 @@ void fake_node_see(struct fake_node *seen)
 	}
 }
 
-bool fake_node_has_moved(void)
+static unsigned instance_of(const struct fake_device *d)
 {
-	for (int i = 0; i < fake.seen.n; i++)
-		if (memcmp(&fake.seen.v[i].uuid, &fake.first.v[i].uuid,
-			   sizeof fake.first.v[i].uuid))
-			return true;
-	return false;
+	const unsigned char *uuid = (const void *)d->uuid.bytes;
+
+	return (uuid[0] % 16u + (uuid[15] == uuid[0] ? 0 : uuid[15])) % 32;
+}
+
+unsigned fake_node_instance(CUdevice device)
+{
+	return instance_of(&fake.seen.v[device]);
+}
+
+CUdevice fake_node_first(unsigned instance)
+{
+	for (int i = 0; i < fake.first.n; i++)
+		if (instance_of(&fake.first.v[i]) == instance)
+			return i;
+	return -1;
 }
 
 static const struct fake_device *find(const struct fake_node *node, const CUuuid *uuid)

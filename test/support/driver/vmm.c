@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -312,18 +313,39 @@ struct fake_memory *fake_memory_of(int fd)
 	return m;
 }
 
+/* The kernel's number of the device that memory is of. The real driver asks for it like this. */
+static unsigned ask_kernel(int fd)
+{
+	struct {
+		int fd;
+		unsigned instance, more[20];
+	} info = {.fd = fd, .instance = fake_node_instance(fake_memory_device(fd))};
+	struct {
+		unsigned client, object, command, flags;
+		uint64_t arguments;
+		unsigned size, status;
+	} control = {.command = 0x3d08, .arguments = (uintptr_t)&info, .size = sizeof info};
+
+	ioctl(fd, _IOWR('F', 0x2a, control), &control);
+	return info.instance;
+}
+
 CUresult fake_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_handle,
 					     CUmemAllocationHandleType type)
 {
 	struct fake_memory *m;
+	CUdevice device;
 
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (fake_node_has_moved())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	fake_lock();
-	m = fake_memory_of((int)(intptr_t)os_handle);
+	device = fake_node_first(ask_kernel((int)(intptr_t)os_handle));
+	m = device < 0 ? NULL : fake_memory_of((int)(intptr_t)os_handle);
+	if (m)
+		m->prop.location.id = device;
 	fake_unlock();
+	if (device < 0)
+		return CUDA_ERROR_NOT_INITIALIZED;
 	*handle = (CUmemGenericAllocationHandle)(uintptr_t)m;
 	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
