@@ -301,6 +301,14 @@ int gck_conf_allows(const struct gck_conf *c, const char *store, struct gck_erro
 			"gpuckpt.conf); use it or a prefix below it", store, c->s3_store);
 }
 
+void gck_conf_s3_endpoint(const struct gck_conf *c, char url[GCK_S3_ENDPOINT_MAX])
+{
+	if (*c->s3_endpoint)
+		snprintf(url, GCK_S3_ENDPOINT_MAX, "%s", c->s3_endpoint);
+	else
+		snprintf(url, GCK_S3_ENDPOINT_MAX, "https://s3.%s.amazonaws.com", c->s3_region);
+}
+
 void gck_conf_preload(const char *path, char *text, size_t size)
 {
 	const char *name = strrchr(path, '/');

@@ -9,6 +9,8 @@
 #include "common/base/options.h"
 #include "common/base/s3_url.h"
 
+#define GCK_S3_ENDPOINT_MAX 256
+
 struct gck_conf {
 	char cluster[256];          /* ClusterName; "": gpuckptd takes it from slurm.conf */
 	char host[256];             /* CoordinatorHost: agents and the CLI connect to it */
@@ -37,7 +39,7 @@ struct gck_conf {
 	char encryption_key_file[PATH_MAX];
 	/* S3Store: store=s3://... must name this store or one below it; "": the site has none */
 	char s3_store[GCK_S3_URL_MAX];
-	char s3_endpoint[256];      /* S3Endpoint: https://host[:port]; "": AWS's in the region */
+	char s3_endpoint[GCK_S3_ENDPOINT_MAX]; /* https://host[:port]; "": AWS's in the region */
 	char s3_region[64];         /* S3Region, us-east-1 */
 	char s3_addressing[8];      /* S3Addressing: "path" or "virtual" */
 	char s3_key_file[PATH_MAX]; /* S3KeyFile, read by gpuckptd only; "": its credential */
@@ -61,6 +63,9 @@ void gck_conf_test(struct gck_conf *c, const char *path, gck_conf_problem_fn *pr
  * `make install` puts links where $LIB leads (shim/Makemodule.am); without them the path is
  * unchanged. */
 void gck_conf_preload(const char *path, char *text, size_t size);
+
+/* The URL of the object store's server: S3Endpoint, or AWS's in the region. */
+void gck_conf_s3_endpoint(const struct gck_conf *c, char url[GCK_S3_ENDPOINT_MAX]);
 
 /* Check that the site allows this store=: an s3:// URL must be at or below S3Store. ENOTSUP: the
  * site has no object store; EACCES: it is another one. */

@@ -178,6 +178,23 @@ if [[ -d $store ]]; then
 	like "$(found warning store)" "remove each other's" "a store without its sticky bit"
 	chmod 1777 "$store"
 fi
+like "$(found ok limits -u alice)" "open files .*, KiB of locked memory" "it shows the limits"
+like "$(alice bash -c 'ulimit -n 100 -f 1000; gpuckpt check')" \
+	"warning +limits .*\(ulimit -n\): 100:.*Propagate.*warning +limits .*\(ulimit -f\): 1000:" \
+	"it warns of limits that are too low"
+{
+	grep -v '^AgentLog' "$conf.lab"
+	printf '%s\n' "DefaultStage=$dir/none" "AgentLog=$dir/none/%u/%j.log"
+} >"$dir/dirs.conf"
+like "$(alice gpuckpt check -f "$dir/dirs.conf")" "ok +stage .*is not there, which only nodes need" \
+	"directories of nodes are needed there alone"
+like "$(alice srun -n1 gpuckpt check -f "$dir/dirs.conf")" \
+	"error +stage .*/none: No such file.*install -d.*error +log .*/none: No such file" \
+	"on a node a directory that is not there is an error"
+s3=(S3Store=s3://bucket/x S3Endpoint=http://127.0.0.1:1)
+printf '%s\n' "${s3[@]}" | cat "$conf.lab" - >"$dir/s3.conf"
+like "$(alice gpuckpt check -f "$dir/s3.conf")" "error +s3 .*http://127.0.0.1:1: .*let nodes reach it" \
+	"an object store that a node does not reach"
 { cat "$conf.lab"; echo PreloadPath=/nowhere/p.so; } >"$dir/preload.conf"
 like "$(alice gpuckpt check -f "$dir/preload.conf")" "error +libraries.*/nowhere/p.so.*PreloadPath" \
 	"a preload that is not there"

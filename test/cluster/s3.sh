@@ -13,6 +13,8 @@ burn=$(program burn)
 args=(24 600 50)
 burn_answers "${args[@]}" >"$top_dir/want"
 
+like "$(alice gpuckpt check)" "ok +s3 +https://ctl:9000 answers" "gpuckpt check reaches the store"
+
 # begin NAME: a job with its first commit
 begin()
 {

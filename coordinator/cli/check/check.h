@@ -27,6 +27,8 @@ struct checks {
  * "remedy"}]; an entry that is ok has no remedy. The caller sets the members up to clock_s. */
 json_t *checks_run(struct checks *c);
 
+/* ---- findings.c ----------------------------------------------------------------------------- */
+
 /* Report a finding of the check that runs. */
 void check_ok(struct checks *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void check_warn(struct checks *c, const char *remedy, const char *fmt, ...)
@@ -64,6 +66,16 @@ void check_munge(struct checks *c);
 void check_coordinator(struct checks *c);
 void check_clock(struct checks *c);
 void check_store(struct checks *c);
+void check_s3(struct checks *c); /* the object store answers this node */
+
+/* A directory that users write to; command makes it. */
+void check_directory(struct checks *c, const char *dir, const char *command);
+
+/* ---- limits.c ------------------------------------------------------------------------------- */
+
+void check_limits(struct checks *c); /* of processes */
+void check_stage(struct checks *c);  /* the directory of DefaultStage */
+void check_log(struct checks *c);    /* the directory of AgentLog */
 
 /* ---- slurm.c -------------------------------------------------------------------------------- */
 

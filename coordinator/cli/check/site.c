@@ -14,8 +14,10 @@
 
 #include "common/wire/credential.h"
 #include "common/wire/wire.h"
+#include "storage/s3/http.h"
 
 #define CLOCK_S 5       /* munge refuses credentials from 300 s on, object stores from 900 s */
+#define S3_S 10         /* without a byte */
 #define SPACE_PERCENT 2 /* a store with less free space is nearly full */
 
 void check_configuration(struct checks *c)
@@ -93,12 +95,12 @@ static void check_space(struct checks *c, const char *dir)
 		return;
 	percent = 100.0 * (double)v.f_bavail / (double)v.f_blocks;
 	if (percent < SPACE_PERCENT)
-		check_warn(c, "free some, or limit images by KeepAge= and Quota= in gpuckpt.conf",
+		check_warn(c, "free some; KeepAge= and Quota= in gpuckpt.conf limit images",
 			   "%s has %.1f %% free space", dir, percent);
 }
 
 /* Root may write everywhere: what counts is whether users may. */
-static void check_directory(struct checks *c, const char *dir, const char *command)
+void check_directory(struct checks *c, const char *dir, const char *command)
 {
 	struct stat st;
 
@@ -112,7 +114,7 @@ static void check_directory(struct checks *c, const char *dir, const char *comma
 		check_error(c, command, "%s cannot be written by %s (mode %04o)", dir,
 			    geteuid() ? "this user" : "users", (unsigned)st.st_mode & 07777);
 	} else if ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX)) {
-		check_warn(c, command, "in %s users may remove each other's images (mode %04o)",
+		check_warn(c, command, "in %s users may remove each other's files (mode %04o)",
 			   dir, (unsigned)st.st_mode & 07777);
 	} else {
 		check_ok(c, "%s is there and can be written", dir);
@@ -155,4 +157,26 @@ void check_store(struct checks *c)
 		check_ok(c, "%s: gpuckptd checks it when it starts, see its log", store);
 	else
 		check_file_store(c, store + 5);
+}
+
+/* Any answer will do: the store's keys are gpuckptd's. */
+void check_s3(struct checks *c)
+{
+	char url[GCK_S3_ENDPOINT_MAX];
+	struct gck_http h = { .method = "GET", .url = url, .patience = S3_S };
+	struct gck_error err = { 0 };
+
+	if (c->conf_error->code || !*c->conf->s3_store)
+		return;
+	gck_conf_s3_endpoint(c->conf, url);
+	if (*c->conf->s3_ca_file)
+		h.ca = c->conf->s3_ca_file;
+	if (gck_http(&h, &err) == 0)
+		check_ok(c, "%s answers", url);
+	else
+		check_error(c, err.code == EACCES ?
+			    "set S3CAFile to the certificates that have signed the server's" :
+			    "let nodes reach it (name service, routes, firewall, https_proxy), or "
+			    "correct S3Endpoint", "%s: %s", url, err.text);
+	gck_http_end(&h);
 }

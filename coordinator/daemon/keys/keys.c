@@ -100,11 +100,7 @@ int gck_keys_open(struct gck_keys *k, const struct gck_conf *c, struct gck_error
 	memset(k, 0, sizeof *k);
 	if (!*c->s3_store)
 		return 0;
-	if (*c->s3_endpoint)
-		snprintf(k->endpoint, sizeof k->endpoint, "%s", c->s3_endpoint);
-	else
-		snprintf(k->endpoint, sizeof k->endpoint, "https://s3.%s.amazonaws.com",
-			 c->s3_region);
+	gck_conf_s3_endpoint(c, k->endpoint);
 	k->server = (struct gck_s3_server){ .region = c->s3_region,
 					    .virtual_host = !strcmp(c->s3_addressing, "virtual") };
 	gck_secret_find(&k->file, c->s3_key_file, CREDENTIAL);

@@ -38,7 +38,7 @@ bool gck_secret_changed(struct gck_secret *s);
 struct gck_keys {
 	struct gck_secret file;       /* no path: this site has no object store */
 	char access[256], secret[256], token[4096];
-	char endpoint[256];           /* as configured, or AWS's */
+	char endpoint[GCK_S3_ENDPOINT_MAX]; /* as configured, or AWS's */
 	struct gck_s3_server server;  /* it and sigv4 borrow from this and from gck_conf */
 	struct gck_sigv4_keys sigv4;
 };
