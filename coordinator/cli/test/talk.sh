@@ -40,6 +40,17 @@ has() # FILE TEXT
 	result $? "$1 has $2"
 }
 
+# on_terminal REGEX VERB ARGUMENT...: succeeds there, and shows its progress by such a line
+on_terminal()
+{
+	shows=$1
+	shift
+	script -qec "$gpuckpt $* -f $dir/conf" "$dir/terminal" >/dev/null
+	result $? "$1: done on a terminal"
+	tr '\r' '\n' <"$dir/terminal" | grep -q "$shows"
+	result $? "$1: it shows its progress there"
+}
+
 "$tools/fake" "$dir" 2>"$dir/why" &
 fake=$!
 while [ ! -e "$dir/conf" ] && kill -0 $fake 2>/dev/null; do
@@ -102,6 +113,7 @@ has requests '{"job":7,"op":"create","wait":true}'
 has out '7.0    3 0.250s  1.2s 2.00K      0'
 [ ! -s "$dir/err" ]
 result $? "no progress without a terminal"
+on_terminal '7[.]0 checkpoint 3: writing .*50% of 2' create 7
 call 0 create --no-wait 7.0
 has requests '{"job":7,"op":"create","step":0,"wait":false}'
 answers list '[{"op":"end","ok":true,"data":{"steps":[]}}]'
@@ -264,6 +276,7 @@ answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":
 call 0 verify 7
 [ "$(grep -c yes "$dir/out")" -eq 3 ]
 result $? "three commits are intact"
+on_terminal '7[.]0 checkpoint 1: reading .*% of' verify 7
 call 0 verify 7.0 2 --json
 has out '"whole": true'
 call 0 verify 7 --quick
@@ -291,10 +304,7 @@ for job in -1 +7 07 4294967296; do
 	call 1 import "$dir/bad" --store "file:$dir"
 	has err 'it does not say of which step'
 done
-script -qec "$gpuckpt export 7.0:2 $dir/copy -f $dir/conf" "$dir/terminal" >/dev/null
-result $? "an export on a terminal is done"
-grep -q '7[.]0 checkpoint 2: ' "$dir/terminal"
-result $? "it shows its progress there"
+on_terminal '7[.]0 checkpoint 2: .*% of' export 7.0:2 "$dir/copy"
 call 1 export 7:2 "$dir/image"
 has err 'is there already'
 call 1 export 7:9 "$dir/image2"
