@@ -237,7 +237,7 @@ void gck_act_commit(struct gck_core *core, struct gck_step *step)
 	gck_operation_phase(core, step);
 }
 
-int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err)
+static json_t *commit_record(struct gck_core *core, const struct gck_step *step)
 {
 	json_t *r = gck_record_seq(step, "commit", step->intent.seq);
 
@@ -247,7 +247,17 @@ int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct 
 	json_object_set_new(r, "keep", json_integer(step->live->options.keep));
 	if (step->intent.info)
 		json_object_set(r, "info", step->intent.info);
-	return gck_core_record(core, r, true, err);
+	return r;
+}
+
+int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err)
+{
+	return gck_core_record(core, commit_record(core, step), true, err);
+}
+
+void gck_checkpoint_found(struct gck_core *core, struct gck_step *step)
+{
+	gck_core_note(core, commit_record(core, step), true);
 }
 
 static void tell_committed(struct gck_core *core, struct gck_step *step, uint32_t seq)

@@ -12,4 +12,8 @@ int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err) GCK
 int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err)
 	GCK_MUST_CHECK;
 
+/* A commit in doubt was found in the store. It counts also if the journal is full: it will be found
+ * again. */
+void gck_checkpoint_found(struct gck_core *core, struct gck_step *step);
+
 #endif

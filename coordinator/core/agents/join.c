@@ -198,7 +198,6 @@ static void take_commits(struct gck_core *core, struct gck_step *step, const str
 /* Node 0 tells whether the commit object was written. */
 static void recover(struct gck_core *core, struct gck_step *step, const struct gck_node *node)
 {
-	struct gck_error err = {0};
 	json_t *one;
 	size_t i;
 
@@ -210,13 +209,10 @@ static void recover(struct gck_core *core, struct gck_step *step, const struct g
 		if (json_integer_value(json_object_get(one, "seq")) != step->intent.seq || !hash)
 			continue;
 		snprintf(step->live->checkpoint.hash, GCK_HASH_TEXT, "%s", hash);
-		if (gck_checkpoint_journal(core, step, &err))
-			break;
+		gck_checkpoint_found(core, step);
 		gck_raise(core, step, GCK_FOUND);
 		return;
 	}
-	if (err.code)
-		step->live->error = err;
 	gck_raise(core, step, GCK_MISSING);
 }
 

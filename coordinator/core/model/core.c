@@ -61,6 +61,14 @@ void gck_core_requeue(struct gck_core *core, const struct gck_job *job, bool hol
 			   done, arg);
 }
 
+bool gck_core_doubts(const struct gck_core *core, const struct gck_job *job)
+{
+	int64_t now = core->world->now_ms() / 1000, doubt = core->state.doubt;
+
+	/* A time to come: the clock was set back since. */
+	return doubt && (job->submit <= doubt || job->submit > now);
+}
+
 json_t *gck_record(const struct gck_step *step, const char *type)
 {
 	return json_pack("{s:s, s:I, s:I}", "t", type, "job", (json_int_t)step->job->id, "step",

@@ -100,6 +100,10 @@ json_t *gck_record_seq(const struct gck_step *step, const char *type, uint32_t s
 void gck_core_requeue(struct gck_core *core, const struct gck_job *job, bool hold,
 		      const char *comment, gck_slurm_fn *done, void *arg);
 
+/* The job's start began before the journal was in doubt (gck_state.doubt): records of it may be
+ * missing. */
+bool gck_core_doubts(const struct gck_core *core, const struct gck_job *job);
+
 /* Queue an event for a step that lives, then empty the queue unless that is under way. */
 void gck_raise(struct gck_core *core, struct gck_step *step, enum gck_event event);
 

@@ -58,9 +58,8 @@ static void add_step(const struct gck_core *core, const struct gck_step *step, j
 static bool has_unknown(const struct gck_core *core, const struct gck_job *former, int64_t queued)
 {
 	int64_t doubt = core->state.doubt;
-	bool since = former && former->submit > doubt && former->submit <= queued;
 
-	return doubt && !since && queued < doubt + DAY_S;
+	return doubt && (!former || gck_core_doubts(core, former)) && queued < doubt + DAY_S;
 }
 
 static void add_unknown(const struct gck_core *core, json_t *nodes, int64_t *heard)

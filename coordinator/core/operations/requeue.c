@@ -154,7 +154,8 @@ static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 
 void gck_requeue_recovered(struct gck_core *core, struct gck_step *step)
 {
-	struct recovery *r = step->job->requeued ? malloc(sizeof *r) : NULL;
+	bool may = step->job->requeued || gck_core_doubts(core, step->job);
+	struct recovery *r = may ? malloc(sizeof *r) : NULL;
 
 	if (!r) {
 		gck_raise(core, step, GCK_RELEASE);

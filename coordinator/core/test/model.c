@@ -13,6 +13,7 @@
 #include "test/support/tap.h"
 
 #define SEQUENCES 400
+#define SEQUENCES_LONG 10000 /* with GPUCKPT_LONG=1 */
 #define EVENTS 7000
 
 static unsigned commits_seen, aborts_seen, restores_seen, requeues_seen, fallbacks_seen;
@@ -236,6 +237,6 @@ int main(int argc, char **argv)
 	if (argc == 3)
 		run_all((unsigned)atoi(argv[2]), (unsigned)atoi(argv[1]));
 	else
-		run_all(1, SEQUENCES);
+		run_all(1, getenv("GPUCKPT_LONG") ? SEQUENCES_LONG : SEQUENCES);
 	return tap_done();
 }

@@ -247,6 +247,33 @@ static void test_journal_of_a_checkpoint(bool committing)
 	end();
 }
 
+/* The older journal does not have the requeue that the ranks are held for. */
+static void test_journal_before_a_requeue(void)
+{
+	begin(1);
+	fake_journal_copy(&f);
+	gck_operation_begin(&f.core, GCK_REQUEUE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
+	fake_settle(&f);
+	fake_crash_losing(&f, FAKE_SINCE_COPY);
+	fake_settle(&f);
+	ok(f.agents[0][1].held, "a journal from before a requeue: held ranks do not go on");
+	end();
+}
+
+static void test_found_full(void)
+{
+	begin(0);
+	commit_in_doubt();
+	fake_crash(&f);
+	f.journal_fails = true;
+	fake_settle(&f);
+	ok(step_0()->commits != NULL, "a commit in doubt is found, and the journal is full");
+	fake_crash(&f);
+	fake_settle(&f);
+	ok(step_0()->commits != NULL, "it is found again");
+	end();
+}
+
 /* The journal is lost while the first of a step's nodes are told to start from the beginning. */
 static void test_half_started(void)
 {
@@ -1021,6 +1048,8 @@ int main(void)
 	test_older_journal();
 	test_journal_of_a_checkpoint(false);
 	test_journal_of_a_checkpoint(true);
+	test_journal_before_a_requeue();
+	test_found_full();
 	test_half_started();
 	test_no_numbers();
 	test_no_numbers_since();
