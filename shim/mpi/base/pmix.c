@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Exchange of words by PMIx's collecting fence. All rounds use one key, so that the servers store
- * no more than one round's words. A serial number in the value exposes a server that answers with
- * an older value. libpmix 4.2's shared memory store does that when a value has the size of the
- * key's first value after values of other sizes; so no later value has that size. */
+ * Exchange of words by PMIx's collecting fence. All rounds use one key, and values of one size: in
+ * libpmix 4.2's shared memory store such a value takes the place of the one before, and one of
+ * another size is added to it, so that it grew with each checkpoint. A serial number in the value
+ * exposes a server that answers with an older value, as that store does when a value has the size
+ * of the key's first value after values of other sizes; so a value is never smaller than an earlier
+ * one. */
 #include "config.h"
 
 #include "shim/mpi/base/pmix.h"
@@ -23,7 +25,8 @@
 #define JOIN_MS 10000
 #define LOCK_S 10
 #define GET_S 5 /* the words are there when the fence ends */
-#define HEAD_WORDS 2 /* serial, number of words; the words follow, and maybe one of padding */
+#define HEAD_WORDS 2 /* serial, number of words; the words follow, then zeros */
+#define STEP_WORDS 16 /* sizes of values are multiples of it */
 
 /* Real functions of the copy's libpmix. */
 static struct {
@@ -46,7 +49,7 @@ static struct {
 	pmix_proc_t self;
 	uint64_t serial;
 	uint64_t entered; /* the last fence begun; 0: none */
-	size_t first_size; /* words of the step's first value; 0: none yet */
+	size_t size;    /* words of a value; 0: none yet */
 	const struct gck_mpi_blob *mine;
 	void **values;  /* the last fence's all[] points into these */
 	size_t nvalues;
@@ -105,9 +108,17 @@ static int fail(const char *what, int rc, struct gck_error *err)
 				  "through the coordinator", what, rc);
 }
 
+/* Words of a value that has these: as many as of the one before, mostly. */
+static size_t value_size(size_t words)
+{
+	if (pmix.size < words)
+		pmix.size = (words + STEP_WORDS - 1) / STEP_WORDS * STEP_WORDS;
+	return pmix.size;
+}
+
 static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
 {
-	size_t n = HEAD_WORDS + mine->n + (HEAD_WORDS + mine->n == pmix.first_size);
+	size_t n = value_size(HEAD_WORDS + mine->n);
 	unsigned long *v = calloc(n, sizeof *v);
 	pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
 			      .data.bo = {.bytes = (char *)v, .size = n * sizeof *v}};
@@ -115,8 +126,6 @@ static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_erro
 
 	if (!v)
 		return gck_fail(err, ENOMEM, "no memory for this rank's words in PMIx");
-	if (!pmix.first_size)
-		pmix.first_size = n;
 	v[0] = serial;
 	v[1] = mine->n;
 	memcpy(v + HEAD_WORDS, mine->v, mine->n * sizeof *v);
@@ -342,7 +351,7 @@ void gck_mpi_pmix_join(uint64_t serial)
 void gck_mpi_pmix_restart(void)
 {
 	pmix.bound = pmix.given_up = pmix.client_held = pmix.finalizing = false;
-	pmix.serial = pmix.entered = pmix.first_size = 0;
+	pmix.serial = pmix.entered = pmix.size = 0;
 	ended = 0;
 }
 

@@ -18,7 +18,7 @@
 #include "shim/namespace/namespace.h"
 
 #define OTHERS_WORD 77
-#define WORDS_MAX 16
+#define WORDS_MAX 1024
 
 /* The calls of libpmix. */
 static struct {
@@ -88,7 +88,7 @@ static pmix_status_t fence(const pmix_proc_t procs[], size_t n, const pmix_info_
 	return PMIX_SUCCESS;
 }
 
-/* The other rank's words: the same as this one's except the last. */
+/* The other rank's words: the same as this one's except the last, after the two of the head. */
 static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_info_t info[],
 			 size_t n, pmix_value_t **value)
 {
@@ -100,7 +100,7 @@ static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_in
 	server.unlimited += n != 1 || strcmp(info->key, PMIX_TIMEOUT) != 0 ||
 			    info->value.type != PMIX_INT || info->value.data.integer <= 0;
 	memcpy(words, server.put, server.size);
-	words[server.size / sizeof *words - 1] = OTHERS_WORD;
+	words[1 + words[1]] = OTHERS_WORD;
 	*value = calloc(1, sizeof **value);
 	(*value)->type = PMIX_BYTE_OBJECT;
 	(*value)->data.bo.bytes = (char *)words;
@@ -174,6 +174,33 @@ static void test_exchange(void)
 	ok(gck_mpi_pmix_leave() == 0, "MPI_Finalize finds no fence");
 }
 
+/* The size of the value of a round with so many words. */
+static size_t size_of_round(size_t n)
+{
+	static unsigned long words[300];
+	const struct gck_mpi_blob blob = {.v = words, .n = n};
+	struct gck_error err = {0};
+
+	server.ends_at_once = true;
+	if (gck_mpi_pmix_begin(n, &blob, &err) || gck_mpi_pmix_end(1, 2, all, &err) != 1 ||
+	    all[1].n != n)
+		return 0;
+	return server.size;
+}
+
+/* PMIx's store grows with each value of another size than the one before (pmix.c). */
+static void test_sizes(void)
+{
+	size_t first, large;
+
+	start();
+	first = size_of_round(3);
+	ok(first && size_of_round(9) == first, "values of more words have the same size");
+	large = size_of_round(300);
+	ok(large >= 302 * sizeof(long), "up to a limit, from which on they are larger");
+	ok(size_of_round(3) == large, "a value is never smaller than an earlier one");
+}
+
 static void test_finalize_in_fence(void)
 {
 	struct gck_error err = {0};
@@ -241,6 +268,7 @@ int main(void)
 	unsetenv("GPUCKPT_MPI_EXCHANGE");
 	unsetenv("PMIX_GDS_MODULE");
 	test_exchange();
+	test_sizes();
 	test_finalize_in_fence();
 	test_finalize_first();
 	test_at_the_same_time();
