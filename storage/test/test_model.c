@@ -377,8 +377,7 @@ static void schedule(int steps, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	const char *is_long = getenv("GPUCKPT_LONG");
-	bool many = is_long && *is_long && argc == 1;
+	bool many = tap_is_long() && argc == 1;
 	int steps = argc > 1 ? atoi(argv[1]) : many ? LONG_STEPS : 6000;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : seed_;
 

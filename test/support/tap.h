@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Test Anything Protocol for unit tests: ok(), is_int(), is_str(), then `return tap_done();`.
  * A claim of several conditions is ok(all_of(A, B, ...), NAME): a failure prints the false one.
- * must() is for the steps before a claim. */
+ * must() is for the steps before a claim. tap_is_long() asks for the long form of a test. */
 #ifndef GCK_TAP_H
 #define GCK_TAP_H
 
@@ -13,6 +13,14 @@
 
 static int tap_count_, tap_failed_;
 static const char *tap_false_; /* the text of the condition that ended all_of() */
+
+/* Whether GPUCKPT_LONG is set, and not empty. */
+__attribute__((unused)) static bool tap_is_long(void)
+{
+	const char *long_form = getenv("GPUCKPT_LONG");
+
+	return long_form && *long_form;
+}
 
 __attribute__((unused)) static bool tap_note_(bool good, const char *condition)
 {

@@ -141,12 +141,11 @@ static bool is_wanted(int point)
 		GCK_FAULT_WORKER_RESUMED, GCK_FAULT_WORKER_STAGED, GCK_FAULT_RESTORE_BUILD,
 		GCK_FAULT_RESTORE_BUILT, GCK_FAULT_RESTORE_FILES, GCK_FAULT_RESTORE_RUN,
 	};
-	const char *all = getenv("GPUCKPT_LONG");
 
 	for (size_t i = 0; i < sizeof by_default / sizeof *by_default; i++)
 		if (by_default[i] == point)
 			return true;
-	return all && *all && strcmp(all, "0");
+	return tap_is_long();
 }
 
 static void sweep_staged(struct plugin *p)

@@ -237,6 +237,6 @@ int main(int argc, char **argv)
 	if (argc == 3)
 		run_all((unsigned)atoi(argv[2]), (unsigned)atoi(argv[1]));
 	else
-		run_all(1, getenv("GPUCKPT_LONG") ? SEQUENCES_LONG : SEQUENCES);
+		run_all(1, tap_is_long() ? SEQUENCES_LONG : SEQUENCES);
 	return tap_done();
 }

@@ -252,7 +252,7 @@ int main(void)
 	hashed();
 	for (int message = 0; message <= 6; message++) {
 		/* by default after 0, 2, 3 and 6 */
-		if (getenv("GPUCKPT_LONG") || (0b1001101 & 1 << message))
+		if (tap_is_long() || (0b1001101 & 1 << message))
 			reader_gone(message);
 	}
 	agent_gone();

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "test/support/tap.h"
+
 #define NAMES 200
 
 static char calls[300], order[300];
@@ -82,7 +84,7 @@ bool faults_disarm(void)
 
 bool faults_every(void)
 {
-	return getenv("GPUCKPT_LONG") != NULL;
+	return tap_is_long();
 }
 
 void faults_each(void (*one)(const struct fault *f, void *arg), void *arg)

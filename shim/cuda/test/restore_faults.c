@@ -9,7 +9,6 @@
  * in each phase. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/test/restored_rank.h"
@@ -49,6 +48,7 @@ static bool may_lose(const struct fault *f, const struct place *at)
 		"cuMemHostAlloc",
 		"cuMemHostRegister_v2",
 		"cuMemAllocManaged",
+		"cuMemImportFromShareableHandle",
 		"cuMemcpyHtoDAsync_v2",
 		"cuStreamCreate",
 		"cuStreamCreateWithPriority",
@@ -66,7 +66,9 @@ static bool may_lose(const struct fault *f, const struct place *at)
  * refuse. */
 static bool ends_checkpoints(const struct fault *f, enum phase in)
 {
-	return in == DRAIN && !strcmp(f->name, "cuCheckpointProcessCheckpoint");
+	static const char *const names[] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2", NULL};
+
+	return in == DRAIN && faults_is_one_of(f->name, names);
 }
 
 static bool is_tried(const struct fault *f, const struct place *at)

@@ -122,7 +122,7 @@ static long resident_kib(void)
 
 static void test_rounds(void)
 {
-	const int rounds = getenv("GPUCKPT_LONG") ? ROUNDS : FEW_ROUNDS;
+	const int rounds = tap_is_long() ? ROUNDS : FEW_ROUNDS;
 	long early = 0, late;
 	int i = 0;
 

@@ -366,8 +366,8 @@ static bool can_track(void)
 
 int main(void)
 {
-	const char *seed = getenv("GPUCKPT_SEED"), *is_long = getenv("GPUCKPT_LONG");
-	int lives = is_long && *is_long ? 60 : 3;
+	const char *seed = getenv("GPUCKPT_SEED");
+	int lives = tap_is_long() ? 60 : 3;
 	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
 
 	tests_begin();
