@@ -408,6 +408,26 @@ static void test_lease(void)
 	close(link);
 }
 
+/* Leases come more often than the helper looks whether it is the last thread. */
+static void test_last_thread(void)
+{
+	struct rank r = agent_run(&agent, NULL, rank_argv, true);
+	struct gck_link_hello h = { 0 };
+	int link = agent_admit(&agent, &h), status, ended = 0;
+
+	read_addresses(&r);
+	dprintf(r.in, "leave\n");
+	for (int ms = 0; !ended && ms < WAIT_MS; ms += 100) {
+		agent_lease(link, 3600000);
+		pause_ms(100);
+		ended = waitpid(r.pid, &status, WNOHANG);
+	}
+	is_int(ended, r.pid, "a program whose threads have ended ends, however many leases come");
+	if (!ended)
+		rank_end(&r);
+	close(link);
+}
+
 static void test_closefrom(void)
 {
 	struct gck_link_hello h;
@@ -528,6 +548,7 @@ int main(void)
 	test_nonsense();
 	test_agent_killed();
 	test_lease();
+	test_last_thread();
 	test_closefrom();
 	test_few_fds();
 	test_children();

@@ -17,6 +17,7 @@
 
 static volatile unsigned long count;
 static volatile sig_atomic_t sigchlds;
+static pthread_t counting;
 
 static void on_sigchld(int sig)
 {
@@ -88,6 +89,14 @@ static void answer_mine(int fd)
 	printf("%s\n", path);
 }
 
+/* The other thread has ended; the main thread ends last, but for the helper. */
+static void answer_leave(void)
+{
+	pthread_cancel(counting);
+	pthread_join(counting, NULL);
+	pthread_exit(NULL);
+}
+
 static void answer(char *line, char **argv)
 {
 	int number = strchr(line, ' ') ? atoi(strchr(line, ' ')) : 0;
@@ -104,6 +113,8 @@ static void answer(char *line, char **argv)
 		printf("%d\n", threads());
 	else if (!strncmp(line, "run", 3))
 		system("echo $((`ls /proc/self/task | wc -l`))");
+	else if (!strncmp(line, "leave", 5))
+		answer_leave();
 	else if (!strncmp(line, "exec", 4))
 		execv(argv[0], argv);
 	else
@@ -114,11 +125,10 @@ static void answer(char *line, char **argv)
 int main(int argc, char **argv)
 {
 	char line[64];
-	pthread_t t;
 
 	(void)argc;
 	signal(SIGCHLD, on_sigchld);
-	pthread_create(&t, NULL, counter, NULL);
+	pthread_create(&counting, NULL, counter, NULL);
 	printf("count %p handler %p\n", (void *)&count, (void *)on_sigchld);
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin))
