@@ -249,15 +249,18 @@ struct gck_link_data {
 /* In the rank's memory (the preload's data), readable and writable from outside by
  * process_vm_readv/writev while the rank is held. Part of every image, so that a restored rank
  * finds it at the same address. The restorer writes the fields marked R. An entry of tids whose
- * rtid is not a thread of the process is stale and has no meaning. */
+ * rtid is no thread and no child of the process is stale and has no meaning. */
 #define GCK_SHIM_MAGIC 0x6b636b7075706731ull
 #define GCK_SHIM_MAX_TIDS 4096
 #define GCK_SHIM_SCRATCH 65536
 
+/* A thread or a child of the process. */
 struct gck_shim_tid {
 	int32_t vtid; /* the program's and glibc's number; 0: free entry */
 	int32_t rtid; /* the kernel's */
 };
+
+#define GCK_SHIM_WAITS 1u /* wait() and its kin give a restored child's first PID */
 
 struct gck_shim_altstack {
 	uint64_t fs_base; /* the thread; 0: free entry */
@@ -294,9 +297,11 @@ struct gck_shim_state {
 				    * constructor found them (0, 0: closed). They tell the task's
 				    * stdio from a file that the program put there, which is
 				    * restored */
-	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
+	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads and children whose two numbers
+				    * differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 	uint32_t overflow;         /* not 0: a table was full; the rank cannot be checkpointed */
+	uint32_t features;         /* GCK_SHIM_WAITS; 0 in a shim of 0.1.0 */
 	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/namespace/state.h) once
 				    * the process has loaded MPI; else 0 */
 	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/base/state.h) from

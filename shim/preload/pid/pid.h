@@ -8,6 +8,10 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "shim/preload/helper/state.h"
@@ -32,6 +36,11 @@ struct gck_real {
 	int (*clock_getcpuclockid)(pid_t, clockid_t *);
 	int (*timer_create)(clockid_t, struct sigevent *, timer_t *);
 	int (*fcntl)(int, int, ...);
+	int (*waitid)(idtype_t, id_t, siginfo_t *, int);
+	pid_t (*wait4)(pid_t, int *, int, struct rusage *);
+	int (*pclose)(FILE *);
+	pid_t (*fork)(void);
+	pid_t (*_Fork)(void);
 };
 
 /* Find them. The constructor calls it, so that a signal handler need not. */
@@ -47,6 +56,11 @@ bool gck_wants_one_thread(long nr, long a, long b, long c);
 
 /* Make such a call while the helper is away. Returns the raw result. */
 long gck_call_alone(long nr, long a, long b, long c);
+
+/* ---- children ------------------------------------------------------------------------------ */
+
+/* waitid() with the system call's fifth argument. */
+int gck_waitid_usage(idtype_t type, id_t id, siginfo_t *info, int options, struct rusage *usage);
 
 /* ---- alternate signal stacks --------------------------------------------------------------- */
 

@@ -28,8 +28,8 @@ static long set_owner(int fd, const struct f_owner_ex *program)
 {
 	struct f_owner_ex kernel = *program;
 
-	kernel.pid = kernel.type == F_OWNER_TID ? gck_tid_to_kernel(kernel.pid)
-						: gck_pid_to_kernel(kernel.pid);
+	kernel.pid = kernel.type == F_OWNER_TID ? gck_id_to_kernel(kernel.pid)
+						: gck_id_to_kernel(kernel.pid);
 	return gck_raw(SYS_fcntl, fd, F_SETOWN_EX, &kernel);
 }
 
@@ -39,7 +39,7 @@ static long get_owner(int fd, struct f_owner_ex *o)
 
 	if (r < 0)
 		return r;
-	o->pid = o->type == F_OWNER_TID ? gck_tid_to_program(o->pid) : gck_pid_to_program(o->pid);
+	o->pid = o->type == F_OWNER_TID ? gck_id_to_program(o->pid) : gck_id_to_program(o->pid);
 	return r;
 }
 
@@ -48,13 +48,13 @@ static long owner_command(int fd, int command, long arg)
 {
 	switch (command) {
 	case F_SETOWN:
-		return gck_raw(SYS_fcntl, fd, command, gck_pid_to_kernel(arg));
+		return gck_raw(SYS_fcntl, fd, command, gck_id_to_kernel(arg));
 	case F_SETOWN_EX:
 		return set_owner(fd, (const struct f_owner_ex *)arg);
 	case F_GETOWN_EX:
 		return get_owner(fd, (struct f_owner_ex *)arg);
 	default:
-		return gck_tid_to_program(gck_raw(SYS_fcntl, fd, F_GETOWN));
+		return gck_id_to_program(gck_raw(SYS_fcntl, fd, F_GETOWN));
 	}
 }
 
@@ -62,8 +62,8 @@ static long owner_command(int fd, int command, long arg)
 static long priority_who(long which, long who, long process, long group)
 {
 	if (which == process)
-		return gck_tid_to_kernel(who);
-	return which == group ? gck_pid_to_kernel(who) : who;
+		return gck_id_to_kernel(who);
+	return which == group ? gck_id_to_kernel(who) : who;
 }
 
 /* A system call with the PIDs and TIDs among its arguments and result translated. */
@@ -73,14 +73,14 @@ static long translated(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_getpid:
 	case SYS_getppid:
 	case SYS_getpgrp:
-		return gck_pid_to_program(gck_raw(nr));
+		return gck_id_to_program(gck_raw(nr));
 	case SYS_getpgid:
 	case SYS_getsid:
-		return gck_pid_to_program(gck_raw(nr, gck_pid_to_kernel(a)));
+		return gck_id_to_program(gck_raw(nr, gck_id_to_kernel(a)));
 	case SYS_gettid:
-		return gck_tid_to_program(gck_raw(nr));
+		return gck_id_to_program(gck_raw(nr));
 	case SYS_set_tid_address:
-		return gck_tid_to_program(gck_raw(nr, a));
+		return gck_id_to_program(gck_raw(nr, a));
 	case SYS_fcntl:
 		if (has_owner(b))
 			return owner_command(a, b, c);
@@ -88,16 +88,16 @@ static long translated(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_kill:
 	case SYS_rt_sigqueueinfo:
 	case SYS_pidfd_open:
-		a = gck_pid_to_kernel(a);
+		a = gck_id_to_kernel(a);
 		break;
 	case SYS_setpgid:
-		a = gck_pid_to_kernel(a);
-		b = gck_pid_to_kernel(b);
+		a = gck_id_to_kernel(a);
+		b = gck_id_to_kernel(b);
 		break;
 	case SYS_tgkill:
 	case SYS_rt_tgsigqueueinfo:
-		a = gck_pid_to_kernel(a);
-		b = gck_tid_to_kernel(b);
+		a = gck_id_to_kernel(a);
+		b = gck_id_to_kernel(b);
 		break;
 	case SYS_tkill:
 	case SYS_sched_setaffinity:
@@ -115,14 +115,14 @@ static long translated(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_get_robust_list:
 	case SYS_move_pages:
 	case SYS_migrate_pages:
-		a = gck_tid_to_kernel(a);
+		a = gck_id_to_kernel(a);
 		break;
 	case SYS_perf_event_open:
-		b = gck_tid_to_kernel(b);
+		b = gck_id_to_kernel(b);
 		break;
 	case SYS_kcmp:
-		a = gck_tid_to_kernel(a);
-		b = gck_tid_to_kernel(b);
+		a = gck_id_to_kernel(a);
+		b = gck_id_to_kernel(b);
 		break;
 	case SYS_getpriority:
 	case SYS_setpriority:
@@ -156,6 +156,10 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 		return sigaltstack((const stack_t *)a, (stack_t *)b);
 	if (gck_wants_one_thread(nr, a, b, c))
 		return gck_result(gck_call_alone(nr, a, b, c));
+	if (nr == SYS_wait4)
+		return wait4(a, (int *)b, c, (struct rusage *)d);
+	if (nr == SYS_waitid)
+		return gck_waitid_usage(a, b, (siginfo_t *)c, d, (struct rusage *)e);
 	if (nr == SYS_exit)
 		gck_helper_note_exit(a & 255);
 	return gck_result(call6(nr, a, b, c, d, e, f));

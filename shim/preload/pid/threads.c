@@ -42,6 +42,11 @@ void gck_real_resolve(void)
 	FIND(pthread_getattr_np);
 	FIND(clock_getcpuclockid);
 	FIND(timer_create);
+	FIND(waitid);
+	FIND(wait4);
+	FIND(pclose);
+	FIND(fork);
+	FIND(_Fork);
 	*(void **)&real.fcntl = dlsym(RTLD_NEXT, "fcntl64");
 	__atomic_store_n(&resolved, true, __ATOMIC_RELEASE);
 }
@@ -62,7 +67,7 @@ int32_t gck_kernel_tid(pthread_t thread)
 	if (GCK_LIKELY(!gck_state.ntids) || !gck_state.tid_offset)
 		return 0;
 	vtid = __atomic_load_n(gck_tid_of(thread), __ATOMIC_ACQUIRE);
-	rtid = gck_tid_to_kernel(vtid);
+	rtid = gck_id_to_kernel(vtid);
 	return vtid > 0 && rtid != vtid ? rtid : 0;
 }
 
@@ -271,7 +276,7 @@ GCK_EXPORT int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
 
 GCK_EXPORT int clock_getcpuclockid(pid_t pid, clockid_t *clock)
 {
-	return gck_real()->clock_getcpuclockid(gck_is_original() ? pid : gck_pid_to_kernel(pid),
+	return gck_real()->clock_getcpuclockid(gck_is_original() ? pid : gck_id_to_kernel(pid),
 					       clock);
 }
 
@@ -297,6 +302,6 @@ GCK_EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *ti
 	if (gck_is_original() || !event || event->sigev_notify != SIGEV_THREAD_ID)
 		return gck_real()->timer_create(clock, event, timer);
 	kernel = *event;
-	kernel._sigev_un._tid = gck_tid_to_kernel(kernel._sigev_un._tid);
+	kernel._sigev_un._tid = gck_id_to_kernel(kernel._sigev_un._tid);
 	return gck_real()->timer_create(clock, &kernel, timer);
 }

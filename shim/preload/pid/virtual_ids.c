@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of TIDs. An entry is one 64-bit word, so that it is read, taken and freed as a whole,
- * without a lock: a signal handler may read it at any moment. Entries are not removed when a thread
- * ends, since its TID must be known until it is gone; a thread that needs an entry checks whether
- * the old one's thread is gone. */
+ * The table of the numbers of threads and children. An entry is one 64-bit word, so that it is
+ * read, taken and freed as a whole, without a lock: a signal handler may read it at any moment.
+ * Entries are not removed when a thread ends, since its TID must be known until it is gone; who
+ * needs an entry checks whether the old one's thread is gone. A child's goes when it is waited
+ * for. */
 #include "config.h"
 
 #include "shim/preload/pid/virtual_ids.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "shim/preload/pid/pid.h"
 
@@ -35,59 +37,68 @@ bool gck_is_rank(void)
 	return gck_raw(SYS_getpid) == gck_state.rpid;
 }
 
-int32_t gck_pid_to_kernel(int32_t pid)
-{
-	if (pid == gck_state.vpid)
-		return gck_state.rpid;
-	return pid == -gck_state.vpid ? -gck_state.rpid : pid;
-}
-
-int32_t gck_pid_to_program(int32_t pid)
-{
-	if (pid == gck_state.rpid)
-		return gck_state.vpid;
-	return pid == -gck_state.rpid ? -gck_state.vpid : pid;
-}
-
-/* Length of the table. A child has the table, too, but not the threads. */
+/* Length of the table. A child has the table, too, but not the threads and children. */
 static uint32_t entries(void)
 {
 	return gck_state.ntids && gck_is_rank() ? gck_state.ntids : 0;
 }
 
-int32_t gck_tid_to_kernel(int32_t tid)
+static int32_t to_kernel(int32_t id)
 {
 	uint32_t n = entries();
 
-	if (tid <= 0)
-		return tid;
 	for (uint32_t i = 0; i < n; i++) {
 		union entry e = load(i);
 
-		if (e.tid.vtid == tid)
+		if (e.tid.vtid == id)
 			return e.tid.rtid;
 	}
-	return gck_pid_to_kernel(tid);
+	return id == gck_state.vpid ? gck_state.rpid : id;
 }
 
-int32_t gck_tid_to_program(int32_t tid)
+static int32_t to_program(int32_t id)
 {
 	uint32_t n = entries();
 
-	if (tid <= 0)
-		return gck_pid_to_program(tid);
 	for (uint32_t i = 0; i < n; i++) {
 		union entry e = load(i);
 
-		if (e.tid.vtid && e.tid.rtid == tid)
+		if (e.tid.vtid && e.tid.rtid == id)
 			return e.tid.vtid;
 	}
-	return gck_pid_to_program(tid);
+	return id == gck_state.rpid ? gck_state.vpid : id;
+}
+
+int32_t gck_id_to_kernel(int32_t id)
+{
+	if (id > 0)
+		return to_kernel(id);
+	return id < -1 ? -to_kernel(-id) : id;
+}
+
+int32_t gck_id_to_program(int32_t id)
+{
+	if (id > 0)
+		return to_program(id);
+	return id < -1 ? -to_program(-id) : id;
+}
+
+static bool is_child(int32_t rtid)
+{
+	return gck_raw(SYS_waitid, P_PID, rtid, 0,
+		       WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
+}
+
+/* A group keeps its number when its leader was waited for. */
+static bool is_group(int32_t rtid)
+{
+	return gck_raw(SYS_kill, -rtid, 0) != -ESRCH;
 }
 
 static bool is_gone(int32_t rtid)
 {
-	return gck_raw(SYS_tgkill, gck_state.rpid, rtid, 0) == -ESRCH;
+	return gck_raw(SYS_tgkill, gck_state.rpid, rtid, 0) == -ESRCH && !is_child(rtid) &&
+	       !is_group(rtid);
 }
 
 static bool take(uint32_t i, union entry e)
@@ -118,7 +129,7 @@ static void add(int32_t vtid, int32_t rtid)
 	gck_state.overflow = 1;
 }
 
-/* The kernel gave this number to the calling thread: its previous owner is gone. */
+/* The kernel gave this number to a new thread or child: its previous owner is gone. */
 static void forget(int32_t rtid)
 {
 	for (uint32_t i = 0; i < gck_state.ntids; i++) {
@@ -143,6 +154,11 @@ static bool is_used(int32_t vtid)
 	return false;
 }
 
+static int32_t take_unused(void)
+{
+	return __atomic_fetch_add(&next_vtid, 1, __ATOMIC_RELAXED);
+}
+
 void gck_tid_make_unique(void)
 {
 	int32_t rtid = gck_raw(SYS_gettid);
@@ -151,7 +167,40 @@ void gck_tid_make_unique(void)
 	forget(rtid);
 	if (!is_used(rtid) || !gck_state.tid_offset)
 		return;
-	vtid = __atomic_fetch_add(&next_vtid, 1, __ATOMIC_RELAXED);
+	vtid = take_unused();
 	add(vtid, rtid);
 	__atomic_store_n(gck_tid_of(pthread_self()), vtid, __ATOMIC_RELEASE);
+}
+
+int32_t gck_child_make_unique(int32_t rpid)
+{
+	int32_t vpid;
+
+	forget(rpid);
+	if (!is_used(rpid))
+		return rpid;
+	vpid = take_unused();
+	add(vpid, rpid);
+	return vpid;
+}
+
+void gck_child_forget(int32_t vpid, int32_t rpid)
+{
+	union entry ended = { .tid = { .vtid = vpid, .rtid = rpid } };
+
+	if (is_group(rpid))
+		return;
+	for (uint32_t i = 0; i < gck_state.ntids; i++) {
+		uint64_t old = ended.word;
+
+		__atomic_compare_exchange_n(word_of(i), &old, 0, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+	}
+}
+
+bool gck_child_is_restored(int32_t vpid)
+{
+	int32_t rpid = gck_id_to_kernel(vpid);
+
+	return rpid != vpid && is_child(rpid);
 }

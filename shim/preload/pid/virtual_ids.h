@@ -25,17 +25,24 @@ static inline bool gck_is_original(void)
 /* Whether this is the rank itself, and not a child that has its memory. */
 bool gck_is_rank(void);
 
-/* Convert a PID, or a process group as a negative number; only the rank's own is virtual. Children
- * know their parent by it, too. */
-int32_t gck_pid_to_kernel(int32_t pid);
-int32_t gck_pid_to_program(int32_t pid);
-
-int32_t gck_tid_to_kernel(int32_t tid);
-int32_t gck_tid_to_program(int32_t tid);
+/* Convert a PID, a TID, or a process group as a negative number: those of the rank, its threads and
+ * its children. In a child only the rank's own PID is virtual. */
+int32_t gck_id_to_kernel(int32_t id);
+int32_t gck_id_to_program(int32_t id);
 
 /* In a new thread of a rank that has virtual TIDs: if the kernel gave it a number that is another
  * thread's virtual TID, give it one that the kernel never uses. */
 void gck_tid_make_unique(void);
+
+/* The same for a new child; returns its number for the program. */
+int32_t gck_child_make_unique(int32_t rpid);
+
+/* A child with these numbers was waited for. If it led a process group that still exists, they stay
+ * known. */
+void gck_child_forget(int32_t vpid, int32_t rpid);
+
+/* Whether the program knows a child by a number that is not the kernel's. */
+bool gck_child_is_restored(int32_t vpid);
 
 /* Convert a raw result to libc's: errno and -1. */
 static inline long gck_result(long r)

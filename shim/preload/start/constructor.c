@@ -150,6 +150,7 @@ static void fill_state(void)
 	gck_state.magic = GCK_SHIM_MAGIC;
 	gck_state.version = GCK_LINK_VERSION;
 	gck_state.size = sizeof gck_state;
+	gck_state.features = GCK_SHIM_WAITS;
 	gck_state.vpid = gck_state.rpid = gck_raw(SYS_getpid);
 	gck_state.tid_offset = find_tid_offset();
 	gck_state.link_fd = -1;

@@ -200,6 +200,112 @@ static void test_children(pid_t real)
 	is_int(WEXITSTATUS(status), 0, "so has a vfork child");
 }
 
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+#define VCHILD 4000002
+
+/* A child that has ended, and that the program knows as VCHILD. leads: a process group. */
+static pid_t ended_child(int status, bool leads)
+{
+	siginfo_t x;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(leads && setpgid(0, 0) ? 99 : status);
+	waitid(P_PID, pid, &x, WEXITED | WNOWAIT);
+	entry(3, VCHILD, pid);
+	state->ntids = 4;
+	return pid;
+}
+
+static bool is_known(void)
+{
+	return state->tids[3].vtid == VCHILD;
+}
+
+static void test_waits(void)
+{
+	struct rusage usage = { .ru_maxrss = 0 };
+	siginfo_t x;
+	int status = 0;
+	FILE *f;
+
+	ended_child(5, false);
+	ok(!kill(VCHILD, 0) && getpgid(VCHILD) == getpgrp(), "a child has its first number");
+	ok(!waitid(P_PID, VCHILD, &x, WEXITED | WNOWAIT) && x.si_pid == VCHILD &&
+	   x.si_status == 5 && is_known(), "waitid that leaves it");
+	ok(wait(&status) == VCHILD && WEXITSTATUS(status) == 5 && !is_known(),
+	   "wait, which gives the number back");
+	ok(waitpid(VCHILD, NULL, 0) < 0 && errno == ECHILD, "there is no such child after it");
+	ended_child(6, true);
+	ok(waitpid(-VCHILD, &status, WNOHANG) == VCHILD && WEXITSTATUS(status) == 6 && !is_known(),
+	   "waitpid for a group");
+	ended_child(7, false);
+	ok(wait4(0, &status, WUNTRACED, &usage) == VCHILD && WEXITSTATUS(status) == 7 &&
+	   usage.ru_maxrss, "wait4 for the own group, with the usage");
+	ended_child(8, false);
+	ok(!waitid(P_ALL, 0, &x, WEXITED) && x.si_pid == VCHILD && !is_known(), "waitid for all");
+	ended_child(9, false);
+	ok(syscall(SYS_wait4, VCHILD, &status, 0, 0) == VCHILD && WEXITSTATUS(status) == 9,
+	   "syscall(SYS_wait4)");
+	ended_child(10, false);
+	ok(syscall(SYS_waitid, P_PID, VCHILD, &x, WEXITED, 0) == 0 && x.si_pid == VCHILD,
+	   "syscall(SYS_waitid)");
+	ok(wait3(&status, WNOHANG, NULL) < 0 && errno == ECHILD, "no child, no number");
+	ok(waitpid(-1, NULL, 0x4000) < 0 && errno == EINVAL, "an unknown option");
+	f = popen("exit 11", "r");
+	ok(f && getc(f) == EOF && !waitid(P_ALL, 0, &x, WEXITED | WNOWAIT), "popen");
+	entry(3, VCHILD, x.si_pid);
+	*(int32_t *)(void *)((char *)(f + 1) + sizeof(void *)) = VCHILD;
+	status = pclose(f);
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 11 && !is_known(), "pclose");
+	state->ntids = 3;
+}
+
+static void test_running(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	entry(3, VCHILD, pid);
+	state->ntids = 4;
+	ok(waitpid(VCHILD, &status, WNOHANG) == 0, "a child that runs is not waited for");
+	kill(VCHILD, SIGSTOP);
+	ok(waitpid(-1, &status, WUNTRACED) == VCHILD && WIFSTOPPED(status) &&
+	   WSTOPSIG(status) == SIGSTOP && is_known(), "it stops");
+	kill(VCHILD, SIGCONT);
+	ok(waitpid(VCHILD, &status, WCONTINUED) == VCHILD && WIFCONTINUED(status) && is_known(),
+	   "it goes on");
+	kill(VCHILD, SIGKILL);
+	ok(waitpid(VCHILD, &status, 0) == VCHILD && WIFSIGNALED(status) &&
+	   WTERMSIG(status) == SIGKILL && !is_known(), "it ends by a signal");
+	state->ntids = 3;
+}
+
+/* The kernel gives a new child a number that is another child's. */
+static void test_used_number(pid_t real)
+{
+	int status;
+	pid_t pid = fork(), again;
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	for (int i = 0; i < 2000; i++)
+		entry(3 + i, pid + 1 + i, real);
+	state->ntids = 2003;
+	again = fork();
+	if (again == 0)
+		_exit(12);
+	ok(again >= KERNEL_MAX_PID, "a new child with a used number gets another");
+	ok(waitpid(again, &status, 0) == again && WEXITSTATUS(status) == 12,
+	   "and can be waited for");
+	state->ntids = 3;
+}
+
 /* ---- threads ------------------------------------------------------------------------------- */
 
 static void test_signals(void)
@@ -427,6 +533,9 @@ static int rank(void)
 	test_group(real);
 	test_owner(real);
 	test_children(real);
+	test_waits();
+	test_running();
+	test_used_number(real);
 	test_signals();
 	test_gettid();
 	test_names();

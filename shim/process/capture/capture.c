@@ -12,6 +12,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/rank/helper_link.h"
+#include "shim/process/tree/tree.h"
 
 /* Wait between two scans of a rank whose MPI library is busy; doubled each time, about 0.6 s in
  * all. The library's thread may lose its processor between a call that makes a descriptor and
@@ -246,8 +247,8 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	c->exe = c->cpu_flags = NULL;
 	s = scan_of(c, &f, err);
 	result = gck_scan_process(&s) || gck_scan_inside(&s, GCK_HELPER_MS) ||
-		 gck_threads_read(&c->held, &c->t, c->img, &f, err) || gck_scan_maps(&s) ||
-		 gck_scan_fds(&s) || f.refused;
+		 gck_threads_read(&c->held, &c->t, c->img, &f, err) || gck_scan_waits(&s) ||
+		 gck_scan_maps(&s) || gck_scan_fds(&s) || f.refused;
 	gck_maps_free(&s.maps);
 	if (result)
 		return -1;

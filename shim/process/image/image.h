@@ -245,6 +245,17 @@ struct gck_posix_timer {
 	uint64_t value_ns, interval_ns;
 };
 
+/* A child that has ended and was not waited for. */
+struct gck_child {
+	int32_t vpid;              /* the program's number */
+	int32_t rpid;              /* the kernel's: as of a thread */
+	int32_t status;            /* as wait(2) reports it */
+	int32_t exit_signal;       /* what its end sent to the rank; 0: nothing */
+	int32_t group;             /* vpid of its process group's leader: itself or a child before
+				    * it; 0: it is in the rank's group */
+	bool session;              /* it leads a session */
+};
+
 struct gck_attribute {         /* of a process: objects/process_attributes.c */
 	char *name;
 	uint64_t value;
@@ -292,6 +303,8 @@ struct gck_image {
 	uint32_t personality;
 	struct gck_attribute *attributes;
 	size_t nattributes;
+	struct gck_child *children;  /* in the order in which wait(2) finds them */
+	size_t nchildren;
 	int32_t lock_future;         /* mlockall of memory to come: MCL_FUTURE, MCL_ONFAULT */
 };
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Relations between the values of an image that must hold: order, overlap, valid indexes. */
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "shim/process/image/image_fields.h"
 
@@ -106,6 +108,49 @@ static int check_threads(const struct gck_image *img, struct gck_error *err)
 			if (img->threads[i].vtid == img->threads[k].vtid)
 				return gck_fail(err, EINVAL, "two threads have the TID %d",
 						img->threads[i].vtid);
+	}
+	return 0;
+}
+
+/* Whether wait(2) can report this of a process that has ended without a core dump. */
+static bool is_end(int status)
+{
+	static const int harmless[] = {SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+				       SIGURG,	SIGWINCH};
+	int signal = WTERMSIG(status);
+
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		if (signal == harmless[i])
+			return false;
+	return WIFEXITED(status) || (signal == status && signal <= 64);
+}
+
+static bool is_child(const struct gck_image *img, int32_t vpid, size_t end)
+{
+	for (size_t i = 0; i < end; i++)
+		if (img->children[i].vpid == vpid)
+			return true;
+	return false;
+}
+
+static int check_children(const struct gck_image *img, struct gck_error *err)
+{
+	for (size_t i = 0; i < img->nchildren; i++) {
+		const struct gck_child *x = &img->children[i];
+		bool twice = is_child(img, x->vpid, i);
+
+		for (size_t k = 0; k < img->nthreads; k++)
+			twice |= img->threads[k].vtid == x->vpid;
+		if (twice)
+			return gck_fail(err, EINVAL, "child %zu has the PID %d, which is another's",
+					i, x->vpid);
+		if (!is_end(x->status))
+			return gck_fail(err, EINVAL, "child %zu cannot have ended with %x", i,
+					(unsigned)x->status);
+		if (x->session ? x->group != x->vpid
+			       : x->group && !is_child(img, x->group, i + 1))
+			return gck_fail(err, EINVAL, "child %zu has a process group without a "
+					"leader", i);
 	}
 	return 0;
 }
@@ -219,7 +264,7 @@ int gck_image_check(const struct gck_image *img, struct gck_error *err)
 	if (check_maps(img, err) || check_pages(img, err) ||
 	    check_groups(&img->guards, "guards", err) ||
 	    check_groups(&img->device, "device", err) || check_threads(img, err) ||
-	    check_objects(img, err) || check_files(img, err))
+	    check_children(img, err) || check_objects(img, err) || check_files(img, err))
 		return -1;
 	return 0;
 }

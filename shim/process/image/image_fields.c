@@ -204,6 +204,16 @@ static const struct gck_field attribute_fields[] = {
 };
 static const struct gck_shape attribute_shape = SHAPE("attribute", gck_attribute, attribute_fields);
 
+static const struct gck_field child_fields[] = {
+	INT(gck_child, vpid, PID_MIN, INT32_MAX),
+	INT(gck_child, rpid, PID_MIN, PID_LAST),
+	INT(gck_child, status, 0, UINT16_MAX),
+	INT(gck_child, exit_signal, 0, 64),
+	INT(gck_child, group, 0, INT32_MAX),
+	BOOL(gck_child, session),
+};
+static const struct gck_shape child_shape = SHAPE("child", gck_child, child_fields);
+
 struct limit {
 	uint64_t soft, hard;
 };
@@ -255,8 +265,9 @@ static const struct gck_field image_fields[] = {
 	INT(gck_image, lock_future, 0, MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT),
 	MASKS(gck_image, guards),
 	LIST(gck_image, attributes, nattributes, 0, MAX_ITEMS, attribute_shape),
+	LIST(gck_image, children, nchildren, 0, MAX_THREADS, child_shape),
 };
-const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 3);
+const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 4);
 
 static void free_elements(const struct gck_shape *shape, void *v, size_t n)
 {

@@ -20,6 +20,7 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
 #include "shim/process/threads/threads.h"
+#include "shim/process/tree/tree.h"
 
 #define MAX_AUXV 1024
 

@@ -19,9 +19,7 @@
 int gck_scan_process(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_node(struct gck_scan *s) GCK_MUST_CHECK;
 
-/* descendants.c, sysv.c: what a rank may have made outside itself. */
-int gck_scan_children(struct gck_scan *s) GCK_MUST_CHECK;
-int gck_scan_orphans(struct gck_scan *s) GCK_MUST_CHECK;
+/* sysv.c: System V objects that a rank may have made. */
 int gck_scan_sysv(struct gck_scan *s) GCK_MUST_CHECK;
 
 /* fds.c: descriptors. After the mappings, which make the objects that a memfd may be. */

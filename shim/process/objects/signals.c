@@ -15,6 +15,7 @@
 
 #include "shim/process/objects/objects.h"
 #include "shim/process/rank/helper_link.h"
+#include "shim/process/tree/tree.h"
 
 #define NSIGNALS 64
 
@@ -108,7 +109,8 @@ static int ask_state(struct gck_scan *s, int timeout_ms)
 int gck_scan_inside(struct gck_scan *s, int timeout_ms)
 {
 	return ask_state(s, timeout_ms) || gck_scan_attributes(s, timeout_ms) ||
-	       gck_scan_lock_future(s, timeout_ms) || gck_scan_timers(s, timeout_ms) ? -1 : 0;
+	       gck_scan_lock_future(s, timeout_ms) || gck_scan_timers(s, timeout_ms) ||
+	       gck_scan_ends(s, timeout_ms) ? -1 : 0;
 }
 
 /* ---- restore ------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -342,6 +343,62 @@ int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err)
 	if (gck_remote_run(r, tid, &b, &gone) && gone.code == ESRCH)
 		return 0;
 	return gck_fail(err, EIO, "thread %d did not exit", tid);
+}
+
+/* Let the process go on with this call, which it does not return from. */
+static int leave_by(struct gck_remote *r, long nr, uint64_t first, uint64_t second,
+		    struct gck_error *err)
+{
+	struct user_regs_struct regs = r->base;
+
+	regs.rip = find_syscall(r);
+	regs.rax = (uint64_t)nr;
+	regs.rdi = first;
+	regs.rsi = second;
+	if (set_regs(r->pid, &regs, err))
+		return -1;
+	return ptrace(PTRACE_CONT, r->pid, 0, 0)
+		       ? gck_fail(err, errno, "resuming process %d: %s", r->pid, strerror(errno))
+		       : 0;
+}
+
+/* It stops once more with its signal, unless that is SIGKILL. */
+static int end_by(struct gck_remote *r, int signal, int *ended, struct gck_error *err)
+{
+	uint64_t blocked = 0;
+
+	if (gck_remote_last(r, r->pid, err, SYS_prctl, PR_SET_DUMPABLE, 0) == -ESRCH)
+		return -1;
+	if (ptrace(PTRACE_SETSIGMASK, r->pid, sizeof blocked, &blocked))
+		return gck_fail(err, errno, "unblocking signals of process %d: %s", r->pid,
+				strerror(errno));
+	if (leave_by(r, SYS_kill, (uint64_t)r->pid, (uint64_t)signal, err) ||
+	    wait_status(r->pid, ended, err))
+		return -1;
+	if (!WIFSTOPPED(*ended))
+		return 0;
+	if (ptrace(PTRACE_CONT, r->pid, 0, signal))
+		return gck_fail(err, errno, "resuming process %d: %s", r->pid, strerror(errno));
+	return wait_status(r->pid, ended, err);
+}
+
+static int end_with(struct gck_remote *r, int exit_status, int *ended, struct gck_error *err)
+{
+	return leave_by(r, SYS_exit_group, (uint64_t)exit_status, 0, err) ||
+			       wait_status(r->pid, ended, err)
+		       ? -1
+		       : 0;
+}
+
+int gck_remote_end(struct gck_remote *r, int status, struct gck_error *err)
+{
+	int ended, failed;
+
+	failed = WTERMSIG(status) ? end_by(r, WTERMSIG(status), &ended, err)
+				  : end_with(r, WEXITSTATUS(status), &ended, err);
+	if (failed)
+		return -1;
+	return ended == status ? 0 : lost(r->pid, ended, err);
 }
 
 /* A batch has unblocked SIGTRAP. */

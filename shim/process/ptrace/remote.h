@@ -65,6 +65,10 @@ int gck_remote_born(pid_t tid, struct gck_error *err) GCK_MUST_CHECK;
 /* Make a stopped thread that is not the main thread exit, and wait for that. */
 int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Make a process of one thread end with this wait status: an exit, or a signal whose action is the
+ * default. No core is dumped. It is reaped, and its parent can wait for it. */
+int gck_remote_end(struct gck_remote *r, int status, struct gck_error *err) GCK_MUST_CHECK;
+
 /* Make one call that ends in a system call stop. Unlike a batch it raises no SIGTRAP, which would
  * reset that signal's action and take a pending one; and it may unmap the plant. Results as of
  * gck_remote_call. */

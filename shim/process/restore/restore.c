@@ -22,6 +22,7 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
 #include "shim/process/threads/threads.h"
+#include "shim/process/tree/tree.h"
 
 /* For the contents and objects that are held open here. */
 static void raise_own_limit(void)
@@ -170,6 +171,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		gck_restore_vacate,
 		gck_restore_channel,
 		gck_restore_vdso,
+		gck_restore_children,
 		gck_restore_prepare_process,
 		gck_restore_objects,
 		gck_restore_maps,

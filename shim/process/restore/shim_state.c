@@ -18,7 +18,10 @@ static void set_table(const struct gck_restore *r, struct gck_shim_state *s)
 	for (size_t i = 0; i < r->img->nthreads; i++)
 		s->tids[i] =
 			(struct gck_shim_tid){r->img->threads[i].vtid, r->img->threads[i].rtid};
-	s->ntids = (uint32_t)r->img->nthreads;
+	for (size_t i = 0; i < r->img->nchildren; i++)
+		s->tids[r->img->nthreads + i] =
+			(struct gck_shim_tid){r->img->children[i].vpid, r->img->children[i].rpid};
+	s->ntids = (uint32_t)(r->img->nthreads + r->img->nchildren);
 }
 
 /* Record the new task's standard input, output and error. */
@@ -47,7 +50,7 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	if (gck_remote_read(&r->remote, r->img->shim_state, s, sizeof *s, err))
 		goto out;
 	if (s->magic != GCK_SHIM_MAGIC || s->version != GCK_LINK_VERSION || s->size != sizeof *s ||
-	    r->img->nthreads > GCK_SHIM_MAX_TIDS) {
+	    r->img->nthreads + r->img->nchildren > GCK_SHIM_MAX_TIDS) {
 		gck_fail(err, ENOTSUP,
 			 "the image was taken with another version of gpuckpt's preload: "
 			 "restart with that version");

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "shim/process/capture/capture.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/test/capture_rank.h"
+#include "shim/process/tree/tree.h"
 #include "test/support/tap.h"
 #include "test/support/read_chunk.h"
 
@@ -39,7 +41,7 @@ static void test_able(void)
 		{"bare", "a TCP socket, not connected"},
 		{"procfd", "a file of /proc is not the same after a restart: /proc/sys/kernel/"},
 		{"nsfd", "it refers to a namespace, not to a file: net:["},
-		{"zombie", "a child process that has ended and was not waited for"},
+		{"zombie", "a child process in another's process group that has ended"},
 		{"unix", "a unix socket that is listening under the name of a file"},
 		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
 		{"pidfd", "[pidfd]"}, {"lock", "a lock is held"}, {"flock", "a lock is held"},
@@ -412,6 +414,23 @@ static void test_headless(void)
 }
 
 /* Comes last: after unshare the rank's helper connects again. */
+/* The rank was held while a child of its ended: the wait's arguments are the kernel's. */
+static void test_wait(void)
+{
+	struct gck_thread thread = {.regs.orig_rax = SYS_wait4};
+	struct gck_child child = {.vpid = 7};
+	struct gck_image img = {.threads = &thread, .nthreads = 1};
+	struct gck_error err = {0};
+	struct gck_obstacles f = {.err = &err};
+	struct gck_scan s = {.img = &img, .f = &f, .err = &err};
+
+	ok(!gck_scan_waits(&s) && !f.refused, "a wait for a child that runs is no obstacle");
+	img.children = &child;
+	img.nchildren = 1;
+	ok(!gck_scan_waits(&s) && f.refused && err.code == EAGAIN,
+	   "one for a child that has ended is, for now: %s", err.text);
+}
+
 static void test_namespace(void)
 {
 	if (geteuid()) {
@@ -434,6 +453,7 @@ int main(void)
 	test_locked();
 	test_append();
 	test_headless();
+	test_wait();
 	test_namespace();
 	tests_end();
 	return tap_done();

@@ -293,14 +293,22 @@ static void do_child(void)
 			pause();
 }
 
+/* A child that has ended, in a process group whose leader was waited for. */
 static void do_zombie(void)
 {
+	pid_t leader = fork();
 	siginfo_t ended;
 
+	if (leader == 0)
+		for (;;)
+			pause();
+	setpgid(leader, leader);
 	child = fork();
 	if (child == 0)
-		_exit(0);
+		_exit(setpgid(0, leader));
 	waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
+	kill(leader, SIGKILL);
+	waitpid(leader, NULL, 0);
 }
 
 static void do_sysv(void)

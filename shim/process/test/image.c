@@ -150,6 +150,18 @@ static void fill_files(struct gck_image *img)
 					      .file = (uint32_t)i % 4};
 }
 
+static void fill_children(struct gck_image *img)
+{
+	static const struct gck_child children[] = {
+		{5000000, 1003, 0xff00, SIGCHLD, 0, false}, {1005, 1005, SIGKILL, 0, 1005, true},
+		{1006, 1006, 0, 64, 1006, false}, {1007, 1007, 40, SIGCHLD, 1006, false},
+	};
+
+	img->nchildren = sizeof(children) / sizeof(children[0]);
+	img->children = zeroed(img->nchildren, sizeof(*img->children));
+	memcpy(img->children, children, sizeof(children));
+}
+
 static struct gck_image *make_image(void)
 {
 	struct gck_image *img = zeroed(1, sizeof(*img));
@@ -172,6 +184,7 @@ static struct gck_image *make_image(void)
 	fill_threads(img);
 	fill_memory(img);
 	fill_files(img);
+	fill_children(img);
 	return img;
 }
 
@@ -204,7 +217,8 @@ static void are_keys(const json_t *image, const char *list, const char *keys)
 /* Members that images of 0.1.0 do not have. */
 static void test_grown(json_t *manifest)
 {
-	static const char *const members[] = {"lock_future", "guards", "attributes"};
+	static const char *const members[] = {"lock_future", "guards", "attributes",
+					       "children"};
 	json_t *image = json_object_get(manifest, "image"), *thread;
 	struct gck_error err = {0};
 	struct gck_image *img;
@@ -236,6 +250,7 @@ static void test_keys(void)
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
 		 "was.inode,was.owner");
+	are_keys(image, "children", "vpid,rpid,status,exit_signal,group,session");
 	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
 		 "robust_size,rseq.address,rseq.size,rseq.signature,altstack.sp,"
 		 "altstack.size,altstack.flags,pending,affinity,nice,policy,priority,sched,"
@@ -395,6 +410,15 @@ static void test_relations(void)
 	refused("threads 0 xstate", json_string("00"), "bytes in hexadecimal");
 	refused("threads 0 name", json_string("61616161616161616161616161616161"), "no end");
 	refused("threads", json_array(), "not a list");
+	refused("children 1 vpid", json_integer(1000), "which is another's");
+	refused("children 1 vpid", json_integer(5000000), "which is another's");
+	refused("children 0 status", json_integer(SIGCHLD), "cannot have ended");
+	refused("children 0 status", json_integer(SIGSEGV | 0x80), "cannot have ended");
+	refused("children 0 status", json_integer(0x137f), "cannot have ended");
+	refused("children 0 status", json_integer(65), "cannot have ended");
+	refused("children 1 group", json_integer(0), "without a leader");
+	refused("children 0 group", json_integer(1005), "without a leader");
+	refused("children 0 exit_signal", json_integer(65), "not a whole number");
 	refused("fds 1 fd", json_integer(0), "out of order");
 	refused("fds 1 file", json_integer(4), "not there");
 	refused("files 3 entries",

@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 		{"shared", "4000", 4, 300},      {"signals", "4000", 4, 300},
 		{"threads", "6000", 10, 200},    {"areas", "5000", 3, 400, false},
 		{"input", "3000", 3, 150}, {"input", "3000", 3, 150, .piped = true},
-		{"clock", "4000", 4, 200, true},
+		{"clock", "4000", 4, 200, true}, {"children", "4000", 4, 200},
 	};
 
 	srand((unsigned)time(NULL));

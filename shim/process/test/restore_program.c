@@ -19,13 +19,16 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -687,6 +690,133 @@ static void run_memory(void)
 	printf("memory %ld %llu\n", rounds, (unsigned long long)sum);
 }
 
+/* ---- children: those that have ended are waited for at the end ----------------------------- */
+
+enum { EXITED, KILLED };
+enum { IN_RANK, LEADS, FOLLOWS, SESSION }; /* FOLLOWS: in the group of the last that leads */
+
+static struct {
+	int how, number, group;
+	int exit_signal; /* 0: SIGCHLD */
+	pid_t pid;
+} ended[] = {
+	{EXITED, 0, IN_RANK, 0, 0},	  {EXITED, 42, IN_RANK, 0, 0},
+	{EXITED, 255, LEADS, 0, 0},	  {EXITED, 7, FOLLOWS, 0, 0},
+	{KILLED, SIGKILL, IN_RANK, 0, 0}, {KILLED, SIGTERM, SESSION, 0, 0},
+	{KILLED, SIGSEGV, IN_RANK, 0, 0}, {KILLED, SIGTRAP, LEADS, 0, 0},
+	{KILLED, 40, IN_RANK, 0, 0},	  {EXITED, 1, IN_RANK, SIGUSR2, 0},
+};
+
+#define ENDED (sizeof ended / sizeof ended[0])
+
+static volatile sig_atomic_t told;
+
+static void on_end(int signal)
+{
+	(void)signal;
+	told++;
+}
+
+static _Noreturn void be_child(size_t i, pid_t leader)
+{
+	signal(ended[i].number, SIG_DFL);
+	prctl(PR_SET_DUMPABLE, 0);
+	if (ended[i].group == SESSION)
+		setsid();
+	else if (ended[i].group)
+		setpgid(0, ended[i].group == LEADS ? 0 : leader);
+	if (ended[i].how == KILLED)
+		kill(getpid(), ended[i].number);
+	_exit(ended[i].number);
+}
+
+static void is_as_it_ended(size_t i, const siginfo_t *x)
+{
+	CHECK(x->si_pid == ended[i].pid && x->si_status == ended[i].number);
+	CHECK(x->si_code == (ended[i].how == EXITED ? CLD_EXITED : CLD_KILLED));
+}
+
+static void look_at(size_t i)
+{
+	siginfo_t x;
+
+	CHECK(!waitid(P_PID, (id_t)ended[i].pid, &x, WEXITED | WNOWAIT | __WALL));
+	is_as_it_ended(i, &x);
+}
+
+static void make_children(void)
+{
+	sigset_t end;
+	pid_t leader = 0;
+
+	sigemptyset(&end);
+	sigaddset(&end, SIGCHLD);
+	signal(SIGCHLD, on_end);
+	signal(SIGUSR2, on_end);
+	for (size_t i = 0; i < ENDED; i++) {
+		int exit_signal = ended[i].exit_signal ? ended[i].exit_signal : SIGCHLD;
+
+		if (i == 5) /* the rest, but the last, are one pending signal */
+			CHECK(!sigprocmask(SIG_BLOCK, &end, NULL));
+		ended[i].pid = (pid_t)syscall(SYS_clone, exit_signal, 0, 0, 0, 0);
+		CHECK(ended[i].pid >= 0);
+		if (!ended[i].pid)
+			be_child(i, leader);
+		look_at(i);
+		if (ended[i].group == LEADS)
+			leader = ended[i].pid;
+	}
+}
+
+static void take_children(void)
+{
+	siginfo_t x;
+	int status;
+
+	CHECK(wait(&status) == ended[0].pid && WIFEXITED(status) && !WEXITSTATUS(status));
+	CHECK(waitpid(ended[1].pid, &status, 0) == ended[1].pid && WEXITSTATUS(status) == 42);
+	CHECK(waitpid(-ended[2].pid, &status, 0) == ended[2].pid && WEXITSTATUS(status) == 255);
+	CHECK(!waitid(P_PGID, (id_t)ended[2].pid, &x, WEXITED));
+	is_as_it_ended(3, &x);
+	CHECK(wait4(-1, &status, WNOHANG, NULL) == ended[4].pid && status == SIGKILL);
+	CHECK(getsid(ended[5].pid) == ended[5].pid && getpgid(ended[7].pid) == ended[7].pid);
+	for (size_t i = 5; i < ENDED; i++) {
+		CHECK(!waitid(P_PID, (id_t)ended[i].pid, &x, WEXITED | __WALL));
+		is_as_it_ended(i, &x);
+		CHECK(waitpid(ended[i].pid, NULL, __WALL) < 0 && errno == ECHILD);
+	}
+	CHECK(wait(NULL) < 0 && errno == ECHILD);
+}
+
+static void run_children(void)
+{
+	FILE *f = popen("exit 9", "r");
+	sigset_t waits;
+	siginfo_t x;
+	int status;
+
+	CHECK(f && getc(f) == EOF && !waitid(P_ALL, 0, &x, WEXITED | WNOWAIT));
+	make_children();
+	CHECK(told == 6);
+	for (long i = 0; i < rounds; i++) {
+		pause_us(500);
+		CHECK(!sigpending(&waits) && sigismember(&waits, SIGCHLD));
+		CHECK(!kill(ended[(size_t)i % ENDED].pid, 0));
+		look_at((size_t)i % ENDED);
+	}
+	CHECK(told == 6);
+	sigemptyset(&waits);
+	CHECK(!sigprocmask(SIG_SETMASK, &waits, NULL) && told == 7);
+	status = pclose(f);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+	take_children();
+	ended[0].pid = fork();
+	if (!ended[0].pid)
+		_exit(5);
+	CHECK(waitpid(ended[0].pid, &status, 0) == ended[0].pid && WEXITSTATUS(status) == 5);
+	printf("children %ld\n", rounds);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -694,7 +824,7 @@ static const struct {
 	{"threads", run_threads}, {"kernel", run_kernel},   {"shared", run_shared},
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
-	{"exec", run_exec},
+	{"exec", run_exec},       {"children", run_children},
 };
 
 int main(int argc, char **argv)

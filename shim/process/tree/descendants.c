@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/environ_slots.h"
-#include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/tree/tree.h"
 
 /* Whether the rank runs a script that starts the program as its child. */
 static bool is_shell(int proc)
@@ -33,44 +34,102 @@ static bool is_shell(int proc)
 	return false;
 }
 
-static void name_child(struct gck_scan *s, pid_t pid)
+static void refuse(struct gck_scan *s, pid_t pid, const char *remedy, const char *what)
+{
+	gck_obstacle_add_passing(s->f, "process", remedy, "it has a child process%s: %d", what,
+				 (int)pid);
+}
+
+#define STAT_GROUP 5
+#define STAT_SESSION 6
+#define STAT_EXIT_SIGNAL 38
+#define STAT_STATUS 52
+#define WAIT "the program must call wait() for it"
+
+/* The vpid of the leader of this group, which is no group of the rank's: a child that is known.
+ * 0: there is none. */
+static int32_t leader(const struct gck_image *img, uint64_t group)
+{
+	for (size_t i = 0; i < img->nchildren; i++)
+		if ((uint64_t)img->children[i].rpid == group)
+			return img->children[i].vpid;
+	return 0;
+}
+
+/* v: the fields of its stat; rank: those of the rank's. */
+static int add_ended(struct gck_scan *s, pid_t pid, const uint64_t *v, const uint64_t *rank)
+{
+	struct gck_child *x = gck_grow(&s->img->children, &s->img->nchildren, sizeof(*x), s->err);
+	bool own_session = v[STAT_SESSION] == (uint64_t)pid;
+	bool in_rank = v[STAT_GROUP] == rank[STAT_GROUP];
+
+	if (!x)
+		return -1;
+	x->rpid = pid;
+	x->vpid = gck_target_vtid(s->t, pid);
+	x->exit_signal = (int32_t)v[STAT_EXIT_SIGNAL];
+	x->session = own_session;
+	x->group = in_rank ? 0 : leader(s->img, v[STAT_GROUP]);
+	if (!(s->t->shim->features & GCK_SHIM_WAITS))
+		refuse(s, pid, WAIT, " that has ended and was not waited for");
+	else if (WCOREDUMP((int)v[STAT_STATUS]))
+		refuse(s, pid, WAIT, " that has ended with a core dump and was not waited for");
+	else if ((!in_rank && !x->group) ||
+		 (v[STAT_SESSION] != rank[STAT_SESSION] && !own_session))
+		refuse(s, pid, WAIT, " in another's process group that has ended and was not "
+		       "waited for");
+	return 0;
+}
+
+static int add_child(struct gck_scan *s, pid_t pid, const uint64_t *rank)
 {
 	int proc = gck_proc_open(pid, NULL);
 	uint64_t v[GCK_STAT_FIELDS];
 	char state = 0;
-	bool ended = proc >= 0 && !gck_proc_stat(proc, &state, v, NULL) && state == 'Z';
+	bool ended = proc >= 0 && !gck_proc_stat(proc, &state, v, NULL) && state == 'Z' &&
+		     !gck_proc_headless(proc);
 
 	if (proc >= 0)
 		close(proc);
 	if (ended)
-		gck_obstacle_add_passing(s->f, "process", "the program must call wait() for it",
-			 "it has a child process that has ended and was not waited for: %d",
-			 (int)pid);
-	else
-		gck_obstacle_add_passing(s->f, "process", is_shell(s->t->proc) ?
-			 "let the script start the program with exec" : "wait until it has ended",
-			 "it has a child process: %d", (int)pid);
+		return add_ended(s, pid, v, rank);
+	refuse(s, pid, is_shell(s->t->proc) ? "let the script start the program with exec"
+					    : "wait until it has ended", "");
+	return 0;
+}
+
+static int add_children(struct gck_scan *s, const char *list, const uint64_t *rank)
+{
+	char *end;
+
+	for (long pid; (pid = strtol(list, &end, 10)) > 0; list = end)
+		if (add_child(s, (pid_t)pid, rank))
+			return -1;
+	return 0;
 }
 
 int gck_scan_children(struct gck_scan *s)
 {
-	int *tids;
+	uint64_t rank[GCK_STAT_FIELDS];
+	int *tids, result;
+	char state;
 	size_t n;
 
-	if (gck_proc_list(s->t->proc, "task", &tids, &n, s->err))
+	if (gck_proc_stat(s->t->proc, &state, rank, s->err) ||
+	    gck_proc_list(s->t->proc, "task", &tids, &n, s->err))
 		return -1;
-	for (size_t i = 0; i < n; i++) {
+	result = 0;
+	for (size_t i = 0; i < n && !result; i++) {
 		char file[48], *text;
 
 		snprintf(file, sizeof(file), "task/%d/children", tids[i]);
 		text = tids[i] == s->t->shim->helper_tid
 			       ? NULL : gck_proc_read(s->t->proc, file, NULL, NULL);
-		if (text && *text)
-			name_child(s, atoi(text));
+		result = text ? add_children(s, text, rank) : 0;
 		free(text);
 	}
 	free(tids);
-	return 0;
+	return result;
 }
 
 /* Whether this process's environment is that of rank, or of a descendant of it. Without the right

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The processes below a rank. A child that has ended and was not waited for is part of the image;
+ * one that runs is refused. Functions return -1 on failure with err (of a scan: s->err) filled. */
+#ifndef GCK_PROCESS_TREE_H
+#define GCK_PROCESS_TREE_H
+
+#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/rank/scan.h"
+
+/* descendants.c: the rank's children, which go into the image or are refused; and descendants
+ * whose parent has ended, which are refused. */
+int gck_scan_children(struct gck_scan *s) GCK_MUST_CHECK;
+int gck_scan_orphans(struct gck_scan *s) GCK_MUST_CHECK;
+
+/* children.c: with the rank held, how its children have ended, by its helper; and, once its threads
+ * are read, whether one of them waits for a child, which is refused for the moment. */
+int gck_scan_ends(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
+int gck_scan_waits(struct gck_scan *s) GCK_MUST_CHECK;
+
+/* Make the image's children, before there is memory to copy. They have ended when it returns, and
+ * no signal tells the rank. */
+int gck_restore_children(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+#endif
