@@ -19,9 +19,9 @@
 /* The devices that a process sees, in its order. */
 struct gck_cuda_devices {
 	uint32_t n;              /* 0: unknown */
-	uint32_t all;            /* of the machine: the first n, then those that the process does
-				  * not see, without a name. The driver's restore wants a new
-				  * device for each of them */
+	uint32_t all;            /* whose device file the process may open: the first n, then those
+				  * that it does not see, without a name. The driver's restore
+				  * wants a new device for each of them, and for no other */
 	char driver[32];         /* version of the kernel module */
 	struct gck_cuda_device {
 		unsigned char uuid[16];

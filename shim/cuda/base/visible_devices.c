@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
 #include "shim/cuda/base/visible_devices.h"
 
 #include <fcntl.h>
@@ -6,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The version of the kernel module, which the library must equal; without a module, CUDA's
@@ -78,33 +81,52 @@ static bool read_uuid(const char *text, unsigned char uuid[16])
 	return true;
 }
 
-/* Add a GPU of the machine unless it is listed. */
-static void add_hidden(struct gck_cuda_devices *out, const char *path)
+/* Whether this process may open the GPU's device file: permissions, and the devices that a cgroup
+ * allows. (Nothing is opened: that can take a second.) */
+static bool may_open(unsigned int minor)
 {
-	FILE *f = fopen(path, "re");
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/dev/nvidia%u", minor);
+	return stat(path, &st) == 0 && S_ISCHR(st.st_mode) && eaccess(path, R_OK | W_OK) == 0;
+}
+
+/* Add a GPU of the machine unless it is listed or cannot be opened. information: its file of the
+ * kernel module. */
+static void add_hidden(struct gck_cuda_devices *out, FILE *information)
+{
+	bool is_named = false, is_open = false;
 	unsigned char uuid[16];
+	unsigned int minor;
 	char line[128];
 
-	while (f && fgets(line, sizeof line, f)) {
+	while (fgets(line, sizeof line, information)) {
 		const char *text = strstr(line, "GPU-");
 
-		if (!text || strncmp(line, "GPU UUID:", 9) || !read_uuid(text, uuid) ||
-		    is_in(out, uuid) || out->all == GCK_CUDA_DEVICES_MAX)
-			continue;
-		memcpy(out->v[out->all++].uuid, uuid, sizeof uuid);
+		if (!strncmp(line, "GPU UUID:", 9) && text)
+			is_named = read_uuid(text, uuid);
+		else if (sscanf(line, "Device Minor: %u", &minor) == 1)
+			is_open = may_open(minor);
 	}
-	if (f)
-		fclose(f);
+	if (is_named && is_open && !is_in(out, uuid) && out->all < GCK_CUDA_DEVICES_MAX)
+		memcpy(out->v[out->all++].uuid, uuid, sizeof uuid);
 }
 
 static void see_hidden(struct gck_cuda_devices *out)
 {
 	glob_t found = {0};
+	FILE *f;
 
 	out->all = out->n;
 	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
-		for (size_t i = 0; i < found.gl_pathc; i++)
-			add_hidden(out, found.gl_pathv[i]);
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			f = fopen(found.gl_pathv[i], "re");
+			if (f) {
+				add_hidden(out, f);
+				fclose(f);
+			}
+		}
 	}
 	globfree(&found);
 }
