@@ -97,7 +97,7 @@ static void remove_machine(void)
 	rmdir(folder);
 }
 
-/* ---- the driver: the GPUs whose minor numbers are in the list ---------------------------------- */
+/* ---- the driver: the GPUs whose minor numbers are in the list -------------------------------- */
 
 static const char *driver_sees;
 

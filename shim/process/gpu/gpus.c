@@ -211,9 +211,9 @@ static int place_hidden(const struct gck_cuda_devices *was, const struct gck_cud
 
 	if (here->all < was->all)
 		return gck_fail(err, ENOTSUP,
-				"the image's rank could open %u GPUs, the one here can open %u, and "
-				"the driver needs one for each: restart it where as many can be "
-				"opened",
+				"the image's rank could open %u GPUs, the one here can open %u, "
+				"and the driver needs one for each: restart it where as many can "
+				"be opened",
 				was->all, here->all);
 	for (uint32_t i = 0; i < was->n; i++)
 		taken[place[i]] = true;
