@@ -77,8 +77,8 @@ static void test_choice(void)
 	is_str(chosen("aH b- c-", "", "dH eH fH", "580"), "def",
 	       "each device of the image gets one");
 	is_str(chosen("aH b-", "", "cH", "580"),
-	       "the image's rank could open 2 GPUs, the one here can open 1, and the driver needs one "
-	       "for each: restart it where as many can be opened",
+	       "the image's rank could open 2 GPUs, the one here can open 1, and the driver needs "
+	       "one for each: restart it where as many can be opened",
 	       "a task that may open fewer devices is refused");
 	is_str(chosen("aH bH", "", "cH", "580"),
 	       "the image has 2 GPUs (H100), the task here 1: restart it with as many GPUs for "
