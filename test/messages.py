@@ -17,7 +17,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = 'doc/troubleshooting.md'
 LITERAL = r'"(?:[^"\\]|\\.)*"'
 CALL = re.compile(r'\b(?:say_to_user|gck_live_say|gck_warn|gck_error_log|slurm_error|'
-                  r'slurm_spank_log|slurm_info|gck_launcher_tell)\([^";]*?((?:' + LITERAL + r'\s*)+)')
+                  r'slurm_spank_log|slurm_info|gck_launcher_tell)\([^";]*?'
+                  r'((?:' + LITERAL + r'\s*)+)')
 TEXTS = re.compile(r'(?:' + LITERAL + r'\s*)+')
 
 

@@ -14,7 +14,8 @@ layers, lowest first. The lines are lowest first as well. Prints one line for ea
   name         a base name that stands twice within a component
   folder       a folder with more than 25 files, or without a README.md
   function     a function of more than 70 lines
-  line         a line of more than 100 columns
+  line         a line of more than 100 columns, in sources, scripts, build rules and prose; a row of
+               a table and a line with a word of more than 80 (a URL) may have more
   unlisted     a folder with sources that structure.layers does not name
   limits       a row of the last table of doc/limits.md without a verdict, or whose test is missing
   security     SECURITY.md names a test that does not exist
@@ -32,10 +33,13 @@ CIRCLE_OF = {'shim/namespace/root': 9}
 FILES = 25
 LINES = 70
 COLUMNS = 100
+WORD = 80
 HEADER = 30
 MODULE = 100
 KINDS = ('upward', 'circle', 'declared', 'unused', 'header', 'name', 'folder', 'function',
          'line', 'unlisted', 'limits', 'security')
+OTHERS = ('.md', '.1', '.3', '.5', '.8', '.sh', '.py', '.am', '.ac', '.cu', '.F90', '.f90')
+MADE = ('configure', 'configure~', 'config.status', 'libtool')
 VERDICTS = ('carried', 'refused', 'noted', 'harmless')
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 USAGE = 'usage: structure.py [--top DIR] BUILD [COMPONENT...]'
@@ -58,20 +62,42 @@ def read_layers():
     return layers
 
 
-def read_tree():
-    """{path: text} of all sources and headers that are not generated."""
-    tree = {}
+def walk():
+    """The paths of all files, but for those in a build directory."""
     for base, folders, files in os.walk(TOP):
         folders[:] = [f for f in folders if not f.startswith(('.', 'build', 'autom4te'))
                       and not os.path.exists(os.path.join(base, f, 'config.status'))]
         for name in files:
-            if name.endswith(('.c', '.h', '.S')):
-                path = os.path.relpath(os.path.join(base, name), TOP)
-                with open(os.path.join(TOP, path), errors='replace') as f:
-                    text = f.read()
-                if not text.startswith('/* Generated'):
-                    tree[path] = text
+            if os.path.isfile(os.path.join(base, name)):
+                yield os.path.relpath(os.path.join(base, name), TOP)
+
+
+def read(path, size=-1):
+    with open(os.path.join(TOP, path), errors='replace') as f:
+        return f.read(size)
+
+
+def read_tree():
+    """{path: text} of all sources and headers that are not generated."""
+    tree = {}
+    for path in walk():
+        if path.endswith(('.c', '.h', '.S')):
+            text = read(path)
+            if not text.startswith('/* Generated'):
+                tree[path] = text
     return tree
+
+
+def read_others():
+    """{path: text} of all scripts, build rules and prose that are not generated."""
+    others = {}
+    for path in walk():
+        folder, name = os.path.split(path)
+        if folder == 'm4' or not folder and name in MADE:
+            continue
+        if name.endswith(OTHERS) or '.' not in name and read(path, 2) == '#!':
+            others[path] = read(path)
+    return others
 
 
 def read_tests():
@@ -102,7 +128,7 @@ def objects(build, tree):
 
 
 def read_symbols(build, tree):
-    """({source: {symbol: is a function}}, {source: {symbol}}): what each source defines and uses."""
+    """({source: {symbol: is a function}}, {source: {symbol}}): what each defines and uses."""
     defines = collections.defaultdict(dict)
     uses = collections.defaultdict(set)
     found = list(objects(build, tree))
@@ -240,6 +266,11 @@ def own_headers(source, folders):
         folder = os.path.dirname(folder)
 
 
+def may_be_long(line):
+    """A row of a table, and what cannot be wrapped."""
+    return line.startswith('|') or max(map(len, line.split())) > WORD
+
+
 class Check:
     def __init__(self, build, chosen):
         self.layers = read_layers()
@@ -365,9 +396,10 @@ class Check:
                     begin = 0
 
     def line(self):
-        for path, text in sorted(self.tree.items()):
+        for path, text in sorted((self.tree | read_others()).items()):
             for i, line in enumerate(text.expandtabs(8).split('\n'), 1):
-                if len(line) > COLUMNS and (not self.chosen or self.component(path) in self.chosen):
+                if (len(line) > COLUMNS and not (path not in self.tree and may_be_long(line))
+                        and (not self.chosen or self.component(path) in self.chosen)):
                     self.say('line', f'{path}:{i}: {len(line)} columns')
 
     def unlisted(self):

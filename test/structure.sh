@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The tree keeps its rule (structure.py), and structure.py sees what breaks it, in a small tree made here.
+# The tree keeps its rule (structure.py), and structure.py sees what breaks it, in a small tree made
+# here.
 here=$(dirname "$(readlink -f "$0")")
 type python3 nm >/dev/null || { echo "1..0 # SKIP no python3 or nm"; exit 0; }
 small=$(mktemp -d)
@@ -41,7 +42,8 @@ make_tree()
 	rm "$small"/app/[d-g].*
 }
 
-# finds KIND TEXT NAME: the small tree breaks the rule so, and in no other way; KIND empty: it does not
+# finds KIND TEXT NAME: the small tree breaks the rule so, and in no other way; KIND empty: it does
+# not
 finds()
 {
 	local f out
@@ -61,11 +63,14 @@ finds()
 make_tree
 finds "" "" "a tree that keeps the rule"
 make_tree
-put lib/low/a.c "int gck_b(void);" "int gck_a(void)" "{" "	static int n;" "	return n++ ? gck_b() : 0;" "}"
+put lib/low/a.c "int gck_b(void);" "int gck_a(void)" "{" "	static int n;" \
+	"	return n++ ? gck_b() : 0;" "}"
 finds upward "lib/low/a.c -> lib/high/b.c (gck_b)" "a call from a lower layer to an upper one"
 make_tree
-put lib/low/a.c "int main(void);" "int gck_a(void)" "{" "	return 0;" "}" "int gck_x(void);" "int (*gck_table)(void) = gck_x;"
-put app/c.c "#include \"lib/high/b.h\"" "int gck_x(void)" "{" "	return 0;" "}" "int main(void)" "{" "	return gck_b();" "}"
+put lib/low/a.c "int main(void);" "int gck_a(void)" "{" "	return 0;" "}" \
+	"int gck_x(void);" "int (*gck_table)(void) = gck_x;"
+put app/c.c "#include \"lib/high/b.h\"" "int gck_x(void)" "{" "	return 0;" "}" \
+	"int main(void)" "{" "	return gck_b();" "}"
 put app/c.h "int gck_x(void);" "$(printf '/* %d */\n' {1..31})"
 finds upward "lib/low/a.c -> app/c.c (gck_x)" "a reference from a lower component to an upper one"
 make_tree
@@ -84,13 +89,15 @@ put lib/high/b.h "int gck_a(void);" "int gck_b(void);" "$(printf '/* %d */\n' {1
 put lib/high/b.c "#include \"lib/high/b.h\"" "int gck_b(void)" "{" "	return gck_a();" "}"
 finds declared "gck_a of lib/low/a.c in lib/high/b.h" "a declaration in another file's header"
 make_tree
-put lib/low/a.c "#include \"lib/low/a.h\"" "int gck_a(void)" "{" "$(printf '	;\n%.0s' {1..71})" "	return 0;" "}"
+put lib/low/a.c "#include \"lib/low/a.h\"" "int gck_a(void)" "{" \
+	"$(printf '	;\n%.0s' {1..71})" "	return 0;" "}"
 finds function "lib/low/a.c:3: 72 lines" "a function that fits no screen"
 make_tree
 put lib/high/a.c "#include \"lib/high/b.h\"" "static int n = 1;"
 finds name "lib/high/a lib/low/a" "a name that stands twice"
 make_tree
-put app/c.c "#include \"lib/high/b.h\"" "int gck_lonely(void)" "{" "	return 0;" "}" "int main(void)" "{" "	return gck_b();" "}"
+put app/c.c "#include \"lib/high/b.h\"" "int gck_lonely(void)" "{" "	return 0;" "}" \
+	"int main(void)" "{" "	return gck_b();" "}"
 finds unused "gck_lonely of app/c.c" "a function that nobody calls"
 make_tree
 put lib/low/a.h "int gck_a(void);"
@@ -100,6 +107,18 @@ make_tree
 mkdir -p "$small/app/test"
 printf '/* %098d */\n' 1 >"$small/app/test/x.h"
 finds line "app/test/x.h:1: 104 columns" "a long line, in a test"
+make_tree
+words=$(printf 'word %.0s' {1..20})
+put app/page.md "| $words" "https://$(printf '%080d' 0) $words"
+finds "" "" "a long row of a table, and a long URL"
+for f in app/page.md doc/man/page.8 app/run.sh app/Makemodule.am; do
+	make_tree
+	put "$f" "${words}x"
+	finds line "$f:1: 101 columns" "a long line in ${f##*/}"
+done
+make_tree
+put app/run "#!/bin/sh" "${words}x"
+finds line "app/run:2: 101 columns" "a long line in a script without a suffix"
 make_tree
 rm "$small/app/README.md"
 finds folder "app: no README.md" "a folder that does not say what it holds"

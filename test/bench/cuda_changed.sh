@@ -33,7 +33,8 @@ alice touch "$dir/hold"
 job=$(submit "$dir" -n1 <<-END
 	#!/bin/bash
 	export LD_LIBRARY_PATH=$libraries FAKE_CUDA_MEMORY=$((4 * mib))
-	srun --gpu-ckpt=${cuda}store=file:$GPUCKPT_LAB/memory,compress=none $bin/cuda_bulk $mib 400 $dir
+	srun --gpu-ckpt=${cuda}store=file:$GPUCKPT_LAB/memory,compress=none \\
+		$bin/cuda_bulk $mib 400 $dir
 END
 )
 bench_ready "$job"

@@ -71,7 +71,8 @@ bench_memory()
 	for gib in ${MEMORY_GIB-1 8 32 64}; do
 		rm -f "$dir/enough"
 		job=$(submit "$dir" -N1 -n"$ranks" <<<"#!/bin/bash
-			srun --gpu-ckpt=$keys python3 $top/test/programs/sparse.py $gib $dir/enough >there")
+			srun --gpu-ckpt=$keys python3 $top/test/programs/sparse.py $gib \
+				$dir/enough >there")
 		wait_for 60 all_there "$ranks" || give_up "job $job did not start"
 		bench_ready "$job"
 		memory_of "${gib}_first" alice gpuckpt create "$job"

@@ -11,7 +11,8 @@ bench_mpi_calls()
 {
 	local calls
 	calls=$(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-		"$bench_dir/mpi_calls.sh" "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" \
+		"$bench_dir/mpi_calls.sh" \
+		"$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" \
 		"${CALLS_PAIRS-20}") ||
 		give_up "mpi_calls.sh failed"
 	echo "$calls"
@@ -104,7 +105,8 @@ lammps_seconds()
 	job=$(submit "$dir" -N1 -n2 <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1
-		srun --mpi=pmix $1 bash -c 'exec taskset -c \$SLURM_PROCID $(lammps_command "$dir" "$steps")'
+		srun --mpi=pmix $1 bash -c 'exec taskset -c \$SLURM_PROCID \\
+			$(lammps_command "$dir" "$steps")'
 	END
 	)
 	wait_job "$job" COMPLETED 300 >&2 || give_up "LAMMPS did not end: $(tail -n 3 "$dir/out")"

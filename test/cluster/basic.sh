@@ -25,7 +25,10 @@ scripts()
 check "able: says what to do about a script whose program is a child" wait_for 30 scripts
 touch "$dir/script"
 # The parent of each rank's loop has ended.
-orphans() { [[ $(alice gpuckpt able "$job" 2>&1) == *"descendant process whose parent has ended"* ]]; }
+orphans()
+{
+	[[ $(alice gpuckpt able "$job" 2>&1) == *"descendant process whose parent has ended"* ]]
+}
 check "able: names a descendant of a rank whose parent has ended" wait_for 30 orphans
 touch "$dir/alone"
 check "the step runs under gpuckpt" wait_ready "$job"

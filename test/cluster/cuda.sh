@@ -75,7 +75,10 @@ create_verified()
 	alice gpuckpt create --verify --json "${job[$1]}" >"${dir[$1]}/verified"
 	jq -e '[.verified[].commits[].ranks[] | .builds and (.skipped // "" | test("GPU"))] | all' \
 		"${dir[$1]}/verified" >/dev/null ||
-		{ diag "$(jq -c '[.verified[].commits[].ranks[]]' "${dir[$1]}/verified")"; return 1; }
+		{
+			diag "$(jq -c '[.verified[].commits[].ranks[]]' "${dir[$1]}/verified")"
+			return 1
+		}
 }
 requeue() { alice gpuckpt requeue "${job[$1]}"; }
 restarted() { job_restarted "${job[$2]}" "$1"; }

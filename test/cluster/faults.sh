@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Faults that a job survives: rank, agent, coordinator, slurmstepd, slurmd and node killed while idle,
-# while an image is written and between commit and restart; a full store; damage; crashes after each
-# restart. After each the answer is right, or the job waits with a reason.
+# Faults that a job survives: rank, agent, coordinator, slurmstepd, slurmd and node killed while
+# idle, while an image is written and between commit and restart; a full store; damage; crashes
+# after each restart. After each the answer is right, or the job waits with a reason.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -355,8 +355,8 @@ slurmd_killed()
 }
 set_down() { root scontrol update nodename="$node" state=down reason=test; }
 
-# The long form of the same (half an hour each way): each way in which a node is away, for SlurmdTimeout 60 and
-# 300, and it returns before the job's next start runs, or after.
+# The long form of the same (half an hour each way): each way in which a node is away, for
+# SlurmdTimeout 60 and 300, and it returns before the job's next start runs, or after.
 copies()
 {
 	local way order time
@@ -389,7 +389,8 @@ away()
 	"$4"
 	if [[ $5 = early ]]; then
 		check "$name: Slurm requeues the job" wait_for $((100 + $2)) is_requeued
-		# job_restarted shortens Slurm's delay, which lets a node end the job's former steps.
+		# job_restarted shortens Slurm's delay, which lets a node end the job's former
+		# steps.
 		root scontrol update jobid="$job" excnodelist="$node"
 		back "$1"
 		one_copy "$2"
@@ -548,8 +549,8 @@ reason()
 		"$name: so has AdminComment"
 }
 
-[[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed journal_lost slurmstepd_killed \
-	node_killed slurmd_killed store_full damaged crashes
+[[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed journal_lost \
+	slurmstepd_killed node_killed slurmd_killed store_full damaged crashes
 for fault; do
 	$fault
 done

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Standard input that srun forwards: a restarted rank continues with the byte after those that it
 # has consumed. Five jobs get it in the five ways that srun has, and are restarted twice. One prints
-# it into a file of its own (srun -o with %t), which is cut back like a file that it appends to. With
-# GPUCKPT_LONG=1 also with an input that is shorter the second time.
+# it into a file of its own (srun -o with %t), which is cut back like a file that it appends to.
+# With GPUCKPT_LONG=1 also with an input that is shorter the second time.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -23,7 +23,8 @@ start()
 names=(file option pipe all first)
 ranks=(file.0 option.0 pipe.0 all.0 all.1 first.0)
 jobs=(
-	"$(start file 1 "unset SLURM_OPEN_MODE; srun --gpu-ckpt=quiet=yes -o file.%t $lines <input")"
+	"$(start file 1 "unset SLURM_OPEN_MODE
+		srun --gpu-ckpt=quiet=yes -o file.%t $lines <input")"
 	"$(start option 1 "srun --gpu-ckpt --input=input $lines option")"
 	"$(start pipe 1 "cat input | srun --gpu-ckpt $lines pipe")"
 	"$(start all 2 "srun --gpu-ckpt -n2 $lines all <input")"

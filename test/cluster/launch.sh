@@ -201,7 +201,8 @@ if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
 	if [[ ${GPUCKPT_LONG-} ]] && command -v mpicc.mpich >/dev/null; then
 		mpicc.mpich -o "$b/ring-mpich" "$top/test/programs/ring.c" -lm
 		ranks_end "hydra" -N2 -- mpiexec.hydra -n 2 -ppn 1 "$b/ring-mpich" 20
-		like "$(cat "$out")" "gpuckpt: ranks that [^ ]*hydra_[a-z_]* starts are not checkpointed" \
+		like "$(cat "$out")" \
+			"gpuckpt: ranks that [^ ]*hydra_[a-z_]* starts are not checkpointed" \
 			"the user is told that they are not checkpointed"
 	fi
 	if [[ ${GPUCKPT_LONG-} ]]; then

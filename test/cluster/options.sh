@@ -112,12 +112,12 @@ is "$(from SALLOC_GPU_CKPT=yes salloc -Q -n1 srun -Q sh -c "$is_on")" on \
 is "$(from SALLOC_GPU_CKPT=yes SLURM_GPU_CKPT=no salloc -Q -n1 srun -Q sh -c "$is_on")" off \
 	"there SLURM_GPU_CKPT=no is no option, either"
 for export in ALL NONE; do
-	from SBATCH_GPU_CKPT=mpi=openmpi sbatch -Q -W --open-mode=append --export=$export -o "$dir/$export" \
-		--wrap 'srun -Q /bin/sh -c "echo \$GPUCKPT_MPI"' >/dev/null
+	from SBATCH_GPU_CKPT=mpi=openmpi sbatch -Q -W --open-mode=append --export=$export \
+		-o "$dir/$export" --wrap 'srun -Q /bin/sh -c "echo \$GPUCKPT_MPI"' >/dev/null
 	is "$(cat "$dir/$export")" openmpi "SBATCH_GPU_CKPT is for each srun, with --export=$export"
 done
-from SBATCH_GPU_CKPT=mpi=openmpi sbatch -Q -W --open-mode=append -o "$dir/last" --gpu-ckpt=mpi=auto \
-	--wrap 'srun -Q sh -c "echo \$GPUCKPT_MPI"' >/dev/null
+from SBATCH_GPU_CKPT=mpi=openmpi sbatch -Q -W --open-mode=append -o "$dir/last" \
+	--gpu-ckpt=mpi=auto --wrap 'srun -Q sh -c "echo \$GPUCKPT_MPI"' >/dev/null
 is "$(cat "$dir/last")" auto "sbatch's own option wins"
 
 # ---- the CLI's arguments
@@ -186,17 +186,20 @@ like "$(alice bash -c 'ulimit -n 100 -f 1000; gpuckpt check')" \
 	grep -v '^AgentLog' "$conf.lab"
 	printf '%s\n' "DefaultStage=$dir/none" "AgentLog=$dir/none/%u/%j.log"
 } >"$dir/dirs.conf"
-like "$(alice gpuckpt check -f "$dir/dirs.conf")" "ok +stage .*is not there, which only nodes need" \
+like "$(alice gpuckpt check -f "$dir/dirs.conf")" \
+	"ok +stage .*is not there, which only nodes need" \
 	"directories of nodes are needed there alone"
 like "$(alice srun -n1 gpuckpt check -f "$dir/dirs.conf")" \
 	"error +stage .*/none: No such file.*install -d.*error +log .*/none: No such file" \
 	"on a node a directory that is not there is an error"
 s3=(S3Store=s3://bucket/x S3Endpoint=http://127.0.0.1:1)
 printf '%s\n' "${s3[@]}" | cat "$conf.lab" - >"$dir/s3.conf"
-like "$(alice gpuckpt check -f "$dir/s3.conf")" "error +s3 .*http://127.0.0.1:1: .*let nodes reach it" \
+like "$(alice gpuckpt check -f "$dir/s3.conf")" \
+	"error +s3 .*http://127.0.0.1:1: .*let nodes reach it" \
 	"an object store that a node does not reach"
 { cat "$conf.lab"; echo PreloadPath=/nowhere/p.so; } >"$dir/preload.conf"
-like "$(alice gpuckpt check -f "$dir/preload.conf")" "error +libraries.*/nowhere/p.so.*PreloadPath" \
+like "$(alice gpuckpt check -f "$dir/preload.conf")" \
+	"error +libraries.*/nowhere/p.so.*PreloadPath" \
 	"a preload that is not there"
 echo "not a library" >"$dir/p.so"
 { cat "$conf.lab"; echo PreloadPath="$dir/p.so"; } >"$dir/preload.conf"
@@ -211,7 +214,8 @@ echo "optional $dir/spank_gpuckpt.so" >"$plugins"
 like "$(found error plugin -u alice)" "srun: .*$dir/spank_gpuckpt.so" "a plugin that is not there"
 cp "$dir/plugstack.conf" "$plugins"
 driver='mount -t tmpfs x /proc/driver && mkdir /proc/driver/nvidia &&
-	echo "NVRM version: NVIDIA UNIX x86_64 Kernel Module  $0  Tue" >/proc/driver/nvidia/version &&
+	echo "NVRM version: NVIDIA UNIX x86_64 Kernel Module  $0  Tue" \
+		>/proc/driver/nvidia/version &&
 	gpuckpt check | grep driver'
 like "$(root unshare -m bash -c "$driver" 570.86.15)" "warning driver.*570.86.15.*tested with 580" \
 	"a driver that is not tested"

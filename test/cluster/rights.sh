@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Another user tries every verb; connections that send no valid frame; root's rights. Before that he
-# takes the names of the jobs to come in the store, and carol, who owns a directory where alice's job
-# writes, puts a link to another file of alice's there.
+# takes the names of the jobs to come in the store, and carol, who owns a directory where alice's
+# job writes, puts a link to another file of alice's there.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 

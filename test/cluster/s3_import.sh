@@ -129,7 +129,8 @@ is "$(commits 4001)$(commits 4002)$(commits 4003)" "" "none of them is listed"
 
 check "import" alice gpuckpt import "$dir/image"
 is "$(commits "$job" | xargs)" 2 "the commit is listed"
-is "$(alice gpuckpt show "$job.0" 2 --json | jq -r '.commits[0].reason')" import "its reason is import"
+is "$(alice gpuckpt show "$job.0" 2 --json | jq -r '.commits[0].reason')" import \
+	"its reason is import"
 check "verify" alice gpuckpt verify "$job"
 next=$(start "restart=$job:2")
 check "another job restarts from it" wait_ready "$next" 60

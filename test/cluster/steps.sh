@@ -51,7 +51,8 @@ job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	unset SLURM_OPEN_MODE # sbatch sets it
 	srun --gpu-ckpt -o whole echo complete
-	srun --gpu-ckpt=skip-done=no bash -c 'echo "ran, open mode \${SLURM_OPEN_MODE-none}" >>again'
+	srun --gpu-ckpt=skip-done=no \\
+		bash -c 'echo "ran, open mode \${SLURM_OPEN_MODE-none}" >>again'
 	srun --gpu-ckpt bash -c 'exec $burn 8 400 50 >three'
 END
 )

@@ -19,7 +19,8 @@ table=${GPUCKPT_SWEEP_TABLE-/dev/null}
 job='' runs=0
 
 checkpoint_points=$(sed -n 's/^\tGCK_FAULT_\(\(AGENT\|WORKER\)_[A-Z]*\),.*/\1/p' \
-	"$top/common/base/fault.h")" MPI_ROUND MPI_READY MPI_FENCE MPI_BRING_ON MPI_SAVE MPI_QUIESCED"
+	"$top/common/base/fault.h")" MPI_ROUND MPI_READY MPI_FENCE MPI_BRING_ON MPI_SAVE
+	MPI_QUIESCED"
 restart_points="RESTORE_BUILD RESTORE_BUILT RESTORE_FILES RESTORE_RUN
 	MPI_RESTORED MPI_LOADED MPI_INITIALIZED MPI_REBUILT"
 
@@ -103,9 +104,9 @@ start_create()
 	creating=$!
 }
 
-# One look whether the job is back: with its agents, and further than it was. A slurmstepd whose PMIx
-# tries to reach a dead peer stays for 17 s and keeps the socket of the next start's, whose srun then
-# ends the job with status 0. Slurm starts it after 6 s here, elsewhere after 2 minutes.
+# One look whether the job is back: with its agents, and further than it was. A slurmstepd whose
+# PMIx tries to reach a dead peer stays for 17 s and keeps the socket of the next start's, whose
+# srun then ends the job with status 0. Slurm starts it after 6 s here, elsewhere after 2 minutes.
 is_back()
 {
 	case $(job_state "$job") in
@@ -135,7 +136,12 @@ pair()
 		wait_for 60 job_restarted "$job" $((before + 1))
 	fi
 	wait_for 40 reaches "$met" "$point" ||
-		{ report 1 "$name: no process came to the point"; rm -f "$dir"/faults/*; job=''; return; }
+		{
+			report 1 "$name: no process came to the point"
+			rm -f "$dir"/faults/*
+			job=''
+			return
+		}
 	[[ $fault = itself ]] || "fault_of_$fault"
 	rm -f "$dir"/faults/*
 	[[ ${#then[@]} -eq 0 ]] || { sleep 0.5; "${then[@]}"; }
@@ -155,8 +161,11 @@ pair()
 	else
 		outcome="the job goes on"
 		[[ $(job_restarts "$job") = "$before" ]] || outcome="the job is restored"
-		[[ ! $creating ]] || outcome+=", the checkpoint $( ((status)) && echo fails || echo \
-			"is committed")"
+		case $creating:$status in
+		:*) ;;
+		*:0) outcome+=", the checkpoint is committed" ;;
+		*) outcome+=", the checkpoint fails" ;;
+		esac
 	fi
 	echo "| $point | $fault | $outcome |" >>"$table"
 	[[ ! $died || ! $job ]] || wait_for 60 root srun -Q --immediate=5 -w "$other" -N1 true

@@ -24,7 +24,8 @@ results() { # NAME RANKS COMMAND...: the results of all ranks, in $tmp/NAME
 as_plain() { # NAME RANKS COMMAND...: the results are those of Open MPI alone
 	name=$1
 	results "$@" && diff -r "$tmp/plain$2" "$tmp/$name" >"$tmp/differences"
-	check $? "ranks: $2, $name" || show "$(tail -n 20 "$tmp/log")" "$(cut -c1-200 "$tmp/differences")"
+	check $? "ranks: $2, $name" ||
+		show "$(tail -n 20 "$tmp/log")" "$(cut -c1-200 "$tmp/differences")"
 }
 
 checkpoints() { # RANKS

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""mapped.py FILE UNTIL: maps FILE privately, in two halves, prints its checksum, and prints it again
-when the file UNTIL exists."""
+"""mapped.py FILE UNTIL: maps FILE privately, in two halves, prints its checksum, and prints it
+again when the file UNTIL exists."""
 import mmap
 import os
 import sys

@@ -105,7 +105,8 @@ GPUCKPT_CONF=$dir/conf "$gpuckpt" list >"$dir/out" 2>"$dir/err"
 result $? "no such user: $(cat "$dir/err")"
 "$gpuckpt" --help >"$dir/out" 2>"$dir/err" && grep -q '^usage: gpuckpt' "$dir/out"
 result $? "--help"
-words='able create vacate requeue disable enable list show status watch verify export import remove check'
+words='able create vacate requeue disable enable list show status watch verify export import'
+words="$words remove check"
 "$gpuckpt" help >"$dir/out" 2>"$dir/err" && "$gpuckpt" -h | cmp - "$dir/out" &&
 	[ "$(sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$dir/out" | tr '\n' ' ')" = "$words " ]
 result $? "gpuckpt help names all verbs"

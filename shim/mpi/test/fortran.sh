@@ -25,8 +25,8 @@ build() { # WAY
 	mkdir "$tmp/$1"
 	(cd "$tmp/$1" && mpifort -O1 -cpp "-D$1" -fallow-argument-mismatch -w -o ways \
 		"$top/test/mpi/fortran/plan.F90" "$top/test/mpi/fortran/callbacks.F90" \
-		"$top/test/mpi/fortran/ways.F90" "$top/test/mpi/fortran/cycle.c") >"$tmp/log" 2>&1 ||
-		cat "$tmp/log"
+		"$top/test/mpi/fortran/ways.F90" "$top/test/mpi/fortran/cycle.c") \
+		>"$tmp/log" 2>&1 || cat "$tmp/log"
 }
 
 run() { # WAY RANKS [MPIRUN-OPTIONS]

@@ -12,7 +12,8 @@ names() { # LIBRARY
 }
 
 sizes() { # LIBRARY: the data objects, NAME SIZE
-	nm -D -S --defined-only "$1" | awk 'NF == 4 && $3 ~ /[BDR]/ { print $4, $2 }' | LC_ALL=C sort
+	nm -D -S --defined-only "$1" | awk 'NF == 4 && $3 ~ /[BDR]/ { print $4, $2 }' |
+		LC_ALL=C sort
 }
 
 tmp=$(mktemp -d) || exit 1
