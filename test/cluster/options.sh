@@ -68,6 +68,7 @@ like "$(root scontrol show job "$job")" "AdminComment=gpuckpt: .*$missing" "Admi
 job=$(submit "$dir" -n1 -o "$dir/own" <<-END
 	#!/bin/bash
 	srun --gpu-ckpt=restart=9 touch $dir/launched
+	sleep 5 # Slurm sometimes ends srun a moment before the script
 	echo went-on
 END
 )

@@ -74,6 +74,7 @@ job=$(submit "$dir" -N1 -n1 <<-END
 	[[ -z \${SLURM_RESTART_COUNT-} ]] ||
 		sbatch -N1 -o other --wrap='echo "count \${SLURM_RESTART_COUNT-none}"'
 	srun --gpu-ckpt $burn \$(cat size) 4000 50
+	sleep 5 # Slurm sometimes ends srun a moment before the script
 	echo went-on
 END
 )
