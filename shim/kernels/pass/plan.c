@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/kernels/pass/refuse.h"
+
+static const struct gck_ptx_statement *at(const struct gck_plan *plan, uint32_t i)
+{
+	return &plan->flow.statements[i];
+}
+
+static int add_place(struct gck_plan *plan, enum gck_place_kind kind, uint32_t statement,
+		     struct gck_error *err)
+{
+	struct gck_place *more = gck_ptx_grow(plan->places, plan->n_places, sizeof *more, err);
+
+	if (!more)
+		return -1;
+	plan->places = more;
+	more[plan->n_places++] = (struct gck_place){ kind, statement };
+	return 0;
+}
+
+static bool is_point(const struct gck_place *place)
+{
+	return place->kind == GCK_PLACE_MARK || place->kind == GCK_PLACE_BEFORE;
+}
+
+/* The statement of block b before which its threads can leave: behind labels and directives. */
+static uint32_t begin_of(const struct gck_plan *plan, uint32_t b)
+{
+	uint32_t i = plan->flow.blocks[b].first;
+
+	while (i + 1 < plan->flow.n_statements && (at(plan, i)->does == GCK_PTX_LABEL ||
+						   at(plan, i)->does == GCK_PTX_DIRECTIVE))
+		i++;
+	return i;
+}
+
+/* Whether all threads of a warp leave together in block b, or need not. */
+static bool may_leave(const struct gck_plan *plan, uint32_t b)
+{
+	return plan->warp == GCK_NONE || !gck_set_has(plan->graph.apart, b);
+}
+
+static bool has_point(const struct gck_plan *plan, const struct gck_loop *loop)
+{
+	for (size_t i = 0; i < plan->n_places; i++)
+		if (is_point(&plan->places[i]) &&
+		    gck_set_has(loop->body, plan->flow.block_of[plan->places[i].statement]))
+			return true;
+	return false;
+}
+
+/* A point behind each barrier of a loop whose begin is no place for one. */
+static int add_behind_barriers(struct gck_plan *plan, const struct gck_loop *loop,
+			       struct gck_error *err)
+{
+	for (uint32_t i = 0; i + 1 < plan->flow.n_statements; i++) {
+		uint32_t b = plan->flow.block_of[i];
+
+		if ((plan->flow.traits[i] & GCK_BARRIER) && gck_set_has(loop->body, b) &&
+		    plan->flow.block_of[i + 1] == b && may_leave(plan, b) && !at(plan, i)->guard &&
+		    add_place(plan, GCK_PLACE_BEFORE, i + 1, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int add_auto(struct gck_plan *plan, struct gck_error *err)
+{
+	for (size_t i = 0; i < plan->graph.n_loops; i++) {
+		const struct gck_loop *loop = &plan->graph.loops[i];
+		int result = 0;
+
+		if (!loop->is_outermost || has_point(plan, loop))
+			continue;
+		if (may_leave(plan, loop->header))
+			result = add_place(plan, GCK_PLACE_BEFORE, begin_of(plan, loop->header),
+					   err);
+		else
+			result = add_behind_barriers(plan, loop, err);
+		if (result)
+			return -1;
+	}
+	return 0;
+}
+
+/* Adds to `set` what is computed in the loop from what another thread may have written. */
+static void follow_waited(const struct gck_plan *plan, const struct gck_loop *loop, uint64_t *set)
+{
+	const struct gck_flow *f = &plan->flow;
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < f->n_statements; i++) {
+			bool depends = f->traits[i] & GCK_WAITED;
+
+			if (!f->traits[i] || !gck_set_has(loop->body, f->block_of[i]))
+				continue;
+			for (uint32_t k = f->reference[i]; k < f->reference[i + 1]; k++)
+				depends |= !f->references[k].is_written &&
+					   gck_set_has(set, f->references[k].reg);
+			for (uint32_t k = f->reference[i]; depends && k < f->reference[i + 1]; k++)
+				if (f->references[k].is_written &&
+				    !gck_set_has(set, f->references[k].reg)) {
+					gck_set_add(set, f->references[k].reg);
+					changed = true;
+				}
+		}
+	}
+}
+
+/* Whether a loop's end depends on what other threads do; in statement, its branch. */
+static bool waits(const struct gck_plan *plan, const struct gck_loop *loop, const uint64_t *set,
+		  uint32_t *statement)
+{
+	const struct gck_flow *f = &plan->flow;
+
+	for (uint32_t b = 0; b < f->n_blocks; b++) {
+		uint32_t last = f->blocks[b].last - 1;
+
+		if (!gck_set_has(loop->body, b) ||
+		    !(f->traits[last] & (GCK_BRANCH | GCK_TABLE_BRANCH | GCK_ENDS)))
+			continue;
+		for (uint32_t k = f->reference[last]; k < f->reference[last + 1]; k++)
+			if (gck_set_has(set, f->references[k].reg)) {
+				*statement = last;
+				return true;
+			}
+	}
+	return false;
+}
+
+/* A loop that waits for other threads becomes a point: they may have left. */
+static int add_waiting(struct gck_plan *plan, struct gck_error *err)
+{
+	uint64_t *set = calloc(plan->flow.words, sizeof *set);
+	int result = set ? 0 : gck_fail(err, ENOMEM, "no memory for registers");
+
+	for (size_t i = 0; i < plan->graph.n_loops && !result; i++) {
+		const struct gck_loop *loop = &plan->graph.loops[i];
+		uint32_t branch;
+
+		memset(set, 0, plan->flow.words * sizeof *set);
+		follow_waited(plan, loop, set);
+		if (has_point(plan, loop) || !waits(plan, loop, set, &branch))
+			continue;
+		if (!may_leave(plan, loop->header))
+			result = gck_flow_fail(plan->flow.ptx, at(plan, branch), err,
+					       "a loop that waits for other threads, in code where "
+					       "the threads of a warp are apart");
+		else
+			result = add_place(plan, GCK_PLACE_BEFORE, begin_of(plan, loop->header),
+					   err);
+	}
+	free(set);
+	return result;
+}
+
+static int add_barriers(struct gck_plan *plan, struct gck_error *err)
+{
+	for (uint32_t i = 0; i < plan->flow.n_statements; i++)
+		if ((plan->flow.traits[i] & GCK_BARRIER) &&
+		    add_place(plan, GCK_PLACE_BARRIER, i, err))
+			return -1;
+	return 0;
+}
+
+/* What is live at a place must be in registers that are saved. */
+static int check_live(const struct gck_plan *plan, const struct gck_place *place, uint64_t *live,
+		      struct gck_error *err)
+{
+	const struct gck_flow *f = &plan->flow;
+	const struct gck_ptx_statement *s = at(plan, place->statement);
+
+	gck_flow_live(f, place->statement, live);
+	for (uint32_t r = 0; r < f->n_registers; r++) {
+		if (!gck_set_has(live, r) || r == GCK_SPECIAL)
+			continue;
+		if (r == GCK_CARRY)
+			return gck_flow_fail(f->ptx, s, err,
+					     "the carry flag is used behind a point");
+		if (!f->registers[r].depth && f->registers[r].bits > 64)
+			return gck_flow_fail(f->ptx, s, err,
+					     "register %.*s of %u bits is used behind a point",
+					     GCK_PTX_TEXT(f->ptx, f->registers[r].token),
+					     f->registers[r].bits);
+	}
+	return 0;
+}
+
+static int check_places(const struct gck_plan *plan, struct gck_error *err)
+{
+	uint64_t *live = calloc(plan->flow.words, sizeof *live);
+	int result = live ? 0 : gck_fail(err, ENOMEM, "no memory for registers");
+
+	for (size_t i = 1; i < plan->n_places && !result; i++) {
+		const struct gck_place *place = &plan->places[i];
+		const struct gck_ptx_statement *s = at(plan, place->statement);
+
+		result = check_live(plan, place, live, err);
+		if (!result && place->kind == GCK_PLACE_MARK &&
+		    !may_leave(plan, plan->flow.block_of[place->statement]))
+			result = gck_flow_fail(plan->flow.ptx, s, err, "the threads of a warp may "
+					       "reach this point apart, and the kernel uses %.*s",
+					       GCK_PTX_TEXT(plan->flow.ptx,
+							    at(plan, plan->warp)->op));
+	}
+	free(live);
+	return result;
+}
+
+static int by_statement(const void *a, const void *b)
+{
+	const struct gck_place *x = a, *y = b;
+
+	if (x->statement != y->statement)
+		return x->statement < y->statement ? -1 : 1;
+	return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+/* By statement, each once; the entry stays the first. */
+static void sort_places(struct gck_plan *plan)
+{
+	size_t n = 1;
+
+	qsort(plan->places + 1, plan->n_places - 1, sizeof *plan->places, by_statement);
+	for (size_t i = 1; i < plan->n_places; i++)
+		if (n == 1 || by_statement(&plan->places[n - 1], &plan->places[i]))
+			plan->places[n++] = plan->places[i];
+	plan->n_places = n;
+}
+
+static int find_places(struct gck_plan *plan, bool is_auto, struct gck_error *err)
+{
+	if (add_place(plan, GCK_PLACE_ENTRY, 0, err))
+		return -1;
+	for (uint32_t i = 0; i < plan->flow.n_statements; i++)
+		if (at(plan, i)->does == GCK_PTX_POINT &&
+		    add_place(plan, GCK_PLACE_MARK, i, err))
+			return -1;
+	if (is_auto && add_auto(plan, err))
+		return -1;
+	return plan->n_places > 1 ? add_waiting(plan, err) : 0;
+}
+
+static bool has_marks(const struct gck_ptx *ptx, const struct gck_ptx_function *f)
+{
+	for (uint32_t i = 0; i < f->n_statements; i++)
+		if (ptx->statements[f->statement + i].does == GCK_PTX_POINT)
+			return true;
+	return false;
+}
+
+void gck_plan_clear(struct gck_plan *plan)
+{
+	gck_flow_clear(&plan->flow);
+	gck_graph_clear(&plan->graph);
+	gck_variables_clear(&plan->variables);
+	free(plan->places);
+	free(plan->reached);
+	*plan = (struct gck_plan){ 0 };
+}
+
+int gck_plan_make(struct gck_plan *plan, const struct gck_ptx *ptx, size_t function, bool is_auto,
+		  struct gck_error *err)
+{
+	const struct gck_ptx_function *f = &ptx->functions[function];
+
+	*plan = (struct gck_plan){ .warp = GCK_NONE };
+	if (!f->has_body || !f->n_statements || (!is_auto && !has_marks(ptx, f)))
+		return 0;
+	plan->reached = calloc(ptx->n_functions + 1, 1);
+	if (!plan->reached)
+		return gck_fail(err, ENOMEM, "no memory for functions");
+	plan->reached[function] = true;
+	if (gck_flow_make(&plan->flow, ptx, f, err) || gck_refuse_kernel(plan, err) ||
+	    gck_graph_make(&plan->graph, &plan->flow, err) ||
+	    gck_variables_find(&plan->variables, ptx, f, plan->reached, err) ||
+	    find_places(plan, is_auto, err))
+		return -1;
+	if (plan->n_places == 1)
+		return 0;
+	plan->has_points = true;
+	plan->needs_barrier = plan->has_barriers || plan->variables.n_shared;
+	if (add_barriers(plan, err))
+		return -1;
+	sort_places(plan);
+	return check_places(plan, err);
+}

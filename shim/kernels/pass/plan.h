@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The places of a kernel where its threads can leave it and come back. */
+#ifndef GCK_KERNELS_PLAN_H
+#define GCK_KERNELS_PLAN_H
+
+#include "shim/kernels/pass/graph.h"
+#include "shim/kernels/pass/variables.h"
+
+enum gck_place_kind {
+	GCK_PLACE_ENTRY,   /* the kernel's begin; always place 1 */
+	GCK_PLACE_MARK,    /* at the statement, a point */
+	GCK_PLACE_BEFORE,  /* before the statement */
+	GCK_PLACE_BARRIER, /* at the statement; who waits there is saved as waiting */
+};
+
+struct gck_place {
+	enum gck_place_kind kind;
+	uint32_t statement;
+};
+
+struct gck_plan {
+	struct gck_flow flow;
+	struct gck_graph graph;
+	struct gck_variables variables;
+	struct gck_place *places; /* place i + 1; by statement */
+	size_t n_places;
+	bool *reached;       /* functions of the module: the kernel, and what it calls */
+	bool has_points;     /* else nothing is to be done, and all below is unset */
+	bool has_barriers, is_async;
+	uint32_t warp;       /* a statement that a warp does together; GCK_NONE */
+	uint64_t wide_end;   /* of a thread's record: behind its words of eight bytes */
+	uint64_t record_size; /* of a thread: the largest of the places */
+	bool needs_barrier;  /* a thread that leaves meets the others of its block */
+};
+
+/* Where a kernel's points are: marks and, if is_auto, the begins of its outermost loops. -1 and
+ * err, with file and line, if it has points and cannot be saved at one of them. Call gck_plan_clear
+ * in any case. */
+int gck_plan_make(struct gck_plan *plan, const struct gck_ptx *ptx, size_t function, bool is_auto,
+		  struct gck_error *err) GCK_MUST_CHECK;
+void gck_plan_clear(struct gck_plan *plan);
+
+#endif

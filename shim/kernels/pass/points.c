@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/kernels/pass/points.h"
+#include "shim/kernels/pass/record.h"
+#include "shim/kernels/pass/refuse.h"
+
+struct writer {
+	const struct gck_ptx *ptx;
+	const struct gck_plan *plan;
+	FILE *out;
+	bool is_again; /* the second body: its labels have other names */
+	size_t place;  /* the next */
+};
+
+static const char *ending(const struct writer *w)
+{
+	return w->is_again ? "$gck_again" : "";
+}
+
+static uint32_t begin(const struct gck_ptx *ptx, uint32_t token)
+{
+	return ptx->tokens[token].begin;
+}
+
+static void copy(const struct writer *w, uint32_t from, uint32_t to)
+{
+	fwrite(w->ptx->text + from, 1, to - from, w->out);
+}
+
+/* A statement as it is. In the second body its labels are renamed: its own, a branch's last
+ * operand, all names of a table. */
+static void write_statement(const struct writer *w, uint32_t i)
+{
+	const struct gck_ptx_statement *s = &w->plan->flow.statements[i];
+	unsigned traits = w->plan->flow.traits[i];
+	bool is_branch = traits & (GCK_BRANCH | GCK_TABLE_BRANCH);
+	bool is_table = s->does == GCK_PTX_DIRECTIVE && gck_ptx_is(w->ptx, s->op, ".branchtargets");
+
+	for (uint32_t at = s->at.first; at < s->at.last; at++) {
+		const struct gck_ptx_token *t = &w->ptx->tokens[at];
+
+		copy(w, at > s->at.first ? w->ptx->tokens[at - 1].end : t->begin, t->end);
+		if (!w->is_again || t->kind != GCK_PTX_WORD)
+			continue;
+		if ((s->does == GCK_PTX_LABEL && at == s->op) || (is_table && at != s->op) ||
+		    (is_branch &&
+		     at == w->ptx->operands[s->operand + s->n_operands - 1].first))
+			fputs(ending(w), w->out);
+	}
+}
+
+/* A thread leaves here if the word is set. It comes back behind the test. */
+static void write_test(const struct writer *w, size_t place)
+{
+	fputs("\n\tld.volatile.global.u32 %gck_t, [%gck_w];\n"
+	      "\tsetp.ne.u32 %gck_p, %gck_t, 0;\n", w->out);
+	if (w->plan->warp != GCK_NONE)
+		fputs("\tvote.sync.any.pred %gck_p, %gck_p, 0xffffffff;\n", w->out);
+	fprintf(w->out, "\t@%%gck_p bra $gck_leave_%zu;\n", place + 1);
+	if (w->is_again)
+		fprintf(w->out, "$gck_place_%zu:\n", place + 1);
+}
+
+static void write_guard(const struct writer *w, const struct gck_ptx_statement *s, bool is_not)
+{
+	fprintf(w->out, "\t@%s%.*s ", s->negated != is_not ? "!" : "",
+		GCK_PTX_TEXT(w->ptx, s->guard));
+}
+
+/* All of the block tell at a barrier that they do not leave. If one does, those who wait leave as
+ * waiting, and come back before the barrier. */
+static void write_barrier(const struct writer *w, uint32_t i, size_t place)
+{
+	const struct gck_ptx_statement *s = &w->plan->flow.statements[i];
+	const struct gck_ptx_range *o = &w->ptx->operands[s->operand];
+
+	fputs("\n", w->out);
+	if (s->guard) {
+		write_guard(w, s, true);
+		fprintf(w->out, "bra $gck_past_%zu%s;\n", place + 1, ending(w));
+	}
+	if (w->is_again)
+		fprintf(w->out, "$gck_place_%zu:\n", place + 1);
+	fprintf(w->out, "\tmov.pred %%gck_q, 0;\n\tbarrier.red.or.pred %%gck_p, 0, %%gck_q;\n"
+			"\t@%%gck_p bra $gck_wait_%zu;\n", place + 1);
+	if (gck_instruction_has(w->ptx, s->op, "red")) {
+		bool is_count = gck_instruction_has(w->ptx, s->op, "popc");
+		bool is_and = gck_instruction_has(w->ptx, s->op, "and");
+		const char *op = is_count ? "popc.u32" : is_and ? "and.pred" : "or.pred";
+
+		fprintf(w->out, "\tbarrier.red.%s ", op);
+		copy(w, begin(w->ptx, o[0].first), w->ptx->tokens[s->at.last - 1].end);
+		fputs("\n", w->out);
+	}
+	if (s->guard)
+		fprintf(w->out, "$gck_past_%zu%s:\n", place + 1, ending(w));
+}
+
+static bool is_declaration(const struct writer *w, const struct gck_ptx_statement *s)
+{
+	static const char *const names[] = { ".reg", ".local", ".shared", ".param", ".global",
+					     ".const", ".extern", ".visible", ".weak", ".tex" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (s->does == GCK_PTX_DIRECTIVE && !s->depth &&
+		    gck_ptx_is(w->ptx, s->op, names[i]))
+			return true;
+	return false;
+}
+
+static void write_body(struct writer *w)
+{
+	const struct gck_flow *f = &w->plan->flow;
+	uint32_t at = w->ptx->tokens[f->function->header.last].end;
+
+	w->place = 0;
+	for (uint32_t i = 0; i < f->n_statements; i++) {
+		const struct gck_ptx_statement *s = &f->statements[i];
+		bool is_written = false;
+
+		copy(w, at, begin(w->ptx, s->at.first));
+		at = w->ptx->tokens[s->at.last - 1].end;
+		for (; w->place < w->plan->n_places &&
+		       w->plan->places[w->place].statement == i; w->place++) {
+			enum gck_place_kind kind = w->plan->places[w->place].kind;
+
+			if (kind == GCK_PLACE_BARRIER)
+				write_barrier(w, i, w->place);
+			else
+				write_test(w, w->place);
+			is_written |= kind == GCK_PLACE_BARRIER;
+		}
+		if (!is_written && !(w->is_again && is_declaration(w, s)))
+			write_statement(w, i);
+		if (s->does == GCK_PTX_POINT)
+			fputs("\n", w->out);
+	}
+	fputs("\n\tret;\n", w->out);
+}
+
+static void write_name(const struct writer *w)
+{
+	fprintf(w->out, "%.*s$ckpt", GCK_PTX_TEXT(w->ptx, w->plan->flow.function->name));
+}
+
+/* NAME$ckpt: the word's address (0: never leave), the records' address, a zero to read as the word
+ * and whether this launch goes on; then for whoever launches: the bytes of a thread's record, of
+ * the static shared memory, and whether the dynamic is saved as well. */
+static void write_variable(const struct writer *w)
+{
+	const struct gck_ptx_function *f = w->plan->flow.function;
+	bool is_weak = false;
+
+	for (uint32_t i = f->header.first; i < f->name; i++)
+		is_weak |= gck_ptx_is(w->ptx, i, ".weak");
+	fprintf(w->out, "%s .global .align 8 .u64 ", is_weak ? ".weak" : ".visible");
+	write_name(w);
+	fprintf(w->out, "[6] = {0, 0, 0, %" PRIu64 ", %" PRIu64 ", %d};\n\n",
+		w->plan->record_size, w->plan->variables.shared_size,
+		w->plan->variables.is_dynamic);
+}
+
+/* The upper half of the third word is not zero in a launch that goes on. */
+static void write_begin(const struct writer *w)
+{
+	fputs("\n", w->out);
+	gck_record_declare(w->out);
+	fputs("\tmov.u64 %gck_z, ", w->out);
+	write_name(w);
+	fputs(";\n\tld.global.u64 %gck_w, [%gck_z];\n\tsetp.eq.u64 %gck_p, %gck_w, 0;\n"
+	      "\t@%gck_p add.u64 %gck_w, %gck_z, 16;\n"
+	      "\tld.global.u32 %gck_t, [%gck_z+20];\n\tsetp.ne.u32 %gck_p, %gck_t, 0;\n"
+	      "\t@%gck_p bra $gck_resume;\n", w->out);
+}
+
+static void write_kernel(struct writer *w)
+{
+	const struct gck_ptx_function *f = w->plan->flow.function;
+
+	write_variable(w);
+	copy(w, begin(w->ptx, f->at.first), w->ptx->tokens[f->header.last].end);
+	write_begin(w);
+	w->is_again = false;
+	write_body(w);
+	gck_record_write(w->plan, w->out);
+	w->is_again = true;
+	write_body(w);
+	fputs("}\n", w->out);
+}
+
+static bool has_marks(const struct gck_ptx *ptx, const struct gck_ptx_function *f)
+{
+	for (uint32_t i = 0; i < f->n_statements; i++)
+		if (ptx->statements[f->statement + i].does == GCK_PTX_POINT)
+			return true;
+	return false;
+}
+
+/* Sets at behind the function if it was written anew. */
+static int write_function(struct writer *w, size_t i, bool is_auto, uint32_t *at, FILE *notes,
+			  struct gck_error *err)
+{
+	const struct gck_ptx_function *f = &w->ptx->functions[i];
+	struct gck_error why = { 0 };
+	struct gck_plan plan;
+	int result = 0;
+
+	if (!f->is_entry)
+		return gck_refuse_marks(w->ptx, f, err);
+	if (gck_plan_make(&plan, w->ptx, i, is_auto, &why)) {
+		result = has_marks(w->ptx, f) ? gck_fail(err, why.code, "%s", why.text) : 0;
+		if (!result && notes)
+			fprintf(notes, "%.*s has no points: %s\n", GCK_PTX_TEXT(w->ptx, f->name),
+				why.text);
+	} else if (plan.has_points) {
+		copy(w, *at, begin(w->ptx, f->at.first));
+		gck_record_measure(&plan);
+		w->plan = &plan;
+		write_kernel(w);
+		*at = w->ptx->tokens[f->at.last - 1].end;
+	}
+	gck_plan_clear(&plan);
+	return result;
+}
+
+int gck_points_write(const struct gck_ptx *ptx, bool is_auto, FILE *out, FILE *notes,
+		     struct gck_error *err)
+{
+	struct writer w = { .ptx = ptx, .out = out };
+	uint32_t at = 0;
+
+	for (size_t i = 0; i < ptx->n_functions; i++)
+		if (write_function(&w, i, is_auto, &at, notes, err))
+			return -1;
+	copy(&w, at, ptx->size);
+	return fflush(out) ? gck_fail(err, errno, "cannot write PTX") : 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The code that saves a thread at a place and loads it again (doc/kernels.md has the records). */
+#ifndef GCK_KERNELS_RECORD_H
+#define GCK_KERNELS_RECORD_H
+
+#include <stdio.h>
+
+#include "shim/kernels/pass/plan.h"
+
+/* Fills plan's wide_end and record_size. */
+void gck_record_measure(struct gck_plan *plan);
+
+/* Declares the registers that the written code needs. */
+void gck_record_declare(FILE *out);
+
+/* What a leaving thread does at each place, and the threads of a later launch at their begin. */
+void gck_record_write(const struct gck_plan *plan, FILE *out);
+
+#endif

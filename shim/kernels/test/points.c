@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The pass: random kernels run plain, and with points at which they are stopped again and again;
+ * their memory is the same in the end. GPUCKPT_SEED=N runs one seed; --print N shows its PTX. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "machine.h"
+#include "shim/kernels/pass/points.h"
+#include "test/support/tap.h"
+
+#define BLOCKS 4
+#define RECORDS (MACHINE_GLOBAL + (1u << 19))
+#define WORD (MACHINE_GLOBAL + (1u << 18))
+#define RESULTS (1u << 18) /* bytes of memory that are compared */
+#define MOST_STOPS 200
+
+static struct {
+	unsigned kernels, different, stops, launches;
+} seen;
+
+static unsigned rounds_random;
+
+static unsigned draw(unsigned n)
+{
+	rounds_random = rounds_random * 1664525 + 1013904223;
+	return (rounds_random >> 8) % n;
+}
+
+/* What the pass makes of it, for free(). */
+static char *pointed(const char *text, size_t size, bool is_auto, size_t *made,
+		     struct gck_error *err)
+{
+	struct gck_ptx *ptx = gck_ptx_read(text, size, err);
+	char *out = NULL;
+	FILE *file = ptx ? open_memstream(&out, made) : NULL;
+
+	if (file && gck_points_write(ptx, is_auto, file, NULL, err)) {
+		fclose(file);
+		free(out);
+		out = NULL;
+	} else if (file) {
+		fclose(file);
+	}
+	gck_ptx_free(ptx);
+	return out;
+}
+
+static void set_u64(uint8_t *memory, uint64_t address, uint64_t value)
+{
+	memcpy(memory + address - MACHINE_GLOBAL, &value, 8);
+}
+
+static void set_u32(uint8_t *memory, uint64_t address, uint32_t value)
+{
+	memcpy(memory + address - MACHINE_GLOBAL, &value, 4);
+}
+
+/* Runs to the end with stops: after a launch with a stop comes one that goes on. */
+static int run_with_stops(struct machine *m, uint8_t *memory, struct launch *l, uint64_t steps,
+			  uint64_t variable)
+{
+	bool stopped = true;
+
+	set_u64(memory, variable, WORD);
+	set_u64(memory, variable + 8, RECORDS);
+	l->word = WORD;
+	for (unsigned i = 0; stopped; i++) {
+		set_u32(memory, WORD, 0);
+		set_u32(memory, variable + 20, i > 0);
+		l->seed = draw(1u << 30);
+		l->resident = 1 + draw(BLOCKS);
+		l->stop = i < MOST_STOPS ? 1 + draw(steps / (1 + draw(8)) + 1) : 0;
+		if (machine_run(m, memory, l))
+			return -1;
+		stopped = memory[WORD - MACHINE_GLOBAL];
+		seen.launches++;
+		seen.stops += stopped;
+	}
+	return 0;
+}
+
+/* Whether the memory is the same after a plain run and after one with stops. */
+static bool compare(struct machine *plain, struct machine *with, unsigned threads,
+		    unsigned dynamic, const char *variable)
+{
+	struct launch l = { .blocks = BLOCKS, .threads = threads, .dynamic = dynamic,
+			    .params = { MACHINE_GLOBAL, 2, 1 } };
+	uint8_t *a = calloc(1, MACHINE_BYTES), *b = calloc(1, MACHINE_BYTES);
+	uint8_t *c = calloc(1, MACHINE_BYTES);
+	uint64_t at;
+	bool same;
+
+	l.resident = 2;
+	l.seed = draw(1000000);
+	same = !machine_run(plain, a, &l);
+	machine_variable(with, variable, b);
+	same = same && !machine_run(with, b, &l); /* without gpuckpt */
+	same = same && !memcmp(a, b, RESULTS);
+	at = machine_variable(with, variable, c);
+	if (at) /* --auto finds no loop in some */
+		same = same && !run_with_stops(with, c, &l, l.steps, at) && !memcmp(a, c, RESULTS);
+	free(a);
+	free(b);
+	free(c);
+	return same;
+}
+
+static bool run_seed(unsigned seed)
+{
+	unsigned threads, dynamic;
+	size_t size, made;
+	bool is_marked = seed % 4, same = false; /* else with --auto */
+	char *text = generate(seed, is_marked, &threads, &dynamic, &size);
+	struct gck_error err = { 0 };
+	char *out = pointed(text, size, !is_marked, &made, &err);
+	struct machine *plain = machine_create(text, size), *with = NULL;
+
+	rounds_random = seed;
+	if (!out)
+		printf("# seed %u: %s\n", seed, err.text);
+	else
+		with = machine_create(out, made);
+	if (plain && with)
+		same = compare(plain, with, threads, dynamic, "k$ckpt");
+	machine_free(plain);
+	machine_free(with);
+	free(text);
+	free(out);
+	return same;
+}
+
+static void check_seeds(unsigned first, unsigned n)
+{
+	for (unsigned seed = first; seed < first + n; seed++) {
+		seen.kernels++;
+		if (!run_seed(seed)) {
+			printf("# seed %u differs\n", seed);
+			seen.different++;
+		}
+	}
+	printf("# %u kernels, %u launches, of which %u were stopped\n", seen.kernels, seen.launches,
+	       seen.stops);
+	is_int(seen.different, 0, "random kernels that are stopped end with the same memory");
+}
+
+/* A loop of 50 rounds of a single thread, with a point in each. */
+static const char lonely[] =
+	".version 8.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry k(.param .u64 out)\n{\n\t.reg .b64 %l<2>;\n\t.reg .b32 %r<2>;\n"
+	"\t.reg .pred %p;\n\tld.param.u64 %l0, [out];\n\tmov.u32 %r0, 0;\n$L:\n"
+	"\t// gpuckpt point\n\tred.global.add.u32 [%l0], 1;\n\tadd.u32 %r0, %r0, 1;\n"
+	"\tsetp.lt.u32 %p, %r0, 50;\n\t@%p bra $L;\n\tret;\n}\n";
+
+/* Each launch leaves at its next point: no round is done twice, none is left out. */
+static void check_progress(void)
+{
+	struct launch l = { .blocks = 1, .threads = 1, .resident = 1, .stop = 1, .word = WORD,
+			    .params = { MACHINE_GLOBAL } };
+	uint8_t *memory = calloc(1, MACHINE_BYTES);
+	struct gck_error err = { 0 };
+	size_t size;
+	char *text = pointed(lonely, sizeof lonely - 1, false, &size, &err);
+	struct machine *m = text ? machine_create(text, size) : NULL;
+	uint64_t variable = m ? machine_variable(m, "k$ckpt", memory) : 0;
+	uint32_t count = 0, last = 0;
+	unsigned launches = 0;
+
+	must(variable ? 0 : -1);
+	set_u64(memory, variable, WORD);
+	set_u64(memory, variable + 8, RECORDS);
+	set_u32(memory, WORD, 1);
+	for (; count < 50 && launches < 100; launches++) {
+		must(machine_run(m, memory, &l));
+		memcpy(&count, memory, 4);
+		if (launches > 1 && count != last + 1)
+			break;
+		last = count;
+		set_u32(memory, variable + 20, 1);
+	}
+	ok(count == 50 && launches == 52, "a kernel that is always asked to leave gets on");
+	machine_free(m);
+	free(text);
+	free(memory);
+}
+
+static void print_seed(unsigned seed)
+{
+	unsigned threads, dynamic;
+	size_t size, made;
+	struct gck_error err = { 0 };
+	char *text = generate(seed, seed % 4, &threads, &dynamic, &size);
+	char *out = pointed(text, size, !(seed % 4), &made, &err);
+
+	puts(out ? out : err.text);
+	free(text);
+	free(out);
+}
+
+int main(int argc, char **argv)
+{
+	const char *seed = getenv("GPUCKPT_SEED");
+
+	if (argc == 3 && !strcmp(argv[1], "--print")) {
+		print_seed(atoi(argv[2]));
+		return 0;
+	}
+	if (argc == 3 && !strcmp(argv[1], "--plain")) {
+		unsigned threads, dynamic;
+		size_t size;
+		char *text = generate(atoi(argv[2]), 1, &threads, &dynamic, &size);
+
+		puts(text);
+		free(text);
+		return 0;
+	}
+	check_seeds(seed ? atoi(seed) : 1, seed ? 1 : tap_is_long() ? 2000 : 150);
+	check_progress();
+	return tap_done();
+}
