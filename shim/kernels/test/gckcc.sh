@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# gckcc in nvcc's place: programs are built, kernels have their points, errors name the source's line.
+nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
+[[ -x $nvcc ]] || { echo "1..0 # SKIP no nvcc in ${nvcc%/*}"; exit 0; }
+build=$PWD dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export GCKCC_NVCC=$nvcc GCKCC_POINTS=$build/gpuckpt-points
+tests=0 status=0
+
+report() # STATUS NAME
+{
+	tests=$((tests + 1))
+	[[ $1 -eq 0 ]] || { status=1; printf 'not '; }
+	echo "ok $tests - $2"
+	[[ $1 -eq 0 ]] || sed 's/^/# /' "$dir/log"
+}
+
+gckcc() { "$build/gckcc" -arch=sm_90 "$@" >"$dir/log" 2>&1; }
+
+cd "$dir" || exit
+cat >a.cu <<'END'
+#include <cstdio>
+#define STEP(x) do { x; _Pragma("gpuckpt point") } while (0)
+template<class T> __device__ T twice(T x) { return x + x; }
+__global__ void marked(float *p, int n)
+{
+	__shared__ float s[64];
+	for (int i = 0; i < n; i++) {
+#pragma CPT
+		s[threadIdx.x] = p[i];
+		__syncthreads();
+		p[i + threadIdx.x] += twice(s[63 - threadIdx.x]);
+		__syncthreads();
+	}
+}
+__global__ void macro(float *p, int n)
+{
+	for (int i = 0; i < n; i++)
+		STEP(p[threadIdx.x] *= 1.5f);
+}
+__global__ void plain(float *p, int n)
+{
+	for (int i = 0; i < n; i++)
+		p[threadIdx.x] = p[threadIdx.x] * 1.5f + i;
+}
+int main(int argc, char **argv)
+{
+	if (argc == 99)
+		marked<<<1, 64>>>(nullptr, 1), macro<<<1, 1>>>(nullptr, 1), plain<<<1, 1>>>(nullptr, 1);
+	puts(argv[1]);
+}
+END
+
+gckcc -O3 a.cu -o a && [[ $(./a "a word") = "a word" ]]
+report $? "a program is built and runs"
+gckcc -O3 -ptx a.cu -o a.ptx && [[ $(grep -c '.ckpt.6. = ' a.ptx) = 2 ]] &&
+	grep -q '_Z6markedPfi.ckpt.6. = ' a.ptx && grep -q '_Z5macroPfi.ckpt.6. = ' a.ptx
+report $? "the kernels with a pragma have points"
+gckcc --auto -O3 -ptx a.cu -o b.ptx && grep -q '_Z5plainPfi.ckpt.6. = ' b.ptx
+report $? "--auto: so has a loop without one"
+
+cat >refused.cu <<'END'
+__global__ void k(float *p, int n)
+{
+	for (int i = 0; i < n; i++) {
+#pragma CPT
+		p[i] = __shfl_xor_sync(~0u, p[i + threadIdx.x], 1);
+		asm volatile("bar.sync 1, 64;");
+	}
+}
+END
+! gckcc -c refused.cu -o refused.o && [[ ! -e refused.o ]] && grep -q 'refused.cu:6: a named barrier' log
+report $? "a kernel that cannot have points: its line"
+cat >refused.cu <<'END'
+__global__ void k(float *p, int n)
+{
+	for (int i = 0; i < n; i++)
+#pragma CPT
+		p[i] = i;
+}
+END
+! gckcc -c refused.cu -o refused.o && grep -q 'refused.cu:4: a point must stand between' log
+report $? "a pragma that would become a loop's body: its line"
+echo "1..$tests"
+exit $status
