@@ -25,7 +25,8 @@ TEXTS = re.compile(r'(?:' + LITERAL + r'\s*)+')
 def plain(literals):
     """The text of adjacent literals as the page writes it."""
     text = ''.join(s[1:-1] for s in re.findall(LITERAL, literals)).replace('\\"', '"')
-    text = re.sub(r'%[-0-9.*]*(?:ll|l|z|j)?[a-z]', '…', text).replace('`', "'")
+    text = re.sub(r'%[-0-9.*]*(?:ll|l|z|j)?[a-z]', '…', text)
+    text = text.replace('%%', '%').replace('`', "'")
     return re.sub(r'\s+', ' ', text).strip()
 
 

@@ -165,6 +165,9 @@ int gck_restore_run(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK
 bool gck_restore_has_mpi(const struct gck_restore *r);
 bool gck_restore_has_cuda(const struct gck_restore *r);
 
+/* Once an image is chosen: bytes that its build reads. */
+uint64_t gck_restore_bytes(const struct gck_restore *r);
+
 /* Once an image is chosen: bytes of device data, which are restored once the rank runs (gpu.h). */
 uint64_t gck_restore_device(const struct gck_restore *r);
 

@@ -14,13 +14,14 @@ for rank in 0 1 2 3; do
 	burn_answers $arguments $((61 + rank)) >"$dir/want$rank"
 done
 store=$dir/store2
-alice mkdir "$store"
+alice mkdir "$store" "$dir/faults"
 
 # start OPTIONS: a job of four ranks with --gpu-ckpt=OPTIONS; the step has the same fingerprint each
 # time
 start()
 {
-	submit "$dir" -N2 -n4 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
+	submit "$dir" -N2 -n4 --export="ALL,BURN_UNTIL=$dir/enough,GPUCKPT_FAULT=$dir/faults" \
+		<<-END
 		#!/bin/bash
 		srun --gpu-ckpt=$1 \
 			bash -c 'exec $burn $arguments \$((61 + SLURM_PROCID)) >rank\$SLURM_PROCID'
@@ -115,8 +116,25 @@ alice chmod 700 "$step"
 like "$(import_bad)" "damaged" "then because it is damaged"
 alice mv "$dir/commit" "$step/commit-2.json"
 
+# A restart takes long: one of four ranks is held before its first byte is read, the others are
+# built.
 alice touch "$dir/enough"
-next=$(start "store=file:$store,restart=$job:2")
+if grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/libexec/gpuckpt-agent"; then
+	alice touch "$dir/faults/hold.RESTORE_BUILD"
+	next=$(start "store=file:$store,restart=$job:2")
+	three_done()
+	{
+		alice gpuckpt status --json "$next.0" |
+			jq -e '.steps[0].restart | .done / .all | . > 0.7 and . < 0.8'
+	}
+	check "status counts the rank that waits and those that are done" wait_for 60 three_done
+	like "$(alice gpuckpt status "$next.0")" " DONE .* 7[0-9]%" "in percent"
+	told() { grep -q "step $next.0: restoring from checkpoint 2: 7[0-9] % of " "$dir/out"; }
+	check "the job's output has the line, too" wait_for 60 told
+	rm "$dir/faults/held.RESTORE_BUILD"
+else
+	next=$(start "store=file:$store,restart=$job:2")
+fi
 check "another job goes on from it" wait_job "$next" COMPLETED 120
 check "the coordinator's log names the commit" grep -q \
 	"step $next.0 is restored from commit 2 of step $job.0" "$GPUCKPT_LAB/log/gpuckptd.out"

@@ -84,6 +84,7 @@ static void take_done(struct rank_restart *one, const json_t *body)
 	}
 	if (!strcmp(phase, "build")) {
 		one->reached = STAGE_BUILT;
+		one->sized = true;
 		one->exit = packet_int(body, "exit", -1);
 		one->has[RESTART_MPI] = packet_bool(body, "mpi");
 		one->has[RESTART_CUDA] = packet_bool(body, "cuda");
@@ -101,6 +102,7 @@ static void on_message(void *data, const json_t *body)
 	struct rank_restart *one = data;
 
 	if (!strcmp(packet_text(body, "op", ""), "progress")) {
+		one->sized = true;
 		one->done = (uint64_t)packet_int(body, "done", 0);
 		one->all = (uint64_t)packet_int(body, "all", 0);
 	} else {
@@ -166,6 +168,7 @@ void rank_restart_build(struct rank_restart *one)
 {
 	one->reached = STAGE_BUILDING;
 	one->exit = -1;
+	one->sized = false;
 	one->done = one->all = 0;
 	tell(one, json_pack("{s:s, s:I, s:s}", "op", "build", "seq", (json_int_t)one->r->seq,
 			    "hash", one->r->hash));

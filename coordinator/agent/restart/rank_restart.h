@@ -34,7 +34,8 @@ struct rank_restart {              /* a rank */
 	struct child *device_restore; /* sends its devices' data; NULL: none */
 	int device_restores;    /* how many of these there were */
 	uint64_t device_bytes;  /* sent by the current one */
-	uint64_t done, all;
+	bool sized;             /* `all` is known */
+	uint64_t done, all;     /* bytes of its build */
 };
 
 /* Forks the restorer, which begins with the build of r->seq. */

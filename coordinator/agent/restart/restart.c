@@ -32,6 +32,8 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 	(void)loop;
 	(void)events;
 	for (size_t i = 0; i < r->n; i++) {
+		if (!r->ranks[i].sized)
+			return;
 		done += r->ranks[i].done;
 		all += r->ranks[i].all;
 	}
@@ -63,6 +65,7 @@ static void start_all(struct restart *r)
 		return;
 	r->n = tasks->n;
 	r->stage = STAGE_BUILDING;
+	r->told_progress = UINT64_MAX;
 	r->began = ev_now(r->agent->loop);
 	r->agent->ops->hold(r->agent);
 	for (size_t i = 0; i < r->n; i++) {
@@ -127,7 +130,7 @@ static void build_first(struct restart *r)
 static void build_again(struct restart *r)
 {
 	r->stage = STAGE_BUILDING;
-	r->told_progress = 0;
+	r->told_progress = UINT64_MAX;
 	ev_timer_again(r->agent->loop, &r->tick);
 	stages_tell(r, rank_restart_build);
 }

@@ -48,13 +48,17 @@ void stages_tell(struct restart *r, void (*tell)(struct rank_restart *))
 void stages_answer_built(struct restart *r)
 {
 	json_t *exited = json_array();
+	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < r->n; i++)
+	for (size_t i = 0; i < r->n; i++) {
+		bytes += r->ranks[i].all;
 		if (r->ranks[i].exit >= 0)
 			json_array_append_new(exited, json_pack("{s:I, s:I}", "rank",
 				(json_int_t)r->ranks[i].task->rank, "status", r->ranks[i].exit));
-	json_decref(answer_done(r->agent, r->seq, "build", json_pack("{s:o, s:f}", "exited", exited,
-				"seconds", ev_now(r->agent->loop) - r->began)));
+	}
+	json_decref(answer_done(r->agent, r->seq, "build", json_pack("{s:o, s:I, s:f}", "exited",
+				exited, "bytes", (json_int_t)bytes, "seconds",
+				ev_now(r->agent->loop) - r->began)));
 }
 
 /* The step runs from here on: links that come later are answered with GO. */

@@ -20,7 +20,7 @@ struct restart {
 	bool touched;           /* files may have been changed: no other commit fits them */
 	struct gck_error why;   /* why it failed, in STAGE_FAILED */
 	uint32_t failed_rank;
-	uint64_t told_progress;
+	uint64_t told_progress; /* UINT64_MAX: none yet */
 	ev_tstamp began;
 	ev_timer look, tick;
 	ev_timer rebuild;       /* for ranks to be let go, and for MPI and CUDA to come back */

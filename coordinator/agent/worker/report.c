@@ -82,6 +82,12 @@ int report_progress(void *arg, uint64_t done, uint64_t all)
 	return progress(arg, "write", done, all);
 }
 
+int report_size(struct report *r, uint64_t all)
+{
+	r->told_ms = 0;
+	return progress(r, "write", 0, all);
+}
+
 bool report_upload(void *arg, uint64_t done, uint64_t all)
 {
 	return !progress(arg, "upload", done, all);

@@ -29,6 +29,9 @@ void report_no_build(struct report *r, uint32_t seq, const struct gck_error *err
  * cancelled the work; it is then in r->next. */
 int report_progress(void *arg, uint64_t done, uint64_t all);
 
+/* All bytes of the work, before the first; the same result. */
+int report_size(struct report *r, uint64_t all);
+
 /* For gck_store_on_progress, during an upload; false if the work was cancelled. */
 bool report_upload(void *arg, uint64_t done, uint64_t all);
 

@@ -35,6 +35,14 @@ static int take_image(struct restorer *r, const struct rank_image *f, struct gck
 	return r->restore ? gck_restore_image(r->restore, f->manifest, f->reader, err) : -1;
 }
 
+/* Before anything is read: the restart's percent counts ranks that wait. */
+static int tell_size(struct restorer *r, struct gck_error *err)
+{
+	if (!report_size(&r->report, gck_restore_bytes(r->restore)))
+		return 0;
+	return gck_fail(err, ECANCELED, "the restart was cancelled");
+}
+
 /* The data of its devices is read when the rank runs, and there is no way back then: check
  * before that it is complete. */
 static int check_device(const struct restorer *r, const struct rank_image *f, struct gck_error *err)
@@ -45,7 +53,7 @@ static int check_device(const struct restorer *r, const struct rank_image *f, st
 
 static int build_process(struct restorer *r, struct rank_image *f, struct gck_error *err)
 {
-	if (take_image(r, f, err) < 0 || check_device(r, f, err) < 0)
+	if (take_image(r, f, err) < 0 || tell_size(r, err) < 0 || check_device(r, f, err) < 0)
 		return -1;
 	rank_image_drop_manifest(f);
 	gck_restore_asked(r->restore, f->asked);

@@ -27,7 +27,8 @@
  *          abort                  leave; the rank dies if it was emptied
  *   worker done      phase ok     build: seq, exit (a wait status) if the rank had finished;
  *                    error code   files; run
- *          progress  phase done all
+ *          progress  phase        bytes, a few a second, and 0 of them before the first is read
+ *                    done all
  *
  * A checkpoint worker leaves after a failure, or when the image is written and the rank is not
  * held. Its exit status is 0 if no request on the rank's link is unanswered. A restorer stays after

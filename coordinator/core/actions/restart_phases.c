@@ -73,6 +73,7 @@ void gck_act_build(struct gck_core *core, struct gck_step *step)
 	gck_info("step %u.%u is restored from commit %u of step %u.%u", step->job->id, step->id,
 		 live->plan.seq, live->plan.job, live->plan.step);
 	try_commit(core, step);
+	gck_slow_arm(core, step);
 	for (uint32_t i = 0; i < live->nnodes; i++) {
 		struct gck_node *node = &live->nodes[i];
 

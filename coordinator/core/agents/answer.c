@@ -195,10 +195,23 @@ static int take_hash(struct gck_step *step, const json_t *data, struct gck_error
 	return 0;
 }
 
+/* Agents of older releases do not tell the bytes. */
+static void take_built(struct gck_node *node, const json_t *data)
+{
+	json_int_t bytes = json_integer_value(json_object_get(data, "bytes"));
+
+	if (bytes > 0)
+		node->all = (uint64_t)bytes;
+	node->done = node->all;
+}
+
 static int take(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 		const json_t *data, struct gck_error *err)
 {
 	switch (step->live->phase) {
+	case GCK_BUILDING:
+		take_built(node, data);
+		return 0;
 	case GCK_PREPARING:
 		gck_answer_exits(core, step, data);
 		take_needs(step, data);

@@ -15,14 +15,6 @@ struct gck_core;
 struct gck_operation;
 struct gck_agent; /* a connection of an agent; the world defines it */
 
-enum gck_timer {
-	GCK_TIMER_PHASE,    /* the time limit of the phase */
-	GCK_TIMER_INTERVAL, /* the next checkpoint by interval=, or the next try */
-	GCK_TIMER_HOLD,     /* the next keepalive to agents whose ranks are held */
-	GCK_TIMER_AGAIN,    /* the next try of a checkpoint that failed for a passing reason */
-	GCK_TIMERS
-};
-
 /* Slurm's answer: data if ok, else an errno value and a text. ENOENT means "no such job". */
 struct gck_slurm_answer {
 	bool ok;

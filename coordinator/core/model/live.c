@@ -183,6 +183,15 @@ static bool uploads(const struct gck_node *node)
 	return node->over || node->answered || (node->staged && node->done >= node->all);
 }
 
+/* A part of the nodes says nothing about the whole restart. */
+static bool sizes_known(const struct gck_live *live)
+{
+	for (uint32_t i = 0; live->phase == GCK_BUILDING && i < live->nnodes; i++)
+		if (is_silent(&live->nodes[i]) && !live->nodes[i].all)
+			return false;
+	return true;
+}
+
 const char *gck_live_progress(const struct gck_live *live, uint64_t *done, uint64_t *all)
 {
 	bool stages = *live->options.stage && (live->phase == GCK_WRITING ||
@@ -192,7 +201,7 @@ const char *gck_live_progress(const struct gck_live *live, uint64_t *done, uint6
 	*done = *all = 0;
 	for (uint32_t i = 0; i < live->nnodes; i++)
 		upload = upload && uploads(&live->nodes[i]);
-	for (uint32_t i = 0; i < live->nnodes; i++) {
+	for (uint32_t i = 0; i < live->nnodes && sizes_known(live); i++) {
 		*done += upload ? live->nodes[i].sent : live->nodes[i].done;
 		*all += upload ? live->nodes[i].staged : live->nodes[i].all;
 	}

@@ -136,7 +136,8 @@ bool gck_live_all_answered(const struct gck_live *live, bool lost_counts);
 const struct gck_node *gck_live_missing(const struct gck_live *live); /* first that is not here */
 const struct gck_node *gck_live_silent(const struct gck_live *live);  /* first without an answer */
 
-/* Bytes done, and the name of what is done: the phase, or the part of a write through stages. */
+/* Bytes done, and the name of what is done: the phase, or the part of a write through stages. all
+ * is 0 until every node that restores has told the size of its images. */
 const char *gck_live_progress(const struct gck_live *live, uint64_t *done, uint64_t *all);
 
 /* A new order {"op": op, "seq"} of the checkpoint under way; the caller adds members. */

@@ -64,6 +64,15 @@ struct gck_failures {
 	char *why;                /* NULL: none */
 };
 
+enum gck_timer {
+	GCK_TIMER_PHASE,    /* the time limit of the phase */
+	GCK_TIMER_INTERVAL, /* the next checkpoint by interval=, or the next try */
+	GCK_TIMER_HOLD,     /* the next keepalive to agents whose ranks are held */
+	GCK_TIMER_AGAIN,    /* the next try of a checkpoint that failed for a passing reason */
+	GCK_TIMER_SLOW,     /* the user is told of a restart that takes long */
+	GCK_TIMERS
+};
+
 struct gck_step {
 	struct gck_step *next;
 	struct gck_job *job;
@@ -93,7 +102,7 @@ struct gck_step {
 	int64_t ordered_ms;       /* when an agent was ordered to sweep; 0: never */
 	int64_t landing_ms;       /* until then objects of a lost import may arrive in the store */
 	struct gck_live *live;    /* NULL while no agent is known */
-	void *timers[4];          /* the world's */
+	void *timers[GCK_TIMERS]; /* the world's */
 	size_t bytes;             /* an estimate of the memory that its agents' messages use */
 	bool asking, asked;       /* ending.c: Slurm is asked how the job ended; has answered */
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two timers of a step: the next checkpoint by interval=, and the keepalive while ranks are
- * held. */
+ * Three timers of a step: the next checkpoint by interval=, the keepalive while ranks are held,
+ * and a line for the user about a restart that takes long. */
 #include "coordinator/core/operations/step_timers.h"
+
+#include <stdio.h>
 
 #include "common/base/log.h"
 #include "coordinator/core/model/live.h"
@@ -9,6 +11,7 @@
 
 #define FIRST_RETRY_S 30u
 #define MAX_DOUBLINGS 10u
+#define SLOW_MS 10000 /* then the user is told of a restart */
 #define SIGNS 4 /* keepalives in the time after which agents release their ranks */
 
 /* ---- the interval --------------------------------------------------------------------------- */
@@ -84,4 +87,44 @@ void gck_hold_send(struct gck_core *core, struct gck_step *step)
 	json_object_set_new(body, "requeue", json_boolean(step->job->requeued &&
 							  step->live->checkpoint.keep_held));
 	gck_live_send_all(core, step, body);
+}
+
+/* ---- a restart that takes long -------------------------------------------------------------- */
+
+void gck_slow_arm(struct gck_core *core, struct gck_step *step)
+{
+	core->world->timer(core, step, GCK_TIMER_SLOW, SLOW_MS);
+}
+
+/* ", 25 s left"; nothing before the first byte */
+static void format_left(char *text, size_t size, uint64_t done, uint64_t all, int64_t ms)
+{
+	double seconds = done ? (double)ms / 1e3 * (double)(all - done) / (double)done : -1;
+
+	*text = '\0';
+	if (seconds >= 120)
+		snprintf(text, size, ", %.0f min left", seconds / 60);
+	else if (seconds >= 0)
+		snprintf(text, size, ", %.0f s left", seconds);
+}
+
+/* Told once. While nodes have not told their sizes, it waits for them. */
+void gck_slow_due(struct gck_core *core, struct gck_step *step)
+{
+	const struct gck_live *live = step->live;
+	uint64_t done, all;
+	char left[40];
+
+	if (!live || live->phase != GCK_BUILDING)
+		return;
+	gck_live_progress(live, &done, &all);
+	if (!all) {
+		gck_slow_arm(core, step);
+		return;
+	}
+	done = done < all ? done : all;
+	format_left(left, sizeof left, done, all, core->world->now_ms() - live->phase_since_ms);
+	gck_live_say(core, step, "step %u.%u: restoring from checkpoint %u: %.0f %% of %.1f MiB%s",
+		     step->job->id, step->id, live->plan.seq, (double)done / (double)all * 100,
+		     (double)all / (1 << 20), left);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two timers of a step: the next checkpoint by interval=, and the keepalive while ranks are
- * held. */
+ * Three timers of a step: the next checkpoint by interval=, the keepalive while ranks are held,
+ * and a line for the user about a restart that takes long. */
 #ifndef GCK_STEP_TIMERS_H
 #define GCK_STEP_TIMERS_H
 
@@ -21,5 +21,9 @@ void gck_hold_due(struct gck_core *core, struct gck_step *step);
 
 /* Send it now: Slurm is about to be asked to requeue the job, which the agents must know. */
 void gck_hold_send(struct gck_core *core, struct gck_step *step);
+
+/* A restart begins; GCK_TIMER_SLOW. */
+void gck_slow_arm(struct gck_core *core, struct gck_step *step);
+void gck_slow_due(struct gck_core *core, struct gck_step *step);
 
 #endif

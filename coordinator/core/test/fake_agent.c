@@ -301,6 +301,8 @@ bool fake_core_takes(struct fake *f, struct gck_agent *a)
 		gck_quiesce_ready(&f->core, step, node, body);
 	else if (node && !strcmp(op, "done"))
 		gck_answer(&f->core, step, node, body);
+	else if (node && !strcmp(op, "progress"))
+		gck_answer_progress(&f->core, step, node, body);
 	else if (node && !strcmp(op, "swept"))
 		gck_swept_message(&f->core, step, node, body);
 	else if (node && !strcmp(op, "exit"))

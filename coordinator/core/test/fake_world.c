@@ -349,6 +349,8 @@ bool fake_timer_fires(struct fake *f, unsigned id, enum gck_timer which)
 		gck_interval_due(&f->core, step);
 	else if (which == GCK_TIMER_AGAIN)
 		gck_operation_again(&f->core, step);
+	else if (which == GCK_TIMER_SLOW)
+		gck_slow_due(&f->core, step);
 	else
 		gck_hold_due(&f->core, step);
 	return true;

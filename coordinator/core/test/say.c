@@ -67,6 +67,71 @@ static void test_restored(void)
 	end();
 }
 
+#define MIB (1 << 20)
+
+static void node_says(unsigned node, json_t *body)
+{
+	struct gck_agent *a = &f.agents[0][node];
+
+	fake_say(a, body);
+	while (a->out.n)
+		fake_core_takes(&f, a);
+}
+
+static void progress(unsigned node, int done_mib, int all_mib)
+{
+	node_says(node, json_pack("{s:s, s:i, s:s, s:i, s:i}", "op", "progress", "seq", 1, "phase",
+				  "build", "done", done_mib * MIB, "all", all_mib * MIB));
+}
+
+/* The first node hears what is said. */
+static void slow_due(void)
+{
+	fake_timer_fires(&f, 0, GCK_TIMER_SLOW);
+	while (fake_agent_takes(&f, &f.agents[0][0]))
+		;
+}
+
+static void build_begins(const char *options)
+{
+	begin(options, false);
+	create();
+	fake_requeued(&f);
+	for (unsigned i = 0; i < NODES; i++) {
+		fake_connect(&f, &f.agents[0][i]);
+		fake_core_takes(&f, &f.agents[0][i]);
+	}
+}
+
+static void test_slow(void)
+{
+	build_begins("interval=30m");
+	progress(0, 0, 100);
+	progress(1, 50, 100);
+	slow_due();
+	is_int(f.lines, 0, "a slow restart: nothing is said while a node's size is not known");
+	node_says(2, json_pack("{s:s, s:s, s:i, s:b, s:{s:i}}", "op", "done", "phase", "build",
+			       "seq", 1, "ok", 1, "data", "bytes", 200 * MIB));
+	slow_due();
+	is_str(f.said, "step 7.0: restoring from checkpoint 1: 62 % of 400.0 MiB, 12 s left",
+	       "then its percent counts nodes that wait and nodes that are done");
+	ok(!fake_timer_fires(&f, 0, GCK_TIMER_SLOW), "it is said once");
+	fake_settle(&f);
+	is_int(f.lines, 2, "beside the line at the end");
+	end();
+	build_begins("interval=30m");
+	fake_settle(&f);
+	slow_due();
+	is_int(f.lines, 1, "nothing is said of a restart that has ended");
+	end();
+	build_begins("interval=30m,quiet=yes");
+	for (unsigned i = 0; i < 3; i++)
+		progress(i, 50, 100);
+	slow_due();
+	is_int(f.lines, 0, "with quiet=yes nothing is said");
+	end();
+}
+
 static bool is_told_held(void)
 {
 	return strstr(f.said, "job 7 is to be requeued and held, since it cannot be restored: ") ==
@@ -111,6 +176,7 @@ int main(void)
 {
 	test_failed();
 	test_restored();
+	test_slow();
 	test_held();
 	test_no_requeue();
 	test_quiet();

@@ -97,6 +97,8 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 		gck_interval_due(core, step);
 	else if (which == GCK_TIMER_AGAIN)
 		gck_operation_again(core, step);
+	else if (which == GCK_TIMER_SLOW)
+		gck_slow_due(core, step);
 	else
 		gck_hold_due(core, step);
 }

@@ -202,6 +202,11 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 	return 0;
 }
 
+uint64_t gck_restore_bytes(const struct gck_restore *r)
+{
+	return r->all;
+}
+
 bool gck_restore_has_mpi(const struct gck_restore *r)
 {
 	return r->has_mpi;
