@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Replace bytes that JSON refuses: the kernel takes any bytes as a name, JSON only text. */
 static void ascii(char *text)
@@ -12,6 +13,50 @@ static void ascii(char *text)
 	for (; *text; text++)
 		if (*text < ' ' || *text > '~')
 			*text = '?';
+}
+
+/* The item of a descriptor that is named already, or NULL. */
+static json_t *find_descriptor(const struct gck_obstacles *f, const char *name)
+{
+	size_t i;
+	json_t *item;
+
+	if (strncmp(name, "fd ", 3))
+		return NULL;
+	json_array_foreach(f->items, i, item) {
+		if (!strcmp(json_string_value(json_object_get(item, "object")), name))
+			return item;
+	}
+	return NULL;
+}
+
+/* "first; second", or "first" if they are the same. */
+static void join(json_t *item, const char *key, const char *second)
+{
+	const char *first = json_string_value(json_object_get(item, key));
+
+	if (strcmp(first, second))
+		json_object_set_new(item, key, json_sprintf("%s; %s", first, second));
+}
+
+/* A descriptor is named once, with all that refuses it, or else with all notes. */
+static void add_item(const struct gck_obstacles *f, bool refuse, const char *name,
+		     const char *reason, const char *remedy)
+{
+	json_t *item = find_descriptor(f, name);
+
+	if (item && refuse == json_is_true(json_object_get(item, "refuse"))) {
+		join(item, "reason", reason);
+		join(item, "remedy", remedy);
+	} else if (item && refuse) {
+		json_object_set_new(item, "reason", json_string(reason));
+		json_object_set_new(item, "remedy", json_string(remedy));
+		json_object_set_new(item, "refuse", json_true());
+	} else if (!item) {
+		json_array_append_new(f->items, json_pack("{s:s, s:s, s:s, s:b}", "object", name,
+							  "reason", reason, "remedy", remedy,
+							  "refuse", refuse));
+	}
 }
 
 /* code: of the error; 0: it refuses nothing. */
@@ -26,9 +71,7 @@ static void add(struct gck_obstacles *f, int code, const char *object, const cha
 	if (f->items) {
 		ascii(name);
 		ascii(reason);
-		json_array_append_new(f->items, json_pack("{s:s, s:s, s:s, s:b}", "object", name,
-							  "reason", reason, "remedy", remedy,
-							  "refuse", code != 0));
+		add_item(f, code != 0, name, reason, remedy);
 	}
 	if (code && !f->refused) {
 		f->refused = true;

@@ -83,6 +83,10 @@ static void test_able(void)
 		gck_capture_close(c);
 		tell("undo", bad[i][0]);
 	}
+	tell("do", "twice");
+	ok(refuses("a lock is held") && refuses("a named pipe") && named_once(),
+	   "a descriptor with two obstacles is named once, with both");
+	tell("undo", "twice");
 	ok(refuses(NULL), "no obstacles without them");
 	gck_options_init(&options);
 	if (!geteuid())

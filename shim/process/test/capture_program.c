@@ -223,6 +223,13 @@ static void do_fifo(void)
 	fds[0] = open("fifo", O_RDWR);
 }
 
+static void do_twice(void)
+{
+	do_fifo();
+	if (flock(fds[0], LOCK_EX))
+		perror("flock");
+}
+
 static void do_device(void)
 {
 	fds[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY);
@@ -944,6 +951,7 @@ static const struct {
 	{"connected", do_connected, NULL},
 	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
 	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},
+	{"twice", do_twice, NULL},
 	{"append-only", do_append_only, undo_attributes},
 	{"immutable", do_immutable, undo_attributes},
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},

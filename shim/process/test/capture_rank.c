@@ -81,6 +81,24 @@ bool is_noted(const char *object, const char *reason)
 	return found;
 }
 
+bool named_once(void)
+{
+	json_t *items = gck_process_able(rank.pid, &hello, &options, NULL), *item;
+	json_t *names = json_object();
+	bool twice = false;
+	size_t i;
+
+	json_array_foreach(items, i, item) {
+		const char *name = json_string_value(json_object_get(item, "object"));
+
+		twice |= !strncmp(name, "fd ", 3) && json_object_get(names, name);
+		json_object_set_new(names, name, json_true());
+	}
+	json_decref(names);
+	json_decref(items);
+	return !twice;
+}
+
 struct gck_image *checkpoint(json_t **manifest, struct gck_error *err)
 {
 	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);

@@ -31,6 +31,9 @@ bool refuses(const char *reason);
 /* Whether able reports this object with this reason, without refusing. */
 bool is_noted(const char *object, const char *reason);
 
+/* Whether able names no descriptor in two lines. */
+bool named_once(void);
+
 /* One whole checkpoint. The image as read back, or NULL. */
 struct gck_image *checkpoint(json_t **manifest, struct gck_error *err);
 
