@@ -280,9 +280,11 @@ static void answered_before(struct plugin *p)
 	snprintf(wait, sizeof wait, "until [ -e %s ]; do sleep 0.02; done", late);
 	slurm_says_after(p, wait, "RUNNING", 2);
 	is_asked(p);
+	test_clock_rate(1); /* the agent asks after a second and holds the ranks after three */
 	cut_off(p, 3);
 	ok(is_asked_again(p), "Slurm is asked");
 	signal_agents(p, SIGSTOP);
+	test_clock_rate(HURRY);
 	ok(both_become(p, 'T'), "the node stands still");
 	fclose(fopen(late, "we"));
 	ok(plugin_both_stand(p), "while Slurm answers that the job runs");
@@ -305,14 +307,15 @@ static void answered_before(struct plugin *p)
  * goes silent for longer than its timeout. */
 static void hold_for_requeue(struct plugin *p)
 {
-	json_t *m = coord_bounds(true, 1000 * HURRY);
+	json_t *m = coord_bounds(true, 20000);
 
 	begin_watched(p, 30);
-	json_object_set_new(m, "timeout_ms", json_integer(1000 * HURRY));
+	test_clock_rate(1);
 	ok(coord_ask("prepare", 1, m, NULL) && coord_ask("freeze", 1, NULL, NULL) &&
 	   coord_ask("write", 1, NULL, NULL), "the ranks are held to be requeued");
 	coord_tell("hold", 1, json_pack("{s:b}", "requeue", 1));
 	cut_connection();
+	test_clock_rate(HURRY);
 }
 
 static void held_until_slurm_says_so(struct plugin *p)
@@ -372,11 +375,11 @@ static pid_t keep_worker(const struct plugin *p)
 /* It ignores its orders. Both ranks stand while it holds its own. */
 static pid_t hang_in(struct plugin *p, const char *phase)
 {
-	json_t *m = coord_bounds(false, 1000 * HURRY);
+	json_t *m = coord_bounds(false, 2000 * HURRY);
 	bool written = !strcmp(phase, "write");
 	pid_t worker;
 
-	json_object_set_new(m, "timeout_ms", json_integer(1000 * HURRY));
+	json_object_set_new(m, "timeout_ms", json_integer(2000 * HURRY));
 	ok(coord_ask("prepare", 1, m, NULL) && coord_ask("freeze", 1, NULL, NULL) &&
 	   (!written || coord_ask("resume", 1, NULL, NULL)), "a checkpoint, up to its %s",
 	   phase);
