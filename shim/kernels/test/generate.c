@@ -185,6 +185,7 @@ static void statements(struct made *m, unsigned n, unsigned depth, bool is_unifo
 
 static void header(struct made *m)
 {
+	SAY("// threads %u dynamic %u\n", m->threads, m->has_dynamic ? 4 * m->threads : 0);
 	SAY(".version 8.0\n.target sm_90\n.address_size 64\n\n");
 	if (m->has_dynamic)
 		SAY(".extern .shared .align 16 .b8 dyn[];\n");
