@@ -50,6 +50,8 @@ older()
 	time=$(user gpuckpt list "$1" --json | jq '[.steps[].commits[].time] | max')
 	[[ $((EPOCHSECONDS - time)) -gt $2 ]]
 }
+# older_or_gone JOB SECONDS: of a job that has ended gpuckptd may have removed it by itself
+older_or_gone() { none_listed "$1" || older "$1" "$2"; }
 none_listed() { [[ -z $(commits "$1" 2>/dev/null) ]]; }
 
 # has_commit JOB SEQ: it is listed
@@ -102,7 +104,7 @@ is "$(query "$old" .restored)" 3 "it is restored from its commit"
 user scancel "$old"
 may_end
 old=$job
-check "its checkpoint is older than KeepAge" wait_for 20 older "$old" 2
+check "its checkpoint is older than KeepAge" wait_for 20 older_or_gone "$old" 2
 begin
 create "create of a third job"
 check "the commit of the job that ended is too old: it is removed" wait_for 90 not_in_store "$old"
