@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# gckcc in nvcc's place: programs are built, kernels have their points, errors name the source's line.
+# gckcc in nvcc's place: programs are built, kernels have their points, errors name the source's
+# line.
 nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
 [[ -x $nvcc ]] || { echo "1..0 # SKIP no nvcc in ${nvcc%/*}"; exit 0; }
 build=$PWD dir=$(mktemp -d)
@@ -47,7 +48,8 @@ __global__ void plain(float *p, int n)
 int main(int argc, char **argv)
 {
 	if (argc == 99)
-		marked<<<1, 64>>>(nullptr, 1), macro<<<1, 1>>>(nullptr, 1), plain<<<1, 1>>>(nullptr, 1);
+		marked<<<1, 64>>>(nullptr, 1), macro<<<1, 1>>>(nullptr, 1),
+			plain<<<1, 1>>>(nullptr, 1);
 	puts(argv[1]);
 }
 END
@@ -70,7 +72,8 @@ __global__ void k(float *p, int n)
 	}
 }
 END
-! gckcc -c refused.cu -o refused.o && [[ ! -e refused.o ]] && grep -q 'refused.cu:6: a named barrier' log
+! gckcc -c refused.cu -o refused.o && [[ ! -e refused.o ]] &&
+	grep -q 'refused.cu:6: a named barrier' log
 report $? "a kernel that cannot have points: its line"
 cat >refused.cu <<'END'
 __global__ void k(float *p, int n)

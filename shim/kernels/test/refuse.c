@@ -54,7 +54,8 @@ static const struct {
 	  "shfl.sync.idx.b32 %r1, %r2, 0, 31, -1; ret; }" },
 	{ POINT AT "call g;", "may wait for other threads", 9,
 	  ".func g() {\n.reg .b32 %r<3>; .reg .b64 %l; .reg .pred %p;\n"
-	  "L: ld.volatile.global.u32 %r1, [%l];\nsetp.eq.u32 %p, %r1, 0;\n.loc 1 9 1\n@%p bra L; ret; }" },
+	  "L: ld.volatile.global.u32 %r1, [%l];\nsetp.eq.u32 %p, %r1, 0;\n"
+	  ".loc 1 9 1\n@%p bra L; ret; }" },
 	{ POINT AT "call g;", "shared memory of function g", 9,
 	  ".func g() {\n.loc 1 9 1\n.shared .b32 x; ret; }" },
 	{ POINT AT "call g;", "mbarrier", 9,
