@@ -81,18 +81,40 @@ void say_on(pid_t pid, int fd, const char *text)
 	close(out);
 }
 
-void say_to_user(const struct tasks *t, const char *fmt, ...)
+static bool say(const struct tasks *t, const char *lines)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->v[i]->ended && say_to(t->v[i], lines, strlen(lines)) == 0)
+			return true;
+	return false;
+}
+
+static bool may_link(const struct tasks *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->v[i]->ended && !t->v[i]->link)
+			return true;
+	return t->n == 0;
+}
+
+void say_unsaid(struct tasks *t)
+{
+	if (*t->unsaid && (say(t, t->unsaid) || !may_link(t)))
+		*t->unsaid = '\0';
+}
+
+void say_to_user(struct tasks *t, const char *fmt, ...)
 {
 	char line[1024], text[960];
 	va_list ap;
-	int len;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	gck_warn("%s", text);
-	len = snprintf(line, sizeof line, "gpuckpt: %s\n", text);
-	for (size_t i = 0; i < t->n; i++)
-		if (!t->v[i]->ended && say_to(t->v[i], line, (size_t)len) == 0)
-			return;
+	snprintf(line, sizeof line, "gpuckpt: %s\n", text);
+	say_unsaid(t);
+	if ((*t->unsaid || !say(t, line)) && may_link(t) &&
+	    strlen(t->unsaid) + strlen(line) < sizeof t->unsaid)
+		strcat(t->unsaid, line);
 }

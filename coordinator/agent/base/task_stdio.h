@@ -18,9 +18,13 @@ void task_stdio_read(const struct task *t, struct task_stdio *g);
 bool task_stdio_has(const struct task_stdio *g, const struct stat *st);
 
 /* Prints "gpuckpt: ..." once, on the standard error of the first rank that takes it, and logs
- * it. Does not write to a file that the program has opened itself. */
-void say_to_user(const struct tasks *t, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+ * it. Does not write to a file that the program has opened itself. While slurmstepd has not executed
+ * the ranks' programs yet, no user may open their descriptors: the line is kept for the first that
+ * has a link. */
+void say_to_user(struct tasks *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints what is kept: a rank has a link now. */
+void say_unsaid(struct tasks *t);
 
 /* Prints "gpuckpt: TEXT" on a descriptor of a process that is the task's own output; logs it. */
 void say_on(pid_t pid, int fd, const char *text);

@@ -50,6 +50,7 @@ struct task {
 struct tasks {
 	struct task **v;     /* pointers stay valid while the table grows */
 	size_t n;
+	char unsaid[4096];   /* agent: lines that no rank could take yet (task_stdio.h) */
 };
 
 struct task *tasks_by_pid(const struct tasks *t, pid_t pid);

@@ -81,7 +81,7 @@ static void signal_ranks(const struct agent *a, int sig)
 		restart_give_up(a->restart);
 }
 
-static void say_unreached(const struct agent *a, const char *what_follows)
+static void say_unreached(struct agent *a, const char *what_follows)
 {
 	const struct step *s = a->step;
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
 /* A shim may connect before the plugin has named its task. */
@@ -101,6 +102,7 @@ static void match_task(struct link *l)
 	l->waiting = true;
 	if (!l->hello.reconnect)
 		tasks_begin_requests(&t->requests);
+	say_unsaid(&a->tasks);
 	answer(l);
 }
 

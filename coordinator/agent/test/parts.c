@@ -17,6 +17,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/base/shared_objects.h"
+#include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/base/tasks.h"
 #include "coordinator/agent/worker/child.h"
 #include "coordinator/agent/worker/job.h"
@@ -339,11 +340,40 @@ static void shares(void)
 	       "down to an eighth of 32 MiB");
 }
 
+/* Until its program is executed, nobody may open a task's descriptors. Here this process is the
+ * task, and its standard error is closed meanwhile. */
+static void lines_before_exec(void)
+{
+	struct gck_control m = { GCK_CONTROL_TASK, 0, getpid(), 0 };
+	int own = dup(STDERR_FILENO), ends[2];
+	struct tasks t = { 0 };
+	char text[64] = "";
+
+	if (own < 0 || pipe(ends) < 0 || !tasks_apply(&t, &m))
+		return;
+	close(STDERR_FILENO);
+	say_to_user(&t, "one");
+	say_to_user(&t, "two");
+	dup2(ends[1], STDERR_FILENO);
+	say_unsaid(&t);
+	say_unsaid(&t);
+	dup2(own, STDERR_FILENO);
+	close(ends[1]);
+	(void)!read(ends[0], text, sizeof text - 1);
+	is_str(text, "gpuckpt: one\ngpuckpt: two\n",
+	       "lines that no rank can take yet are kept for the first that can, and said once");
+	close(ends[0]);
+	close(own);
+	free(t.v[0]);
+	free(t.v);
+}
+
 int main(void)
 {
 	victims(); /* before this process forks one of its own */
 	packets();
 	table();
+	lines_before_exec();
 	sharing();
 	sharing_files();
 	late_job();
