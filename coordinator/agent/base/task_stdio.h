@@ -18,9 +18,9 @@ void task_stdio_read(const struct task *t, struct task_stdio *g);
 bool task_stdio_has(const struct task_stdio *g, const struct stat *st);
 
 /* Prints "gpuckpt: ..." once, on the standard error of the first rank that takes it, and logs
- * it. Does not write to a file that the program has opened itself. While slurmstepd has not executed
- * the ranks' programs yet, no user may open their descriptors: the line is kept for the first that
- * has a link. */
+ * it. Does not write to a file that the program has opened itself. While slurmstepd has not
+ * executed the ranks' programs yet, no user may open their descriptors: the line is kept for the
+ * first that has a link. */
 void say_to_user(struct tasks *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints what is kept: a rank has a link now. */
