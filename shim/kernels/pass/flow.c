@@ -208,6 +208,13 @@ static void live_in(const struct gck_flow *flow, size_t b, uint32_t from, uint64
 		step_back(flow, i, set);
 }
 
+uint32_t gck_flow_braces(const struct gck_flow *flow, uint32_t i)
+{
+	while (i && flow->statements[i].depth)
+		i--;
+	return i;
+}
+
 void gck_flow_live(const struct gck_flow *flow, uint32_t i, uint64_t *set)
 {
 	live_in(flow, flow->block_of[i], i, set);

@@ -54,6 +54,9 @@ void gck_flow_clear(struct gck_flow *flow);
 /* Stores into set (flow->words) which registers are live before statement i. */
 void gck_flow_live(const struct gck_flow *flow, uint32_t i, uint64_t *set);
 
+/* The opening brace of the outermost block of inline assembly that statement i is in. */
+uint32_t gck_flow_braces(const struct gck_flow *flow, uint32_t i);
+
 /* Fails with the statement's file and line in front of the text. */
 int gck_flow_fail(const struct gck_ptx *ptx, const struct gck_ptx_statement *s,
 		  struct gck_error *err, const char *fmt, ...)

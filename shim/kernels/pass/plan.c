@@ -61,6 +61,7 @@ static int add_behind_barriers(struct gck_plan *plan, const struct gck_loop *loo
 
 		if ((plan->flow.traits[i] & GCK_BARRIER) && gck_set_has(loop->body, b) &&
 		    plan->flow.block_of[i + 1] == b && may_leave(plan, b) && !at(plan, i)->guard &&
+		    !at(plan, i)->depth &&
 		    add_place(plan, GCK_PLACE_BEFORE, i + 1, err))
 			return -1;
 	}
@@ -163,7 +164,7 @@ static int add_barriers(struct gck_plan *plan, struct gck_error *err)
 {
 	for (uint32_t i = 0; i < plan->flow.n_statements; i++)
 		if ((plan->flow.traits[i] & GCK_BARRIER) &&
-		    add_place(plan, GCK_PLACE_BARRIER, i, err))
+		    add_place(plan, GCK_PLACE_BARRIER, gck_flow_braces(&plan->flow, i), err))
 			return -1;
 	return 0;
 }

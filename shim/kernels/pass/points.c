@@ -30,6 +30,25 @@ static void copy(const struct writer *w, uint32_t from, uint32_t to)
 	fwrite(w->ptx->text + from, 1, to - from, w->out);
 }
 
+static const char *reduction(const struct writer *w, const struct gck_ptx_statement *s)
+{
+	return gck_instruction_has(w->ptx, s->op, "popc") ? "popc.u32"
+	       : gck_instruction_has(w->ptx, s->op, "and") ? "and.pred" : "or.pred";
+}
+
+/* A barrier within inline assembly: threads come to it from the one before the braces, maybe not a
+ * whole warp at once. */
+static void write_inner_barrier(const struct writer *w, const struct gck_ptx_statement *s)
+{
+	bool reduces = gck_instruction_has(w->ptx, s->op, "red");
+	uint32_t rest = w->ptx->tokens[s->op].end;
+
+	fprintf(w->out, "barrier.%s", reduces ? "red." : "sync");
+	if (reduces)
+		fputs(reduction(w, s), w->out);
+	copy(w, rest, w->ptx->tokens[s->at.last - 1].end);
+}
+
 /* A statement as it is. In the second body its labels are renamed: its own, a branch's last
  * operand, all names of a table. */
 static void write_statement(const struct writer *w, uint32_t i)
@@ -86,12 +105,8 @@ static void write_barrier(const struct writer *w, uint32_t i, size_t place)
 		fprintf(w->out, "$gck_place_%zu:\n", place + 1);
 	fprintf(w->out, "\tmov.pred %%gck_q, 0;\n\tbarrier.red.or.pred %%gck_p, 0, %%gck_q;\n"
 			"\t@%%gck_p bra $gck_wait_%zu;\n", place + 1);
-	if (gck_instruction_has(w->ptx, s->op, "red")) {
-		bool is_count = gck_instruction_has(w->ptx, s->op, "popc");
-		bool is_and = gck_instruction_has(w->ptx, s->op, "and");
-		const char *op = is_count ? "popc.u32" : is_and ? "and.pred" : "or.pred";
-
-		fprintf(w->out, "\tbarrier.red.%s ", op);
+	if (s->does == GCK_PTX_INSTRUCTION && gck_instruction_has(w->ptx, s->op, "red")) {
+		fprintf(w->out, "\tbarrier.red.%s ", reduction(w, s));
 		copy(w, begin(w->ptx, o[0].first), w->ptx->tokens[s->at.last - 1].end);
 		fputs("\n", w->out);
 	}
@@ -131,9 +146,11 @@ static void write_body(struct writer *w)
 				write_barrier(w, i, w->place);
 			else
 				write_test(w, w->place);
-			is_written |= kind == GCK_PLACE_BARRIER;
+			is_written |= kind == GCK_PLACE_BARRIER && s->does != GCK_PTX_OPEN;
 		}
-		if (!is_written && !(w->is_again && is_declaration(w, s)))
+		if (s->depth && (f->traits[i] & GCK_BARRIER))
+			write_inner_barrier(w, s);
+		else if (!is_written && !(w->is_again && is_declaration(w, s)))
 			write_statement(w, i);
 		if (s->does == GCK_PTX_POINT)
 			fputs("\n", w->out);

@@ -48,6 +48,18 @@ static int check_target(const struct gck_ptx *ptx, const struct gck_ptx_statemen
 	return gck_flow_fail(ptx, at, err, "the module names no .target");
 }
 
+/* Whether statement i is in braces that hold no branch and no other barrier. */
+static bool is_straight(const struct gck_flow *flow, uint32_t i)
+{
+	uint32_t at = gck_flow_braces(flow, i) + 1;
+
+	for (; flow->statements[at].depth; at++)
+		if (at != i && (flow->traits[at] & (GCK_BARRIER | GCK_BRANCH | GCK_TABLE_BRANCH |
+						    GCK_ENDS | GCK_CALL)))
+			return false;
+	return true;
+}
+
 /* Clusters, by a directive of the kernel. */
 static int check_header(const struct gck_ptx *ptx, const struct gck_ptx_function *f,
 			const struct gck_ptx_statement *at, struct gck_error *err)
@@ -85,13 +97,14 @@ static int check_names(const struct gck_ptx *ptx, const struct gck_ptx_statement
 }
 
 /* bar.sync 0; bar.red.popc.u32 D, 0, P; without a number of threads. */
-static int check_barrier(const struct gck_ptx *ptx, const struct gck_ptx_statement *s,
-			 struct gck_error *err)
+static int check_barrier(const struct gck_flow *flow, uint32_t i, struct gck_error *err)
 {
+	const struct gck_ptx *ptx = flow->ptx;
+	const struct gck_ptx_statement *s = &flow->statements[i];
 	bool reduces = gck_instruction_has(ptx, s->op, "red");
 	struct gck_ptx_range id;
 
-	if (s->depth)
+	if (s->depth && (s->depth > 1 || s->guard || !is_straight(flow, i)))
 		return gck_flow_fail(ptx, s, err, "a barrier within a block of inline assembly");
 	if (s->n_operands <= reduces)
 		return gck_flow_fail(ptx, s, err, "a barrier without a number");
@@ -165,7 +178,7 @@ static int check_kernel_statement(struct gck_plan *plan, uint32_t i, struct gck_
 		return -1;
 	if ((traits & GCK_CALL) && check_call(plan, s, err))
 		return -1;
-	if ((traits & GCK_BARRIER) && check_barrier(flow->ptx, s, err))
+	if ((traits & GCK_BARRIER) && check_barrier(flow, i, err))
 		return -1;
 	plan->has_barriers |= !!(traits & GCK_BARRIER);
 	plan->is_async |= !!(traits & GCK_ASYNC);

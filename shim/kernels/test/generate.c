@@ -157,6 +157,10 @@ static void barrier(struct made *m)
 		exchange(m);
 	else if (m->may_end)
 		SAY("\tbar.sync 0;\n");
+	else if (draw(m, 2)) /* as __syncthreads_or() */
+		SAY("\t{\n\t.reg .pred %%z<2>;\n\tsetp.ne.u32 %%z0, %%r%u, %%r%u;\n"
+		    "\tbar.red.or.pred %%z1, 0, %%z0;\n\tselp.u32 %%r%u, 1, 0, %%z1;\n\t}\n",
+		    draw(m, 8), draw(m, 8), d);
 	else
 		SAY("\tsetp.lt.u32 %%p%u, %%r%u, %%r%u;\n\tbar.red.popc.u32 %%r%u, 0, %%p%u;\n",
 		    d % 4, d, draw(m, 8), draw(m, 8), d % 4);
