@@ -57,11 +57,11 @@ for task in 1 2; do
 done
 [[ ${GPUCKPT_LONG-} ]] || finish
 
-# restarts: the job is checkpointed, requeued, and ends
+# restarts LOG LINE: the job is checkpointed once LOG has LINE, requeued, and ends
 restarts()
 {
 	check "$name: it runs under gpuckpt" wait_ready "$job" 60
-	sleep 3 # into its computation
+	check "$name: it computes" wait_for 60 grep -q "$2" "$dir/$1"
 	check "$name: create" alice gpuckpt create "$job"
 	root scontrol requeue "$job"
 	check "$name: it comes back" wait_for 60 comes_back "$job"
@@ -76,11 +76,11 @@ if command -v lmp >/dev/null; then
 	need_mpi
 	alice mkdir "$top_dir/lammps"
 	{
-		printf 'variable edge index 12\nvariable steps index 3000\n'
+		printf 'variable edge index 12\nvariable steps index 600\n'
 		cat "$top/contrib/demo.d/melt.in"
 	} >"$top_dir/lammps/in.melt"
-	example lammps
-	restarts
+	example lammps --export=ALL,OMPI_MCA_mpi_yield_when_idle=1 # two cores for four ranks
+	restarts log.lammps '^ *100 '
 	is "$(grep -c '^Loop time' "$dir/log.lammps")" 1 "$name: the log ends once"
 fi
 
@@ -90,9 +90,12 @@ if command -v gmx >/dev/null; then
 	alice mkdir "$top_dir/gromacs" "$top_dir/gromacs/reference"
 	"$top/contrib/demo.d/water" "$top_dir/gromacs/reference" 1 2.5 ||
 		{ echo "Bail out! no input for GROMACS"; exit 1; }
-	install -m 644 "$top_dir/gromacs/reference/rank0/topol.tpr" "$top_dir/gromacs/md.tpr"
+	# The box's own run has no end.
+	gmx -quiet convert-tpr -s "$top_dir/gromacs/reference/rank0/topol.tpr" -nsteps 2000 \
+		-o "$top_dir/gromacs/md.tpr" >/dev/null 2>&1
+	chmod 644 "$top_dir/gromacs/md.tpr"
 	example gromacs --cpus-per-task=2
-	restarts
+	restarts md.log '^Started mdrun'
 	check "$name: it is finished" grep -q '^Finished mdrun' "$dir/md.log"
 fi
 finish
