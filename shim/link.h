@@ -260,7 +260,21 @@ struct gck_shim_tid {
 	int32_t rtid; /* the kernel's */
 };
 
-#define GCK_SHIM_WAITS 1u /* wait() and its kin give a restored child's first PID */
+#define GCK_SHIM_WAITS 1u    /* wait() and its kin give a restored child's first PID */
+#define GCK_SHIM_SUMMON 2u   /* a stopped thread can make a helper */
+#define GCK_SHIM_SUMMONED 4u /* W the helper serves one link and ends */
+
+/* In a descendant of the rank there is no helper until a tracer summons one: it writes this into
+ * the helper's stack, GCK_SHIM_SUMMON_AT bytes below its top, and sets the registers of a stopped
+ * thread: rip helper_entry, rax 1, rsp this. The thread makes the helper and is then as it was; no
+ * tracer is needed for that. */
+#define GCK_SHIM_SUMMON_AT 49152
+struct gck_shim_summon {
+	uint64_t mask, all;        /* a place for its signal mask; all signals */
+	uint64_t stack;            /* the helper's */
+	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+	uint64_t rip, cs, eflags, rsp, ss;
+};
 
 struct gck_shim_altstack {
 	uint64_t fs_base; /* the thread; 0: free entry */

@@ -18,11 +18,7 @@ job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	END
 )
 # While the ranks are a shell, its commands are children.
-scripts()
-{
-	[[ $(alice gpuckpt able "$job" 2>&1) == *"let the script start the program with exec"* ]]
-}
-check "able: says what to do about a script whose program is a child" wait_for 30 scripts
+check "able: a script whose program is a child" wait_for 30 alice gpuckpt able "$job"
 touch "$dir/script"
 # The parent of each rank's loop has ended.
 orphans()

@@ -218,9 +218,31 @@ int lineage_checkpoint(struct lineage *l)
 	return 0;
 }
 
+/* A process that is stopped makes no more children while these are killed. Slurm kills all that are
+ * in a step's cgroup. */
+static void kill_below(pid_t pid)
+{
+	char path[64], line[4096], *at = line, *end;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof line, f))
+		line[0] = '\0';
+	if (f)
+		fclose(f);
+	for (long child; (child = strtol(at, &end, 10)) > 0; at = end) {
+		kill((pid_t)child, SIGSTOP);
+		kill_below((pid_t)child);
+		kill((pid_t)child, SIGKILL);
+	}
+}
+
 void lineage_kill(struct lineage *l)
 {
 	if (l->pid) {
+		kill(l->pid, SIGSTOP);
+		kill_below(l->pid);
 		kill(l->pid, SIGKILL);
 		waitpid(l->pid, NULL, 0);
 	}

@@ -263,6 +263,24 @@ static _Noreturn void end(void)
 		gck_raw(SYS_exit, status >= 0 ? status : main_thread_status());
 }
 
+/* Serve as long as there is a link. False: the helper must end. */
+static bool serve_link(void)
+{
+	if (gck_state.link_fd < 0 && !connect_again())
+		return false;
+	serve(gck_state.link_fd);
+	if (clone_pid)
+		end_clone(clone_pid);
+	drop_link();
+	return true;
+}
+
+static void serve_once(void)
+{
+	if (connect_once())
+		serve_link();
+}
+
 /* Called by gck_helper_entry only. Without a stack protector: an accidental use of TLS must not
  * read another thread's. */
 __attribute__((used)) static _Noreturn void helper_main(void)
@@ -276,15 +294,11 @@ __attribute__((used)) static _Noreturn void helper_main(void)
 	clone_pid = 0;
 	gck_lease_forget();
 	gck_ask_wake();
-	while (!gck_helper_must_end()) {
-		if (gck_state.link_fd < 0 && !connect_again())
-			break;
-		serve(gck_state.link_fd);
-		if (clone_pid)
-			end_clone(clone_pid);
-		drop_link();
-		rest(BACKOFF_MIN_MS); /* do not spin if an agent closes the link at once */
-	}
+	if (gck_state.features & GCK_SHIM_SUMMONED)
+		serve_once();
+	else
+		while (!gck_helper_must_end() && serve_link())
+			rest(BACKOFF_MIN_MS); /* an agent may close the link at once */
 	end();
 }
 
@@ -293,10 +307,39 @@ __asm__(".text\n"
 	".hidden gck_helper_entry\n"
 	".type gck_helper_entry, @function\n"
 	"gck_helper_entry:\n"
-	"	xorl %ebp, %ebp\n"
+	"	test %eax, %eax\n"
+	"	jnz 2f\n"
+	"1:	xorl %ebp, %ebp\n"
 	"	andq $-16, %rsp\n"
 	"	call helper_main\n"
 	"	ud2\n"
+	/* struct gck_shim_summon is at the stack pointer */
+	"2:	mov $14, %eax\n" /* rt_sigprocmask(SIG_SETMASK, &all, &mask) */
+	"	mov $2, %edi\n"
+	"	lea 8(%rsp), %rsi\n"
+	"	mov %rsp, %rdx\n"
+	"	mov $8, %r10d\n"
+	"	syscall\n"
+	"	mov $56, %eax\n" /* clone(THREAD_FLAGS, stack) */
+	"	mov $0x50f00, %edi\n"
+	"	mov 16(%rsp), %rsi\n"
+	"	xor %edx, %edx\n"
+	"	xor %r10d, %r10d\n"
+	"	xor %r8d, %r8d\n"
+	"	syscall\n"
+	"	test %eax, %eax\n"
+	"	jz 1b\n"
+	"	mov $14, %eax\n" /* rt_sigprocmask(SIG_SETMASK, &mask, NULL) */
+	"	mov $2, %edi\n"
+	"	mov %rsp, %rsi\n"
+	"	xor %edx, %edx\n"
+	"	mov $8, %r10d\n"
+	"	syscall\n"
+	"	add $24, %rsp\n"
+	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbp\n"
+	"	pop %rbx\n	pop %r11\n	pop %r10\n	pop %r9\n	pop %r8\n"
+	"	pop %rax\n	pop %rcx\n	pop %rdx\n	pop %rsi\n	pop %rdi\n"
+	"	iretq\n"
 	".size gck_helper_entry, . - gck_helper_entry\n");
 
 /* clone() whose child starts in gck_helper_entry on its own stack. */

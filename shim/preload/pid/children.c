@@ -76,15 +76,11 @@ static int wait_for(idtype_t type, id_t id, siginfo_t *info, int options, struct
 
 GCK_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	if (!has_table())
-		return gck_real()->waitid(type, id, info, options);
 	return wait_for(type, id, info, options, NULL);
 }
 
 int gck_waitid_usage(idtype_t type, id_t id, siginfo_t *info, int options, struct rusage *usage)
 {
-	if (!has_table())
-		return gck_result(gck_raw(SYS_waitid, type, id, info, options, usage));
 	return wait_for(type, id, info, options, usage);
 }
 
@@ -110,8 +106,6 @@ GCK_EXPORT pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage
 	siginfo_t info = {0};
 	pid_t id = pid > 0 ? pid : pid ? -pid : getpgrp();
 
-	if (!has_table())
-		return gck_real()->wait4(pid, status, options, usage);
 	if (options & ~(WNOHANG | WUNTRACED | WCONTINUED | ANY_CHILD))
 		return gck_result(-EINVAL);
 	if (wait_for(type, id, &info, options | WEXITED, usage))

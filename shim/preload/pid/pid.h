@@ -37,7 +37,6 @@ struct gck_real {
 	int (*timer_create)(clockid_t, struct sigevent *, timer_t *);
 	int (*fcntl)(int, int, ...);
 	int (*waitid)(idtype_t, id_t, siginfo_t *, int);
-	pid_t (*wait4)(pid_t, int *, int, struct rusage *);
 	int (*pclose)(FILE *);
 	pid_t (*fork)(void);
 	pid_t (*_Fork)(void);

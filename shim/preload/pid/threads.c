@@ -43,7 +43,6 @@ void gck_real_resolve(void)
 	FIND(clock_getcpuclockid);
 	FIND(timer_create);
 	FIND(waitid);
-	FIND(wait4);
 	FIND(pclose);
 	FIND(fork);
 	FIND(_Fork);

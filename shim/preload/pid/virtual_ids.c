@@ -97,8 +97,7 @@ static bool is_group(int32_t rtid)
 
 static bool is_gone(int32_t rtid)
 {
-	return gck_raw(SYS_tgkill, gck_state.rpid, rtid, 0) == -ESRCH && !is_child(rtid) &&
-	       !is_group(rtid);
+	return gck_raw(SYS_kill, rtid, 0) == -ESRCH && !is_group(rtid);
 }
 
 static bool take(uint32_t i, union entry e)

@@ -145,12 +145,18 @@ static void find_stdio(char *note, uint64_t stdio[3][2])
 
 /* ---- state --------------------------------------------------------------------------------- */
 
+/* For the helper of a process that is no rank: no page of it exists before it is summoned. */
+static char summoned[GCK_HELPER_STACK + GCK_SHIM_SCRATCH] __attribute__((aligned(4096)));
+
 static void fill_state(void)
 {
 	gck_state.magic = GCK_SHIM_MAGIC;
 	gck_state.version = GCK_LINK_VERSION;
 	gck_state.size = sizeof gck_state;
-	gck_state.features = GCK_SHIM_WAITS;
+	gck_state.features = GCK_SHIM_WAITS | GCK_SHIM_SUMMON;
+	gck_state.helper_entry = (uint64_t)gck_helper_entry;
+	gck_state.helper_stack_top = (uint64_t)summoned + GCK_HELPER_STACK;
+	gck_state.scratch = gck_state.helper_stack_top;
 	gck_state.vpid = gck_state.rpid = gck_raw(SYS_getpid);
 	gck_state.tid_offset = find_tid_offset();
 	gck_state.link_fd = -1;
@@ -172,7 +178,6 @@ static int map_helper(void)
 	if (start < 0 && start > -4096)
 		return start;
 	gck_raw(SYS_mprotect, start, GUARD, PROT_NONE);
-	gck_state.helper_entry = (uint64_t)gck_helper_entry;
 	gck_state.helper_stack_top = start + GUARD + GCK_HELPER_STACK;
 	gck_state.scratch = gck_state.helper_stack_top;
 	return 0;

@@ -71,6 +71,7 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 		expect(c, size, size);
 	}
 	expect(c, c->t.excluded.device_bytes, c->t.excluded.device_bytes);
+	expect(c, gck_descendants_bytes(img), UINT64_MAX / 2);
 }
 
 static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_error *err)
@@ -113,14 +114,16 @@ static int scan_before(struct gck_capture *c, struct gck_error *refused, struct 
 	if (read_flags(c, err) || new_image(c, err))
 		return -1;
 	s = scan_of(c, &f, err);
-	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s);
+	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) ||
+		 gck_scan_fds(&s) ||
+		 (!c->held.whole && gck_scan_descendants(&c->t, c->img, &c->o, &f, err));
 	gck_maps_free(&s.maps);
 	return result ? -1 : 0;
 }
 
 /* Scan, and repeat if something is refused: an MPI library may make a connection or mapping after
  * the list of its resources was read. Each scan uses the list of that time. */
-static int look_before(struct gck_capture *c, struct gck_error *err)
+int gck_capture_prepare(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_error refused;
 	uint64_t held;
@@ -155,12 +158,13 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 		return NULL;
 	}
 	c->o = *o;
-	c->life = c->device[0] = c->device[1] = c->dirty.uffd = -1;
+	c->root = c;
+	c->life = c->listener = c->device[0] = c->device[1] = c->dirty.uffd = -1;
 	if (gck_target_open(&c->t, pid, link, hello, err)) {
 		free(c);
 		return NULL;
 	}
-	if (look_before(c, err)) {
+	if (gck_capture_prepare(c, err)) {
 		gck_capture_close(c);
 		return NULL;
 	}
@@ -210,7 +214,11 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 	if (gck_target_refresh(&c->t, err))
 		return -1;
 	gck_threads_wait_transfers(&c->t);
-	return gck_threads_hold(&c->held, &c->t, timeout_ms, err);
+	if (!gck_threads_hold(&c->held, &c->t, timeout_ms, err) &&
+	    !gck_tree_hold(c, timeout_ms, err))
+		return 0;
+	gck_capture_resume(c);
+	return -1;
 }
 
 /* other: the checkpoint that it is at rest for; 0: none. */
@@ -270,18 +278,34 @@ static int copy(struct gck_capture *c, struct gck_error *err)
 	       gck_prefixes_finish(&c->prefixes, &c->t, c->img, err);
 }
 
+static int fork_clone(struct gck_capture *c, struct gck_error *err)
+{
+	if (c->track_dirty)
+		gck_dirty_protect(&c->dirty, &c->t, c->img);
+	if (gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
+		return -1;
+	gck_dirty_update(&c->dirty, &c->t, c->img);
+	return 0;
+}
+
+/* Do something with a process, and then with those below it. */
+static int with_all(struct gck_capture *c, int (*act)(struct gck_capture *, struct gck_error *),
+		    struct gck_error *err)
+{
+	if (act(c, err))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (with_all(c->children[i], act, err))
+			return -1;
+	return 0;
+}
+
 int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 {
 	if (!c->held.whole || c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held");
-	if (describe(c, err) || copy(c, err))
-		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	if (c->track_dirty)
-		gck_dirty_protect(&c->dirty, &c->t, c->img);
-	if (gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
-		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	gck_dirty_update(&c->dirty, &c->t, c->img);
-	return 0;
+	return with_all(c, describe, err) || gck_tree_relate(c, err) || with_all(c, copy, err) ||
+	       with_all(c, fork_clone, err) ? -1 : 0;
 }
 
 void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_REQUEST_KINDS])
@@ -290,19 +314,25 @@ void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_REQUEST_K
 		asked[i] = c->t.shim->requests[i].asked;
 }
 
-int gck_capture_update_files(struct gck_capture *c, struct gck_error *err)
+static int update_files(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_hold h = hold_of(c, err);
 
+	return gck_prefixes_finish(&c->prefixes, &c->t, c->img, err) ||
+	       gck_hold_update_files(&h) ? -1 : 0;
+}
+
+int gck_capture_update_files(struct gck_capture *c, struct gck_error *err)
+{
 	if (!c->held.whole || !c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held, or nothing was taken");
-	if (gck_prefixes_finish(&c->prefixes, &c->t, c->img, err) || gck_hold_update_files(&h))
-		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	return 0;
+	return with_all(c, update_files, err);
 }
 
 void gck_capture_resume(struct gck_capture *c)
 {
+	for (size_t i = c->nchildren; i-- > 0;)
+		gck_capture_resume(c->children[i]);
 	gck_threads_release(&c->held);
 }
 
@@ -354,8 +384,15 @@ void gck_capture_close(struct gck_capture *c)
 {
 	if (!c)
 		return;
-	gck_threads_release(&c->held);
+	gck_capture_resume(c);
+	for (size_t i = 0; i < c->nchildren; i++)
+		gck_capture_close(c->children[i]);
+	free(c->children);
 	gck_capture_drop_clone(c);
+	if (c->listener >= 0)
+		close(c->listener);
+	if (c != c->root && c->t.link >= 0)
+		close(c->t.link);
 	gck_dirty_drop(&c->dirty);
 	gck_hex_table_clear(&c->base_pages.rows);
 	gck_image_free(c->img);

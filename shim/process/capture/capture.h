@@ -32,7 +32,36 @@ struct gck_capture {
 	struct gck_dirty_tracker dirty;
 	struct gck_page_groups base_pages;    /* pages of the image that `dirty` counts from, if
 					       * this one builds on it */
+	struct gck_capture *root;    /* the rank's; its own in that */
+	struct gck_capture **children; /* of processes that run, once they are held */
+	size_t nchildren;
+	/* the root's: */
+	int listener;                /* for helpers that are summoned; -1: none */
+	char link_name[64];
+	uint32_t nshared;            /* files that several processes have */
 };
+
+/* capture.c: do what can be done before the process is described. */
+int gck_capture_prepare(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
+
+/* ---- descendants (processes.c) --------------------------------------------------------------- */
+
+/* Report the obstacles in a process, and in those below it. img: of parent. */
+int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,
+		   struct gck_obstacles *f, struct gck_error *err) GCK_MUST_CHECK;
+int gck_scan_descendants(const struct gck_target *parent, const struct gck_image *img,
+			 const struct gck_options *o, struct gck_obstacles *f,
+			 struct gck_error *err) GCK_MUST_CHECK;
+
+/* Hold all processes below c, which is held, and make helpers in them. */
+int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Once all are described: number the files that they share; check what cannot be shared, and that
+ * each pipe's ends are in the tree. */
+int gck_tree_relate(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Move the images of c's descendants into its own. */
+int gck_tree_join(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
 
 /* End and reap the clone; its memory is no longer needed. */
 void gck_capture_drop_clone(struct gck_capture *c);

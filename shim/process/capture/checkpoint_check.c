@@ -6,11 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shim/process/memory/memory.h"
-#include "shim/process/objects/objects.h"
+#include "shim/process/capture/capture.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/process.h"
-#include "shim/process/rank/scan.h"
 
 #define APART_NS 10000000000ll
 
@@ -84,24 +82,6 @@ static void note_hold(const struct gck_target *t, const struct gck_options *o,
 			 (double)o->hold_ms / 1000);
 }
 
-static int scan_all(const struct gck_target *t, const struct gck_options *o,
-		    struct gck_obstacles *f, struct gck_error *err)
-{
-	struct gck_maps flags = {0};
-	struct gck_scan s = {.t = t, .o = o, .f = f, .err = err, .flags = &flags};
-	int result;
-
-	s.img = calloc(1, sizeof(*s.img));
-	if (!s.img)
-		return gck_fail(err, ENOMEM, "out of memory");
-	result = gck_smaps_read(t->proc, &flags, err) || gck_scan_node(&s) ||
-		 gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s);
-	gck_maps_free(&flags);
-	gck_maps_free(&s.maps);
-	gck_image_free(s.img);
-	return result ? -1 : 0;
-}
-
 bool gck_process_ended(pid_t pid)
 {
 	int proc = gck_proc_open(pid, NULL);
@@ -136,7 +116,7 @@ json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 	}
 	failed = gck_target_open(&t, pid, -1, hello, err);
 	if (!failed) {
-		failed = scan_all(&t, o, &f, err);
+		failed = gck_scan_whole(&t, o, &f, err);
 		note_clock(&t, &f);
 		note_hold(&t, o, &f);
 		gck_target_close(&t);

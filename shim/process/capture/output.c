@@ -18,7 +18,7 @@
  * counted. */
 int gck_output_count(struct gck_output *o, uint64_t bytes)
 {
-	uint64_t all = o->c->expected;
+	uint64_t all = o->c->root->expected;
 
 	o->done += bytes;
 	if (o->progress && o->progress(o->arg, o->done, all > o->done ? all : o->done + 1))
@@ -177,27 +177,46 @@ static int write_clone(struct gck_output *o)
 	return result;
 }
 
+/* Write the process's part of the image, then those below it. *done: bytes, of all. */
+static int write_tree(struct gck_capture *c, const struct gck_output *as, uint64_t *done)
+{
+	struct gck_output o = *as;
+	int result;
+
+	o.c = c;
+	o.done = *done;
+	result = write_clone(&o) || write_frozen_copies(&o) || gck_output_device(&o) ||
+		 gck_prefixes_sync(&c->prefixes, c->img, o.err) ||
+		 gck_external_sync_named(c->img, o.err) ||
+		 gck_prefixes_verify(&c->prefixes, c->img, o.err);
+	if (result)
+		return gck_fail_in(o.err, "process %d", (int)c->t.pid);
+	gck_frozen_free(&c->copies);
+	gck_hex_table_clear(&c->base_pages.rows);
+	*done = o.done;
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (write_tree(c->children[i], as, done))
+			return -1;
+	return 0;
+}
+
 int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 		      int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
 		      struct gck_error *err)
 {
-	struct gck_output o = {.c = c, .w = w, .progress = progress, .arg = arg, .err = err,
-			   .source = {.pagemap = -1, .mem = -1}};
-	int result;
+	const struct gck_output o = {.w = w, .progress = progress, .arg = arg, .err = err,
+				     .source = {.pagemap = -1, .mem = -1}};
+	uint64_t done = 0;
 
 	if (c->life < 0)
 		return gck_fail(err, EINVAL,
 				"the rank was not captured: there is nothing to write");
-	result = write_clone(&o) || write_frozen_copies(&o) || gck_output_device(&o) ||
-		 gck_prefixes_sync(&c->prefixes, c->img, err) ||
-		 gck_external_sync_named(c->img, err) ||
-		 gck_prefixes_verify(&c->prefixes, c->img, err) || gck_writer_finish(w, err);
-	if (result)
+	if (write_tree(c, &o, &done))
+		return -1;
+	if (gck_writer_finish(w, err))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	gck_frozen_free(&c->copies);
-	gck_hex_table_clear(&c->base_pages.rows);
 	if (progress) {
-		uint64_t all = o.done > c->expected ? o.done : c->expected;
+		uint64_t all = done > c->expected ? done : c->expected;
 
 		progress(arg, all, all);
 	}
@@ -207,7 +226,7 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
 			 const json_t *extra, char hash[GCK_HASH_TEXT], struct gck_error *err)
 {
-	json_t *j = gck_image_to_json(c->img, err);
+	json_t *j = gck_tree_join(c, err) ? NULL : gck_image_to_json(c->img, err);
 	int result = -1;
 
 	gck_image_free(c->img); /* j shares its lists */

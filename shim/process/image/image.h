@@ -216,6 +216,10 @@ struct gck_file {
 	struct gck_socket_option *options; /* of a socketpair's end */
 	size_t noptions;
 	struct gck_place_file was; /* files and directories */
+	uint32_t shared;           /* processes of the rank with the same number have one open file
+				    * description; 0: it is this process's alone */
+	bool elsewhere;            /* a pipe's or pair's other end is in another process; not in the
+				    * manifest */
 };
 
 /* The task's own standard output or error, if that is a file. */
@@ -245,15 +249,17 @@ struct gck_posix_timer {
 	uint64_t value_ns, interval_ns;
 };
 
-/* A child that has ended and was not waited for. */
+/* A child, which runs or has ended and was not waited for. */
 struct gck_child {
 	int32_t vpid;              /* the program's number */
 	int32_t rpid;              /* the kernel's: as of a thread */
-	int32_t status;            /* as wait(2) reports it */
+	int32_t status;            /* as wait(2) reports it; 0 if it runs */
 	int32_t exit_signal;       /* what its end sent to the rank; 0: nothing */
 	int32_t group;             /* vpid of its process group's leader: itself or a child before
 				    * it; 0: it is in the rank's group */
 	bool session;              /* it leads a session */
+	bool runs;                 /* its image is the next one of `processes` */
+	int32_t before;            /* in a restore: rpid as it was captured */
 };
 
 struct gck_attribute {         /* of a process: objects/process_attributes.c */
@@ -305,6 +311,9 @@ struct gck_image {
 	size_t nattributes;
 	struct gck_child *children;  /* in the order in which wait(2) finds them */
 	size_t nchildren;
+	struct gck_image *processes; /* of children that run, with theirs; in an image of a
+				      * descendant `chunks` is empty, and the rank's is used */
+	size_t nprocesses;
 	int32_t lock_future;         /* mlockall of memory to come: MCL_FUTURE, MCL_ONFAULT */
 };
 

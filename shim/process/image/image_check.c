@@ -135,6 +135,8 @@ static bool is_child(const struct gck_image *img, int32_t vpid, size_t end)
 
 static int check_children(const struct gck_image *img, struct gck_error *err)
 {
+	size_t running = 0;
+
 	for (size_t i = 0; i < img->nchildren; i++) {
 		const struct gck_child *x = &img->children[i];
 		bool twice = is_child(img, x->vpid, i);
@@ -144,7 +146,8 @@ static int check_children(const struct gck_image *img, struct gck_error *err)
 		if (twice)
 			return gck_fail(err, EINVAL, "child %zu has the PID %d, which is another's",
 					i, x->vpid);
-		if (!is_end(x->status))
+		running += x->runs;
+		if (!is_end(x->status) || (x->runs && x->status))
 			return gck_fail(err, EINVAL, "child %zu cannot have ended with %x", i,
 					(unsigned)x->status);
 		if (x->session ? x->group != x->vpid
@@ -152,6 +155,12 @@ static int check_children(const struct gck_image *img, struct gck_error *err)
 			return gck_fail(err, EINVAL, "child %zu has a process group without a "
 					"leader", i);
 	}
+	if (running != img->nprocesses)
+		return gck_fail(err, EINVAL, "%zu children run, and there are %zu images", running,
+				img->nprocesses);
+	for (size_t i = 0; i < img->nprocesses; i++)
+		if (gck_image_check(&img->processes[i], err))
+			return gck_fail_in(err, "process %zu", i);
 	return 0;
 }
 

@@ -162,8 +162,9 @@ static const struct gck_field file_fields[] = {
 	LIST(gck_file, options, noptions, 0, 64, option_shape),
 	HEX(gck_file, was.inode, UINT64_MAX),
 	INT(gck_file, was.owner, 0, UINT32_MAX),
+	INT(gck_file, shared, 0, INT32_MAX),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 4);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 5);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),
@@ -211,6 +212,7 @@ static const struct gck_field child_fields[] = {
 	INT(gck_child, exit_signal, 0, 64),
 	INT(gck_child, group, 0, INT32_MAX),
 	BOOL(gck_child, session),
+	BOOL(gck_child, runs),
 };
 static const struct gck_shape child_shape = SHAPE("child", gck_child, child_fields);
 
@@ -266,8 +268,9 @@ static const struct gck_field image_fields[] = {
 	MASKS(gck_image, guards),
 	LIST(gck_image, attributes, nattributes, 0, MAX_ITEMS, attribute_shape),
 	LIST(gck_image, children, nchildren, 0, MAX_THREADS, child_shape),
+	LIST(gck_image, processes, nprocesses, 0, MAX_THREADS, gck_image_shape),
 };
-const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 4);
+const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 5);
 
 static void free_elements(const struct gck_shape *shape, void *v, size_t n)
 {

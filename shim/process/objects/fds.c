@@ -366,17 +366,28 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 	return gck_fail(err, EINVAL, "file %zu of the image is of an unknown kind", i);
 }
 
+/* The place of a descriptor that several processes share; NULL: it is not shared. */
+static int *shared_place(struct gck_restore *r, size_t i)
+{
+	uint32_t number = r->img->files[i].shared;
+
+	return number && number <= r->root->nshared ? &r->root->shared[number - 1] : NULL;
+}
+
 static int place_one(struct gck_restore *r, size_t i, struct gck_error *err)
 {
-	int fd, failed;
+	int *shared = shared_place(r, i), fd, failed;
 
 	if (r->img->files[i].kind == GCK_FD_STDIO)
 		return gck_restore_place(r, i, -1, err);
-	fd = make(r, i, err);
+	fd = shared && *shared >= 0 ? *shared : make(r, i, err);
 	if (fd < 0)
 		return -1;
 	failed = gck_restore_place(r, i, fd, err);
-	close(fd);
+	if (shared)
+		*shared = fd;
+	else
+		close(fd);
 	return failed;
 }
 
@@ -388,7 +399,7 @@ const struct gck_fd *gck_restore_first_fd(const struct gck_restore *r, size_t fi
 	return NULL;
 }
 
-static void close_pairs(struct gck_restore *r)
+void gck_restore_close_pairs(struct gck_restore *r)
 {
 	for (size_t i = 0; i < r->npairs; i++) {
 		close(r->pairs[i].end[0]);
@@ -404,7 +415,6 @@ int gck_restore_fds(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->img->nfiles && !failed; i++)
 		if (!r->deferred[i])
 			failed = place_one(r, i, err);
-	close_pairs(r);
 	return failed || gck_restore_shutdowns(r, err) || gck_restore_epolls(r, err) ? -1 : 0;
 }
 

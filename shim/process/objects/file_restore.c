@@ -373,7 +373,7 @@ static int map_files(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-int gck_restore_files(struct gck_restore *r, struct gck_error *err)
+int gck_restore_own_files(struct gck_restore *r, struct gck_error *err)
 {
 	if (!r->built || r->filed)
 		return gck_fail(err, EINVAL, "files are restored once, after the process is built");

@@ -134,6 +134,9 @@ void gck_restore_note_environment(struct gck_restore *r);
 int gck_restore_objects(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
+/* file_restore.c: gck_restore_files for one process. */
+int gck_restore_own_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
 /* file_restore.c: fetch the contents of files outside the process, which gck_restore_files writes;
  * then check what that will need, without changing a file. */
 int gck_restore_stage(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
@@ -148,6 +151,7 @@ void gck_restore_give_space_back(const struct gck_rewrite *w);
 /* fds.c: all of the image's descriptors, except those of files that must be made first; then
  * those. */
 int gck_restore_fds(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+void gck_restore_close_pairs(struct gck_restore *r);
 int gck_restore_deferred(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 const struct gck_fd *gck_restore_first_fd(const struct gck_restore *r, size_t file);
 

@@ -84,6 +84,16 @@ static int is_elsewhere(struct gck_scan *s, size_t i, const int *fds)
 	return x->kind == GCK_FD_PIPE ? pipe_peer(s, fds[i], x->write_end) : x->count != 0;
 }
 
+/* Whether the other end may be in a process that is captured, too. */
+static bool in_tree(const struct gck_scan *s)
+{
+	bool runs = s->t->rank;
+
+	for (size_t i = 0; i < s->img->nchildren; i++)
+		runs |= s->img->children[i].runs;
+	return runs;
+}
+
 int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 {
 	for (size_t i = 0; i < s->img->nfiles; i++) {
@@ -97,7 +107,8 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 		if (result < 0)
 			return -1;
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
-		if (result)
+		x->elsewhere = result && in_tree(s);
+		if (result && !x->elsewhere)
 			gck_obstacle_add(s->f, true, object, "close it before a checkpoint",
 				 "the other end of a %s is in another process",
 				 x->kind == GCK_FD_PIPE ? "pipe" : "socketpair");
@@ -181,6 +192,7 @@ int gck_hold_pipe(struct gck_hold *h, uint32_t i)
 
 struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f)
 {
+	r = r->root;
 	for (size_t i = 0; i < r->npairs; i++)
 		if (r->pairs[i].id == f->id && r->pairs[i].kind == f->kind)
 			return &r->pairs[i];
@@ -190,10 +202,11 @@ struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f)
 struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
 				 struct gck_error *err)
 {
-	struct gck_pair *more = reallocarray(r->pairs, r->npairs + 1, sizeof *more);
-	struct gck_pair pair = {.kind = f->kind, .id = f->id};
+	struct gck_pair pair = {.kind = f->kind, .id = f->id}, *more;
 	int made;
 
+	r = r->root;
+	more = reallocarray(r->pairs, r->npairs + 1, sizeof *more);
 	if (!more) {
 		gck_fail(err, ENOMEM, "no memory for %zu pipes", r->npairs + 1);
 		return NULL;

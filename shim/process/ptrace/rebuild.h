@@ -64,6 +64,12 @@ struct gck_restore {
 	struct gck_pair *pairs;
 	size_t npairs;
 
+	struct gck_restore *root;    /* of the rank; its own in that */
+	struct gck_restore **children; /* of the image's processes, in its order */
+	size_t nchildren;
+	int *shared;                 /* the root's: by a file's number, once it is made; -1 */
+	size_t nshared;
+
 	int channel;                 /* our end of the socket that passes files, or -1 */
 	int64_t input;               /* bytes of standard input that the rank had consumed */
 	int high;                    /* first of our descriptors in the target, above the image's:

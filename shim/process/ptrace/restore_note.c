@@ -10,10 +10,12 @@
 
 int gck_restore_note(struct gck_restore *r, struct gck_error *err, const char *fmt, ...)
 {
-	char **slot = gck_grow(&r->notes, &r->nnotes, sizeof *slot, err);
+	char **slot;
 	va_list ap;
 	int n;
 
+	r = r->root;
+	slot = gck_grow(&r->notes, &r->nnotes, sizeof *slot, err);
 	if (!slot)
 		return -1;
 	va_start(ap, fmt);

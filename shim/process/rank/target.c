@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/process/proc/maps.h"
 #include "shim/process/proc/pages.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/rank/helper_link.h"
@@ -25,6 +26,18 @@ static int refresh_exclusions(struct gck_target *t, struct gck_error *err)
 					t->shim->cuda_state, err) == 0)
 			return 0;
 	return -1;
+}
+
+/* A child made by fork has its parent's state, and only the rank's has its standard descriptors. */
+static void inherit(struct gck_target *t)
+{
+	struct gck_shim_state *s = t->shim;
+
+	if (s->rpid != t->pid)
+		s->ntids = 0;
+	s->vpid = t->vpid;
+	s->rpid = t->pid;
+	memcpy(s->stdio, t->rank->shim->stdio, sizeof s->stdio);
 }
 
 int gck_target_refresh(struct gck_target *t, struct gck_error *err)
@@ -47,6 +60,8 @@ int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 			    &s->overflow, sizeof(*s) - offsetof(struct gck_shim_state, overflow),
 			    err))
 		return gck_fail_in(err, "the shim's state");
+	if (t->rank)
+		inherit(t);
 	return refresh_exclusions(t, err);
 }
 
@@ -91,6 +106,62 @@ int gck_target_open(struct gck_target *t, pid_t pid, int link,
 failed:
 	gck_target_close(t);
 	return -1;
+}
+
+/* The last mapping of a file up to this address: the state is at the end of the preload's data. */
+static const struct gck_vma *file_before(const struct gck_maps *in, uint64_t address)
+{
+	const struct gck_vma *found = NULL;
+
+	for (size_t i = 0; i < in->n && in->v[i].start <= address; i++)
+		if (in->v[i].inode)
+			found = &in->v[i];
+	return found;
+}
+
+/* The first mapping of this file. */
+static const struct gck_vma *first_of(const struct gck_maps *in, const struct gck_vma *file)
+{
+	for (size_t i = 0; file && i < in->n; i++)
+		if (in->v[i].inode == file->inode && in->v[i].device == file->device)
+			return &in->v[i];
+	return NULL;
+}
+
+/* The state of the same preload in another process. 0: it is not there. */
+static uint64_t state_in(const struct gck_target *parent, int proc)
+{
+	struct gck_maps there = {0}, here = {0};
+	const struct gck_vma *from, *to;
+	uint64_t address = 0;
+
+	if (!gck_maps_read(parent->proc, &there, NULL) && !gck_maps_read(proc, &here, NULL)) {
+		from = first_of(&there, file_before(&there, parent->address));
+		to = from ? first_of(&here, from) : NULL;
+		address = to ? to->start + (parent->address - from->start) : 0;
+	}
+	gck_maps_free(&there);
+	gck_maps_free(&here);
+	return address;
+}
+
+int gck_target_open_child(struct gck_target *t, const struct gck_target *parent, pid_t pid,
+			  struct gck_error *err)
+{
+	*t = (struct gck_target){.pid = pid, .proc = -1, .pidfd = -1, .link = -1,
+				 .rank = parent->rank ? parent->rank : parent,
+				 .vpid = gck_target_vtid(parent, pid)};
+	t->shim = calloc(1, sizeof(*t->shim));
+	if (!t->shim)
+		return gck_fail(err, ENOMEM, "out of memory");
+	t->proc = gck_proc_open(pid, err);
+	t->address = t->proc < 0 ? 0 : state_in(parent, t->proc);
+	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (t->proc >= 0 && t->pidfd >= 0 && t->address && !gck_target_refresh(t, err))
+		return 0;
+	gck_target_close(t);
+	return gck_fail(err, EAGAIN, "process %d, a descendant, has no preload, or has just "
+			"started; start no static or set-uid program, or try again", (int)pid);
 }
 
 void gck_target_close(struct gck_target *t)

@@ -17,11 +17,17 @@ struct gck_target {
 	uint64_t address;            /* of the state in the rank */
 	struct gck_shim_state *shim; /* a copy; gck_target_refresh updates it */
 	struct gck_exclusions excluded;    /* a copy, too */
+	const struct gck_target *rank; /* of a descendant: the rank; else NULL */
+	int32_t vpid;                /* of a descendant: as its parent knows it */
 };
 
 int gck_target_open(struct gck_target *t, pid_t pid, int link,
 		    const struct gck_link_hello *hello, struct gck_error *err) GCK_MUST_CHECK;
 void gck_target_close(struct gck_target *t);
+
+/* Open a descendant of a rank. It has no link; EAGAIN if it has just started. */
+int gck_target_open_child(struct gck_target *t, const struct gck_target *parent, pid_t pid,
+			  struct gck_error *err) GCK_MUST_CHECK;
 
 /* Read the shim's state again, and what its MPI and CUDA parts exclude. */
 int gck_target_refresh(struct gck_target *t, struct gck_error *err) GCK_MUST_CHECK;

@@ -54,12 +54,18 @@ static void close_all(int *v, size_t n)
 
 /* ---- the current image --------------------------------------------------------------------- */
 
+static void close_restore(struct gck_restore *r);
+
 static void drop_image(struct gck_restore *r)
 {
 	if (!r->img)
 		return;
+	for (size_t i = 0; i < r->nchildren; i++)
+		close_restore(r->children[i]);
+	free(r->children);
 	close_all(r->contents, r->img->ncontents);
 	close_all(r->objects, r->img->nobjects);
+	close_all(r->shared, r->nshared);
 	for (size_t i = 0; i < r->nrewrites; i++) {
 		if (r->rewrites[i].staged >= 0)
 			close(r->rewrites[i].staged);
@@ -71,20 +77,97 @@ static void drop_image(struct gck_restore *r)
 	}
 	free(r->rewrites);
 	free(r->deferred);
+	gck_restore_close_pairs(r);
 	free(r->pairs);
 	for (size_t i = 0; i < r->nnotes; i++)
 		free(r->notes[i]);
 	free(r->notes);
-	gck_image_free(r->img);
-	r->contents = r->objects = NULL;
+	if (r == r->root)
+		gck_image_free(r->img);
+	r->children = NULL;
+	r->contents = r->objects = r->shared = NULL;
 	r->rewrites = NULL;
 	r->deferred = NULL;
 	r->pairs = NULL;
 	r->notes = NULL;
 	r->nnotes = 0;
-	r->nrewrites = r->npairs = 0;
+	r->nrewrites = r->npairs = r->nchildren = r->nshared = 0;
 	r->img = NULL;
 	r->built = r->filed = false;
+}
+
+/* The number of files that several processes share. */
+static size_t count_shared(const struct gck_image *img)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < img->nfiles; i++)
+		n = img->files[i].shared > n ? img->files[i].shared : n;
+	for (size_t i = 0; i < img->nprocesses; i++) {
+		size_t below = count_shared(&img->processes[i]);
+
+		n = below > n ? below : n;
+	}
+	return n;
+}
+
+static int check(struct gck_restore *r, struct gck_error *err)
+{
+	return gck_restore_check_node(r, err) || gck_restore_check_guards(r, err) ||
+	       gck_restore_check_seals(r, err) || gck_restore_check_locks(r, err) ||
+	       gck_restore_check_attributes(r, err) || gck_restore_check_contents(r, err) ||
+	       gck_restore_check_files(r, err) ? -1 : 0;
+}
+
+static int take_process(struct gck_restore *r, struct gck_image *img, struct gck_error *err);
+
+/* A descendant has no process yet: what is checked now is the rank's. */
+static int add_process(struct gck_restore *parent, struct gck_image *img, struct gck_error *err)
+{
+	struct gck_restore *c = calloc(1, sizeof *c), *root = parent->root;
+	int failed;
+
+	if (!c) {
+		return gck_fail(err, ENOMEM, "no memory for a descendant");
+	}
+	parent->children[parent->nchildren++] = c;
+	*c = (struct gck_restore){.root = root, .reader = root->reader, .remote = root->remote,
+				  .proc = root->proc, .channel = -1, .trial = root->trial,
+				  .cpus = root->cpus, .high = root->high,
+				  .environment_size = root->environment_size};
+	memcpy(c->link_name, root->link_name, sizeof c->link_name);
+	c->buffer = malloc(GCK_CHUNK_MAX);
+	c->environment = root->environment ? malloc(root->environment_size + 1) : NULL;
+	if (!c->buffer || (root->environment && !c->environment))
+		failed = gck_fail(err, ENOMEM, "no memory for a descendant");
+	else
+		failed = take_process(c, img, err);
+	if (c->environment)
+		memcpy(c->environment, root->environment, root->environment_size);
+	c->input = 0; /* the rank's is set */
+	c->high = 0;
+	c->proc = -1;
+	return failed;
+}
+
+static int take_process(struct gck_restore *r, struct gck_image *img, struct gck_error *err)
+{
+	r->img = img;
+	r->contents = descriptors(img->ncontents);
+	r->objects = descriptors(img->nobjects);
+	r->deferred = calloc(img->nfiles + 1, sizeof *r->deferred);
+	r->children = calloc(img->nprocesses + 1, sizeof(struct gck_restore *));
+	if (!r->contents || !r->objects || !r->deferred || !r->children)
+		return gck_fail(err, ENOMEM, "no memory for the image's lists");
+	if (check(r, err))
+		return -1;
+	r->all = gck_restore_total(r);
+	for (size_t i = 0; i < img->nprocesses; i++) {
+		if (add_process(r, &img->processes[i], err))
+			return gck_fail_in(err, "a descendant");
+		r->all += r->children[i]->all;
+	}
+	return 0;
 }
 
 static int take_image(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
@@ -95,21 +178,16 @@ static int take_image(struct gck_restore *r, const json_t *manifest, struct gck_
 	if (!img)
 		return -1;
 	drop_image(r);
-	r->img = img;
 	r->reader = reader;
-	r->contents = descriptors(img->ncontents);
-	r->objects = descriptors(img->nobjects);
-	r->deferred = calloc(img->nfiles + 1, sizeof *r->deferred);
-	if (!r->contents || !r->objects || !r->deferred)
-		return gck_fail(err, ENOMEM, "no memory for the image's lists");
-	if (gck_restore_check_node(r, err) || gck_restore_check_guards(r, err) ||
-	    gck_restore_check_seals(r, err) || gck_restore_check_locks(r, err) ||
-	    gck_restore_check_attributes(r, err) ||
-	    gck_restore_check_contents(r, err) || gck_restore_check_files(r, err))
-		return -1;
 	r->done = 0;
-	r->all = gck_restore_total(r);
-	return 0;
+	r->nshared = count_shared(img);
+	r->shared = descriptors(r->nshared);
+	if (!r->shared) {
+		r->nshared = 0;
+		gck_image_free(img);
+		return gck_fail(err, ENOMEM, "no memory for the image's lists");
+	}
+	return take_process(r, img, err);
 }
 
 /* ---- interface ----------------------------------------------------------------------------- */
@@ -136,6 +214,7 @@ struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gc
 		free(r);
 		return NULL;
 	}
+	r->root = r;
 	r->proc = r->channel = -1;
 	raise_own_limit();
 	if (strlen(link_name) >= sizeof r->link_name) {
@@ -164,8 +243,8 @@ int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_
 	return take_image(r, manifest, reader, err);
 }
 
-int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
-		      struct gck_error *err)
+/* child: of a descendant, which its parent has made. */
+static int build(struct gck_restore *r, struct gck_error *err)
 {
 	static int (*const steps[])(struct gck_restore *, struct gck_error *) = {
 		gck_restore_vacate,
@@ -191,14 +270,53 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		gck_restore_actions,
 	};
 
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+		if ((steps[i] != gck_restore_children || r == r->root) && steps[i](r, err))
+			return -1;
+	r->built = true;
+	return 0;
+}
+
+/* Processes below r, which its build has made. */
+static int build_below(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->nchildren; i++) {
+		struct gck_restore *c = r->children[i], *root = r->root;
+
+		c->progress = root->progress;
+		c->progress_arg = root->progress_arg;
+		c->done = root->done;
+		c->all = root->all;
+		if (build(c, err))
+			return gck_fail_in(err, "child process %d", c->img->vpid);
+		root->done = c->done;
+		if (build_below(c, err))
+			return -1;
+	}
+	return 0;
+}
+
+int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
+		      struct gck_error *err)
+{
+	int failed;
+
 	if (r->built)
 		return gck_fail(err, EINVAL, "process %d is built already", r->remote.pid);
 	r->progress = progress;
 	r->progress_arg = arg;
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-		if (steps[i](r, err))
+	failed = build(r, err) || build_below(r, err);
+	gck_restore_close_pairs(r);
+	return failed ? -1 : 0;
+}
+
+int gck_restore_files(struct gck_restore *r, struct gck_error *err)
+{
+	if (gck_restore_own_files(r, err))
+		return -1;
+	for (size_t i = 0; i < r->nchildren; i++)
+		if (gck_restore_files(r->children[i], err))
 			return -1;
-	r->built = true;
 	return 0;
 }
 
@@ -251,10 +369,14 @@ static int leave(struct gck_restore *r, struct gck_error *err)
 				err, "process %d: unmapping the restorer's memory", pid);
 }
 
+/* Those below first: their parent may end as soon as it runs. */
 int gck_restore_run(struct gck_restore *r, struct gck_error *err)
 {
 	if (!r->filed || r->ran)
 		return gck_fail(err, EINVAL, "a rank runs once, after its files are restored");
+	for (size_t i = 0; i < r->nchildren; i++)
+		if (gck_restore_run(r->children[i], err))
+			return -1;
 	if (gck_restore_locks(r, err) || gck_restore_seal_maps(r, err) ||
 	    gck_restore_process_last(r, err) || gck_restore_queue(r, err) ||
 	    gck_restore_arm(r, err) || leave(r, err) || gck_restore_start(r, err))
@@ -279,10 +401,8 @@ static void end(struct gck_restore *r)
 	free(tids);
 }
 
-void gck_restore_close(struct gck_restore *r)
+static void close_restore(struct gck_restore *r)
 {
-	if (!r)
-		return;
 	if (r->seized && !r->ran)
 		end(r);
 	drop_image(r);
@@ -293,4 +413,10 @@ void gck_restore_close(struct gck_restore *r)
 	free(r->environment);
 	free(r->buffer);
 	free(r);
+}
+
+void gck_restore_close(struct gck_restore *r)
+{
+	if (r)
+		close_restore(r);
 }

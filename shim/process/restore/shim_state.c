@@ -3,6 +3,7 @@
  * TIDs, link, standard descriptors, GPUs and environment. */
 #include "config.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,42 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/restore/restore.h"
 
-static void set_table(const struct gck_restore *r, struct gck_shim_state *s)
+static bool add(struct gck_shim_state *s, int32_t vtid, int32_t rtid)
 {
+	if (s->ntids == GCK_SHIM_MAX_TIDS)
+		return false;
+	s->tids[s->ntids++] = (struct gck_shim_tid){vtid, rtid};
+	return true;
+}
+
+/* The processes that r has made, and those below them, but the one of the table itself. */
+static bool add_processes(const struct gck_restore *r, const struct gck_restore *of,
+			  struct gck_shim_state *s)
+{
+	for (size_t i = 0; i < r->img->nchildren; i++) {
+		const struct gck_child *x = &r->img->children[i];
+
+		if (x->rpid != of->remote.pid && !add(s, x->vpid, x->rpid))
+			return false;
+	}
+	for (size_t i = 0; i < r->nchildren; i++)
+		if (!add_processes(r->children[i], of, s))
+			return false;
+	return true;
+}
+
+/* Every process knows all of the rank's. */
+static bool set_table(const struct gck_restore *r, struct gck_shim_state *s)
+{
+	const struct gck_restore *root = r->root;
+
 	memset(s->tids, 0, sizeof s->tids);
+	s->ntids = 0;
 	for (size_t i = 0; i < r->img->nthreads; i++)
-		s->tids[i] =
-			(struct gck_shim_tid){r->img->threads[i].vtid, r->img->threads[i].rtid};
-	for (size_t i = 0; i < r->img->nchildren; i++)
-		s->tids[r->img->nthreads + i] =
-			(struct gck_shim_tid){r->img->children[i].vpid, r->img->children[i].rpid};
-	s->ntids = (uint32_t)(r->img->nthreads + r->img->nchildren);
+		if (!add(s, r->img->threads[i].vtid, r->img->threads[i].rtid))
+			return false;
+	return (r == root || add(s, root->img->vpid, root->remote.pid)) &&
+	       add_processes(root, r, s);
 }
 
 /* Record the new task's standard input, output and error. */
@@ -49,14 +76,15 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 		return gck_fail(err, ENOMEM, "no memory for the shim's state");
 	if (gck_remote_read(&r->remote, r->img->shim_state, s, sizeof *s, err))
 		goto out;
-	if (s->magic != GCK_SHIM_MAGIC || s->version != GCK_LINK_VERSION || s->size != sizeof *s ||
-	    r->img->nthreads + r->img->nchildren > GCK_SHIM_MAX_TIDS) {
+	if (s->magic != GCK_SHIM_MAGIC || s->version != GCK_LINK_VERSION || s->size != sizeof *s) {
 		gck_fail(err, ENOTSUP,
 			 "the image was taken with another version of gpuckpt's preload: "
 			 "restart with that version");
 		goto out;
 	}
+	s->vpid = r->img->vpid; /* that of a child by fork is its parent's */
 	s->rpid = r->remote.pid;
+	s->features &= ~GCK_SHIM_SUMMONED;
 	memcpy(s->link, r->link_name, sizeof s->link);
 	s->helper_tid = r->helper;
 	s->link_fd = -1;
@@ -66,7 +94,11 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	s->linked = 0;
 	r->helper_entry = s->helper_entry;
 	r->helper_stack = s->helper_stack_top;
-	set_table(r, s);
+	if (!set_table(r, s)) {
+		gck_fail(err, E2BIG, "the rank has more than %d threads and processes",
+			 GCK_SHIM_MAX_TIDS);
+		goto out;
+	}
 	set_stdio(r, s);
 	r->has_mpi = s->mpi_state != 0;
 	r->has_cuda = s->cuda_state != 0;

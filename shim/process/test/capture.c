@@ -22,10 +22,9 @@
 #include "test/support/tap.h"
 #include "test/support/read_chunk.h"
 
-/* The other end of the half pipe is a child's. */
 static bool passes(const char *name)
 {
-	static const char *const passing[] = {"connected", "lock", "flock", "half", "child",
+	static const char *const passing[] = {"connected", "lock", "flock", "bare-child",
 					      "zombie", "orphan", "procfd"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
@@ -41,14 +40,14 @@ static void test_able(void)
 		{"bare", "a TCP socket, not connected"},
 		{"procfd", "a file of /proc is not the same after a restart: /proc/sys/kernel/"},
 		{"nsfd", "it refers to a namespace, not to a file: net:["},
-		{"zombie", "a child process in another's process group that has ended"},
+		{"zombie", "a child process in another's process group"},
 		{"unix", "a unix socket that is listening under the name of a file"},
 		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
 		{"pidfd", "[pidfd]"}, {"lock", "a lock is held"}, {"flock", "a lock is held"},
 		{"fifo", "a named pipe"}, {"device", "a device: /dev/"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},
-		{"epoll", "closed under that number"}, {"half", "the other end of a pipe"},
-		{"child", "it has a child process"}, {"sysv", "System V shared memory"},
+		{"epoll", "closed under that number"},
+		{"bare-child", "has no preload"}, {"sysv", "System V shared memory"},
 		{"sem", "it uses System V semaphores"}, {"msg", "it uses a System V message queue"},
 		{"shm", "it uses System V shared memory"}, {"mq", "a POSIX message queue"},
 		{"aio", "asynchronous I/O of the kernel"}, {"userfault", "[userfaultfd]"},
@@ -418,6 +417,28 @@ static void test_headless(void)
 }
 
 /* Comes last: after unshare the rank's helper connects again. */
+/* A child is part of the image, with a pipe between it and the rank. */
+static void test_child(void)
+{
+	json_t *manifest = NULL;
+	struct gck_error err = {0};
+	struct gck_image *img;
+
+	start();
+	ok(tell("do", "half") && refuses(NULL), "a child with the other end of a pipe");
+	img = checkpoint(&manifest, &err);
+	ok(img && img->nprocesses == 1 && img->nchildren == 1 && img->children[0].runs &&
+	   img->processes[0].vpid == img->children[0].vpid &&
+	   img->processes[0].threads[0].vtid == img->children[0].vpid,
+	   "is in the image: %s", err.text);
+	gck_image_free(img);
+	json_decref(manifest);
+	ok(tell("undo", "half") && refuses(NULL), "it runs on, and ends when it is killed");
+	ok(tell("do", "sharing") && fails("share memory"), "one that shares memory is refused");
+	tell("undo", "child");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* The rank was held while a child of its ended: the wait's arguments are the kernel's. */
 static void test_wait(void)
 {
@@ -457,6 +478,7 @@ int main(void)
 	test_locked();
 	test_append();
 	test_headless();
+	test_child();
 	test_wait();
 	test_namespace();
 	tests_end();

@@ -108,6 +108,45 @@ static void test_killed(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* The same with a child, in which the worker makes a helper. */
+static void test_child_killed(void)
+{
+	enum { ROUNDS = 60 };
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	int answered = 0, taken = 0;
+
+	start();
+	tell("do", "answering");
+	for (int i = 0; i < ROUNDS; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			for (;;)
+				gck_image_free(checkpoint(&manifest, &err));
+		usleep((unsigned)(rand() % 40000));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		close(helper_link);
+		helper_link = agent_admit(&agent, &hello);
+		answered += !strcmp(rank_ask(&rank, "ask"), "answered");
+	}
+	is_int(answered, ROUNDS, "after each worker's death the rank's child goes on");
+	for (int i = 0; i < 100 && !taken; i++) {
+		struct gck_image *img = checkpoint(&manifest, &err);
+
+		taken = img && img->nprocesses == 1;
+		gck_image_free(img);
+		if (!taken)
+			usleep(50000);
+	}
+	ok(taken && !strcmp(rank_ask(&rank, "ask"), "answered"),
+	   "and both can be checkpointed: %s", err.text);
+	json_decref(manifest);
+	tell("undo", "answering");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 static void test_churn(void)
 {
 	struct gck_error err = {0};
@@ -310,6 +349,7 @@ int main(void)
 	tests_begin();
 	test_signals();
 	test_killed();
+	test_child_killed();
 	test_churn();
 	test_writes();
 	test_stopped();

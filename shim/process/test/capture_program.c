@@ -283,6 +283,14 @@ static void do_half(void)
 	fds[0] = pair[0];
 }
 
+static volatile sig_atomic_t taken;
+
+static void on_usr1(int signal)
+{
+	(void)signal;
+	taken = 1;
+}
+
 static void undo_child(void)
 {
 	kill(child, SIGKILL);
@@ -290,6 +298,64 @@ static void undo_child(void)
 	if (fds[0] >= 0)
 		close(fds[0]);
 	fds[0] = -1;
+}
+
+/* A child that answers each signal, for which it waits in sigsuspend. */
+static void do_answering(void)
+{
+	sigset_t usr1, none;
+	int ends[2];
+
+	sigemptyset(&none);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	signal(SIGUSR1, on_usr1);
+	sigprocmask(SIG_BLOCK, &usr1, NULL);
+	if (pipe(ends))
+		perror("pipe");
+	child = fork();
+	while (child == 0)
+		if (sigsuspend(&none) && taken && write(ends[1], "", 1))
+			taken = 0;
+	close(ends[1]);
+	fds[0] = ends[0];
+}
+
+static bool is_answered(void)
+{
+	struct pollfd p = {.fd = fds[0], .events = POLLIN};
+	char byte;
+
+	return !kill(child, SIGUSR1) && poll(&p, 1, 20000) > 0 && read(fds[0], &byte, 1) == 1;
+}
+
+/* A child that the preload is not in. */
+static void do_bare_child(void)
+{
+	int executed[2];
+	char byte;
+
+	if (pipe2(executed, O_CLOEXEC))
+		perror("pipe2");
+	child = fork();
+	if (child == 0) {
+		unsetenv("LD_PRELOAD");
+		execlp("sleep", "sleep", "1000", NULL);
+		_exit(1);
+	}
+	close(executed[1]);
+	if (read(executed[0], &byte, 1))
+		perror("read");
+	close(executed[0]);
+}
+
+static void do_sharing(void)
+{
+	area = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	child = fork();
+	if (child == 0)
+		for (;;)
+			pause();
 }
 
 static void do_child(void)
@@ -956,6 +1022,8 @@ static const struct {
 	{"immutable", do_immutable, undo_attributes},
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
+	{"answering", do_answering, undo_child}, {"bare-child", do_bare_child, undo_child},
+	{"sharing", do_sharing, undo_child},
 	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
 	{"procfd", do_procfd, NULL},
 	{"sysv", do_sysv, undo_sysv},
@@ -1013,6 +1081,8 @@ static void serve(void)
 
 		if (n == 1 && !strcmp(verb, "count"))
 			printf("%d\n", (int)signals);
+		else if (n == 1 && !strcmp(verb, "ask"))
+			puts(is_answered() ? "answered" : "silent");
 		else if (n == 1 && !strcmp(verb, "short"))
 			printf("%d\n", short_writes);
 		else if (n == 1 && !strcmp(verb, "stale"))

@@ -153,8 +153,10 @@ static void fill_files(struct gck_image *img)
 static void fill_children(struct gck_image *img)
 {
 	static const struct gck_child children[] = {
-		{5000000, 1003, 0xff00, SIGCHLD, 0, false}, {1005, 1005, SIGKILL, 0, 1005, true},
-		{1006, 1006, 0, 64, 1006, false}, {1007, 1007, 40, SIGCHLD, 1006, false},
+		{5000000, 1003, 0xff00, SIGCHLD, 0, false, false, 0},
+		{1005, 1005, SIGKILL, 0, 1005, true, false, 0},
+		{1006, 1006, 0, 64, 1006, false, false, 0},
+		{1007, 1007, 40, SIGCHLD, 1006, false, false, 0},
 	};
 
 	img->nchildren = sizeof(children) / sizeof(children[0]);
@@ -218,7 +220,7 @@ static void are_keys(const json_t *image, const char *list, const char *keys)
 static void test_grown(json_t *manifest)
 {
 	static const char *const members[] = {"lock_future", "guards", "attributes",
-					       "children"};
+					       "children", "processes"};
 	json_t *image = json_object_get(manifest, "image"), *thread;
 	struct gck_error err = {0};
 	struct gck_image *img;
@@ -249,8 +251,8 @@ static void test_keys(void)
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
-		 "was.inode,was.owner");
-	are_keys(image, "children", "vpid,rpid,status,exit_signal,group,session");
+		 "was.inode,was.owner,shared");
+	are_keys(image, "children", "vpid,rpid,status,exit_signal,group,session,runs");
 	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
 		 "robust_size,rseq.address,rseq.size,rseq.signature,altstack.sp,"
 		 "altstack.size,altstack.flags,pending,affinity,nice,policy,priority,sched,"
@@ -419,6 +421,8 @@ static void test_relations(void)
 	refused("children 1 group", json_integer(0), "without a leader");
 	refused("children 0 group", json_integer(1005), "without a leader");
 	refused("children 0 exit_signal", json_integer(65), "not a whole number");
+	refused("children 2 runs", json_true(), "0 images");
+	refused("processes", json_pack("[{}]"), "vpid is missing");
 	refused("fds 1 fd", json_integer(0), "out of order");
 	refused("fds 1 file", json_integer(4), "not there");
 	refused("files 3 entries",
@@ -444,6 +448,7 @@ static void test_later(void)
 		{"objects", "mtime_ns"},
 		{"files", "packets"}, {"files", "options"}, {"contents", "owner"},
 		{"objects", "owner"}, {"files", "was.inode"}, {"files", "was.owner"},
+		{"files", "shared"},
 	};
 	json_t *j = make_manifest(), *image = json_object_get(j, "image"), *one;
 	struct gck_error err = {0};

@@ -42,12 +42,12 @@ static void spoil(const char *directory, int i)
 
 /* Standard input of every program: 8 bytes a round. A new process gets the file with the last one's
  * offset, or a pipe that has the file from its first byte. */
-static void make_input(const char *directory, const char *rounds)
+static void make_input(const char *directory, const char *name, const char *rounds)
 {
 	char path[300];
 	int fd;
 
-	snprintf(path, sizeof path, "%s/input", directory);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	for (uint64_t i = 0; i < strtoull(rounds, NULL, 10); i++)
 		if (write(fd, &i, sizeof i) != sizeof i)
@@ -111,7 +111,8 @@ static void test_program(const struct program *p)
 				       p->other_kernel ? "; under another kernel" : ""))
 		return;
 	l.other_kernel = p->other_kernel;
-	make_input(directory, p->rounds);
+	make_input(directory, "numbers", "100000");
+	make_input(directory, "input", p->rounds);
 	if (p->piped)
 		feed(directory);
 	is_int(lineage_alone(&l), 0, "it runs without checkpoints");
@@ -161,6 +162,42 @@ static void test_exec(void)
 	ok(!system(path), "its files are removed");
 }
 
+/* A script that starts one program after the other, each beside a pipe's other end. */
+static void test_script(void)
+{
+	static const char script[] =
+		"for i in 1 2 3 4 5; do \"$0\" input 1000 $1 <$1/numbers | tee -a $1/log; done; "
+		"sort -u $1/log | wc -l; exec wc -l <$1/log";
+	char path[300], directory[] = "/tmp/gpuckpt-program-XXXXXX";
+	char *argv[] = {(char *)"/bin/bash", (char *)"-c", (char *)script,
+			(char *)GCK_TEST_PROGRAM, directory, NULL};
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct lineage l;
+	bool good;
+
+	if (!mkdtemp(directory) || lineage_begin(&l, "/tmp", argv))
+		return;
+	make_input(directory, "numbers", "1000");
+	dup2(null, 0);
+	close(null);
+	good = ok(!lineage_start(&l), "script: started");
+	for (int i = 0; good && i < 4; i++) {
+		pause_ms(100 + rand() % 800);
+		good = !lineage_checkpoint(&l);
+		ok(good, "script: checkpoint %d (held %.1f ms)", i + 1, l.held * 1e3);
+		pause_ms(rand() % 100);
+		lineage_kill(&l);
+		good = good && !lineage_try(&l, l.seq);
+		good = good && !lineage_restore(&l, l.seq);
+		ok(good, "script: restart %d (%.1f ms)", i + 1, l.restored * 1e3);
+	}
+	is_int(good ? lineage_wait(&l) : -1, 0, "it ends well");
+	is_str(lineage_output(&l), "5", "with the same result");
+	lineage_end(&l);
+	snprintf(path, sizeof path, "rm -rf %s", directory);
+	ok(!system(path), "its files are removed");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct program programs[] = {
@@ -169,12 +206,15 @@ int main(int argc, char **argv)
 		{"threads", "6000", 10, 200},    {"areas", "5000", 3, 400, false},
 		{"input", "3000", 3, 150}, {"input", "3000", 3, 150, .piped = true},
 		{"clock", "4000", 4, 200, true}, {"children", "4000", 4, 200},
+		{"tree", "3000", 5, 200},
 	};
 
 	srand((unsigned)time(NULL));
 	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
 		if (argc < 2 || !strcmp(argv[1], programs[i].name))
 			test_program(&programs[i]);
+	if (argc < 2 || !strcmp(argv[1], "script"))
+		test_script();
 	if (argc < 2 || !strcmp(argv[1], "exec"))
 		test_exec();
 	return tap_done();

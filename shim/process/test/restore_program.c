@@ -817,6 +817,146 @@ static void run_children(void)
 	printf("children %ld\n", rounds);
 }
 
+/* ---- tree: processes that exchange numbers, signals and the offset of a file ---------------- */
+
+#define LEVELS 3
+
+static volatile sig_atomic_t signalled;
+
+static void on_turn(int signal)
+{
+	(void)signal;
+	signalled++;
+}
+
+/* Answer each number with the sum that those below make of it, once a signal has come, too: one
+ * that is lost would be waited for forever. */
+static void serve_below(int in, int out, int level, int file);
+
+struct below {
+	int in, out; /* of the parent */
+	pid_t pid;
+};
+
+static struct below start_below(int level, int file)
+{
+	int down[2], up[2];
+	struct below b;
+
+	CHECK(!pipe(down) && !pipe(up));
+	b = (struct below){up[0], down[1], fork()};
+	CHECK(b.pid >= 0);
+	if (!b.pid) {
+		close(down[1]);
+		close(up[0]);
+		serve_below(down[0], up[1], level, file);
+		_exit(level);
+	}
+	close(down[0]);
+	close(up[1]);
+	return b;
+}
+
+static uint64_t ask_below(const struct below *b, uint64_t x)
+{
+	CHECK(!kill(b->pid, SIGUSR1));
+	CHECK(write(b->out, &x, sizeof x) == sizeof x);
+	CHECK(read(b->in, &x, sizeof x) == sizeof x);
+	return x;
+}
+
+static void end_below(struct below *b, int level)
+{
+	int status;
+
+	close(b->out);
+	CHECK(waitpid(b->pid, &status, 0) == b->pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == level);
+}
+
+static void serve_below(int in, int out, int level, int file)
+{
+	pid_t self = getpid(), parent = getppid();
+	struct below b = {0};
+	sigset_t none, usr1;
+	uint64_t x, from;
+
+	sigemptyset(&none);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	if (level < LEVELS)
+		b = start_below(level + 1, file);
+	while (read(in, &x, sizeof x) == sizeof x) {
+		CHECK(getpid() == self && getppid() == parent && gettid() == self);
+		while (!signalled)
+			sigsuspend(&none);
+		signalled = 0;
+		CHECK(read(file, &from, sizeof from) == sizeof from);
+		x = mix(x + from);
+		if (level < LEVELS)
+			x = ask_below(&b, x);
+		CHECK(write(out, &x, sizeof x) == sizeof x);
+	}
+	if (level < LEVELS)
+		end_below(&b, level + 1);
+}
+
+#define WAITED 7
+#define WAITER 8
+
+/* A process that waits by number, all the time, for one that ends with the pipe. */
+static struct below start_waiter(void)
+{
+	struct below b = {.in = -1};
+	int ends[2], status;
+	char byte;
+	pid_t pid;
+
+	CHECK(!pipe(ends));
+	b.pid = fork();
+	if (!b.pid) {
+		close(ends[1]);
+		pid = fork();
+		if (!pid)
+			_exit(read(ends[0], &byte, 1) ? 1 : WAITED);
+		CHECK(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == WAITED);
+		_exit(WAITER);
+	}
+	close(ends[0]);
+	b.out = ends[1];
+	return b;
+}
+
+static void run_tree(void)
+{
+	struct sigaction usr1 = {.sa_handler = on_turn};
+	struct below b[2], waiter;
+	sigset_t blocked;
+	uint64_t sum = 0;
+	char path[512];
+	int file;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	CHECK(!sigaction(SIGUSR1, &usr1, NULL) && !sigprocmask(SIG_BLOCK, &blocked, NULL));
+	snprintf(path, sizeof path, "%s/numbers", directory);
+	file = open(path, O_RDONLY);
+	CHECK(file >= 0);
+	for (int i = 0; i < 2; i++)
+		b[i] = start_below(1, file);
+	waiter = start_waiter();
+	for (long i = 0; i < rounds; i++) {
+		sum += ask_below(&b[i % 2], sum);
+		CHECK(lseek(file, 0, SEEK_CUR) == (i + 1) * LEVELS * (off_t)sizeof sum);
+		pause_us(500);
+	}
+	end_below(&waiter, WAITER);
+	for (int i = 2; i-- > 0;) /* the second has a copy of the first's pipe */
+		end_below(&b[i], 1);
+	CHECK(wait(NULL) < 0 && errno == ECHILD);
+	printf("tree %llu\n", (unsigned long long)sum);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -825,6 +965,7 @@ static const struct {
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
+	{"tree", run_tree},
 };
 
 int main(int argc, char **argv)

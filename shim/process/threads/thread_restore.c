@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/process/threads/threads.h"
@@ -218,17 +219,18 @@ static int set_up(struct gck_restore *r, struct gck_error *err)
 
 int gck_restore_threads(struct gck_restore *r, struct gck_error *err)
 {
-	size_t n = r->img->nthreads; /* all but the main thread, plus the helper */
-	pid_t *tids = calloc(n, sizeof *tids);
+	bool rank = r->root == r;
+	size_t n = r->img->nthreads - !rank; /* all but the main thread; plus the rank's helper */
+	pid_t *tids = calloc(n + 1, sizeof *tids);
 	int failed;
 
 	if (!tids)
 		return gck_fail(err, ENOMEM, "no memory for %zu threads", n);
 	failed = make_threads(r, tids, n, err);
 	r->img->threads[0].rtid = r->remote.pid;
-	for (size_t i = 1; i < n && !failed; i++)
+	for (size_t i = 1; i < r->img->nthreads && !failed; i++)
 		r->img->threads[i].rtid = tids[i - 1];
-	r->helper = tids[n - 1];
+	r->helper = rank ? tids[n - 1] : 0;
 	free(tids);
 	return failed || set_up(r, err) ? -1 : 0;
 }
@@ -253,6 +255,7 @@ static int set_helper(const struct gck_restore *r, struct gck_error *err)
 	struct user_regs_struct regs = r->remote.base;
 
 	regs.rip = r->helper_entry;
+	regs.rax = 0;
 	regs.rsp = r->helper_stack;
 	regs.rbp = 0;
 	regs.fs_base = regs.gs_base = 0;
@@ -260,11 +263,31 @@ static int set_helper(const struct gck_restore *r, struct gck_error *err)
 	return set_registers(r->helper, regs, ~0ull, err);
 }
 
+/* A wait for a child or a group names it by the number that it had. */
+static int set_waits(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nthreads; i++) {
+		struct user_regs_struct *regs = &r->img->threads[i].regs;
+		unsigned char code[2];
+
+		if (regs->rax != SYS_waitid || (regs->rdi != P_PID && regs->rdi != P_PGID))
+			continue;
+		if (gck_remote_read(&r->remote, regs->rip, code, sizeof code, err))
+			return -1;
+		for (size_t k = 0; k < r->img->nchildren && code[0] == 0x0f && code[1] == 5; k++)
+			if ((int32_t)regs->rsi == r->img->children[k].before) {
+				regs->rsi = (uint64_t)r->img->children[k].rpid;
+				break;
+			}
+	}
+	return 0;
+}
+
 /* All registers are set first, so that failures come before anything runs. The main thread starts
  * last. */
 int gck_restore_start(struct gck_restore *r, struct gck_error *err)
 {
-	if (set_helper(r, err))
+	if (set_waits(r, err) || (r->helper && set_helper(r, err)))
 		return -1;
 	for (size_t i = 0; i < r->img->nthreads; i++) {
 		const struct gck_thread *t = &r->img->threads[i];
@@ -272,7 +295,7 @@ int gck_restore_start(struct gck_restore *r, struct gck_error *err)
 		if (set_registers(t->rtid, t->regs, t->sigmask, err))
 			return -1;
 	}
-	if (ptrace(PTRACE_DETACH, r->helper, 0, 0))
+	if (r->helper && ptrace(PTRACE_DETACH, r->helper, 0, 0))
 		return gck_fail(err, errno, "letting the helper go: %s", strerror(errno));
 	/* threads that already run may end the process: that is the program's decision */
 	for (size_t i = r->img->nthreads; i-- > 0;)

@@ -39,6 +39,11 @@ void gck_threads_wait_transfers(const struct gck_target *t);
 int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
 		     struct gck_error *err) GCK_MUST_CHECK;
 
+/* summon.c: with all held, make a helper in a process that has none. It connects to the abstract
+ * name `link`, where `listener` listens; t->link gets its socket, at whose end it ends. */
+int gck_summon(struct gck_target *t, struct gck_held *h, const char *link, int listener,
+	       struct gck_error *err) GCK_MUST_CHECK;
+
 /* Release all. Does nothing if none is held. */
 void gck_threads_release(struct gck_held *h);
 

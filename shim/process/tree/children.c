@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "shim/process/proc/pages.h"
+#include "shim/process/proc/procfs.h"
 #include "shim/process/rank/helper_link.h"
 #include "shim/process/tree/tree.h"
 
@@ -51,28 +52,30 @@ static int ask_ends(struct gck_scan *s, struct gck_child *v, size_t n, int timeo
 
 int gck_scan_ends(struct gck_scan *s, int timeout_ms)
 {
-	size_t n = s->img->nchildren;
+	struct gck_child *v = s->img->children;
+	size_t n;
 
-	for (size_t i = 0; i < n; i += ASK)
-		if (ask_ends(s, s->img->children + i, n - i < ASK ? n - i : ASK, timeout_ms))
+	for (size_t i = 0; i < s->img->nchildren; i += n ? n : 1) {
+		for (n = 0; i + n < s->img->nchildren && n < ASK && !v[i + n].runs;)
+			n++;
+		if (n && ask_ends(s, v + i, n, timeout_ms))
 			return -1;
+	}
 	return 0;
 }
 
-/* The call names the child by the kernel's number, and would return at once anyway. */
+/* The preload's functions wait by waitid, and know what a restart does to its result. Others get
+ * the kernel's number. */
 int gck_scan_waits(struct gck_scan *s)
 {
 	bool waits = false;
 
-	for (size_t i = 0; i < s->img->nthreads; i++) {
-		uint64_t nr = s->img->threads[i].regs.orig_rax;
-
-		waits |= nr == SYS_wait4 || nr == SYS_waitid;
-	}
+	for (size_t i = 0; i < s->img->nthreads; i++)
+		waits |= s->img->threads[i].regs.orig_rax == SYS_wait4;
 	if (waits && s->img->nchildren)
 		gck_obstacle_add_passing(s->f, "process", "try again",
-					 "it waits for a child process that has just ended: %d",
-					 (int)s->img->children[0].vpid);
+					 "it waits for a child process in system(), or by a system "
+					 "call of its own: %d", (int)s->img->children[0].vpid);
 	return 0;
 }
 
@@ -137,31 +140,67 @@ static int fork_child(struct gck_restore *r, int exit_signal, struct gck_remote 
 	return gck_remote_born(child->pid, err);
 }
 
-static int make(struct gck_restore *r, struct gck_child *x, struct gck_error *err)
+static int make_all(struct gck_restore *r, struct gck_error *err);
+
+static int end(struct gck_restore *r, struct gck_remote *child, const struct gck_child *x,
+	       struct gck_error *err)
 {
 	int signal = WTERMSIG(x->status);
+
+	if ((signal && signal != SIGKILL && set_action(child, signal, SIG_DFL, err)) ||
+	    gck_remote_end(child, x->status, err))
+		return -1;
+	/* the signal of its end is dropped: if it is pending, it is in the image */
+	return x->exit_signal ? set_action(&r->remote, x->exit_signal, SIG_IGN, err) : 0;
+}
+
+/* Like a new task: its standard descriptors, and no others. */
+static int take_over(struct gck_restore *parent, struct gck_restore *c,
+		     const struct gck_remote *child, struct gck_error *err)
+{
+	int high = parent->root->high;
+	struct gck_batch b;
+
+	c->remote = *child;
+	c->seized = true;
+	c->proc = gck_proc_open(child->pid, err);
+	if (c->proc < 0)
+		return -1;
+	b.n = 0;
+	for (int i = 0; i < 3; i++)
+		gck_batch_add(&b, SYS_dup2, (uint64_t)(high + i), (uint64_t)i);
+	if (gck_remote_run(&c->remote, c->remote.pid, &b, err))
+		return -1;
+	return make_all(c, err);
+}
+
+static int make(struct gck_restore *r, struct gck_child *x, size_t *process, struct gck_error *err)
+{
 	struct gck_remote child;
 
 	if (x->exit_signal && set_action(&r->remote, x->exit_signal, SIG_DFL, err))
 		return -1;
 	if (fork_child(r, x->exit_signal, &child, err))
 		return -1;
+	x->before = x->rpid;
 	x->rpid = child.pid;
-	if (set_group(r, &child, x, err) ||
-	    (signal && signal != SIGKILL && set_action(&child, signal, SIG_DFL, err)) ||
-	    gck_remote_end(&child, x->status, err))
+	if (set_group(r, &child, x, err))
 		return -1;
-	/* the signal of its end is dropped: if it is pending, it is in the image */
-	return x->exit_signal ? set_action(&r->remote, x->exit_signal, SIG_IGN, err) : 0;
+	return x->runs ? take_over(r, r->children[(*process)++], &child, err)
+		       : end(r, &child, x, err);
+}
+
+static int make_all(struct gck_restore *r, struct gck_error *err)
+{
+	size_t process = 0;
+
+	for (size_t i = 0; i < r->img->nchildren; i++)
+		if (make(r, &r->img->children[i], &process, err))
+			return gck_fail_in(err, "child process %d", r->img->children[i].vpid);
+	return 0;
 }
 
 int gck_restore_children(struct gck_restore *r, struct gck_error *err)
 {
-	if (clear(r, err))
-		return -1;
-	for (size_t i = 0; i < r->img->nchildren; i++)
-		if (make(r, &r->img->children[i], err))
-			return gck_fail_in(err, "child process %d, which had ended",
-					   r->img->children[i].vpid);
-	return 0;
+	return clear(r, err) || make_all(r, err) ? -1 : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Processes that a rank has made: its children, and descendants whose parent has ended, so that
- * another process is their parent now. Those have the rank's PID in their environment
+ * Processes that a rank has made: children, and descendants whose parent has ended, so that another
+ * process is their parent now. Those have the rank's PID in their environment
  * (GPUCKPT_PID), which programs inherit. */
 #include "config.h"
 
@@ -18,35 +18,18 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/tree/tree.h"
 
-/* Whether the rank runs a script that starts the program as its child. */
-static bool is_shell(int proc)
-{
-	static const char *const shells[] = {"bash", "dash", "sh", "ksh", "zsh", "csh", "tcsh"};
-	char path[PATH_MAX];
-	ssize_t n = readlinkat(proc, "exe", path, sizeof(path) - 1);
-	const char *name;
-
-	path[n > 0 ? n : 0] = '\0';
-	name = strrchr(path, '/');
-	for (size_t i = 0; name && i < sizeof(shells) / sizeof(*shells); i++)
-		if (!strcmp(name + 1, shells[i]))
-			return true;
-	return false;
-}
-
-static void refuse(struct gck_scan *s, pid_t pid, const char *remedy, const char *what)
-{
-	gck_obstacle_add_passing(s->f, "process", remedy, "it has a child process%s: %d", what,
-				 (int)pid);
-}
-
 #define STAT_GROUP 5
 #define STAT_SESSION 6
 #define STAT_EXIT_SIGNAL 38
 #define STAT_STATUS 52
-#define WAIT "the program must call wait() for it"
 
-/* The vpid of the leader of this group, which is no group of the rank's: a child that is known.
+static void refuse(struct gck_scan *s, pid_t pid, const char *remedy, const char *what)
+{
+	gck_obstacle_add_passing(s->f, "process", remedy, "it has a child process %s: %d", what,
+				 (int)pid);
+}
+
+/* The vpid of the leader of this group, which is no group of the parent's: a child that is known.
  * 0: there is none. */
 static int32_t leader(const struct gck_image *img, uint64_t group)
 {
@@ -56,46 +39,45 @@ static int32_t leader(const struct gck_image *img, uint64_t group)
 	return 0;
 }
 
-/* v: the fields of its stat; rank: those of the rank's. */
-static int add_ended(struct gck_scan *s, pid_t pid, const uint64_t *v, const uint64_t *rank)
+/* v: the fields of its stat; parent: those of the parent's. */
+static int add(struct gck_scan *s, pid_t pid, bool ended, const uint64_t *v,
+	       const uint64_t *parent)
 {
 	struct gck_child *x = gck_grow(&s->img->children, &s->img->nchildren, sizeof(*x), s->err);
-	bool own_session = v[STAT_SESSION] == (uint64_t)pid;
-	bool in_rank = v[STAT_GROUP] == rank[STAT_GROUP];
+	uint32_t able = GCK_SHIM_WAITS | GCK_SHIM_SUMMON;
+	bool in_parent = v[STAT_GROUP] == parent[STAT_GROUP];
 
 	if (!x)
 		return -1;
+	x->runs = !ended;
 	x->rpid = pid;
 	x->vpid = gck_target_vtid(s->t, pid);
 	x->exit_signal = (int32_t)v[STAT_EXIT_SIGNAL];
-	x->session = own_session;
-	x->group = in_rank ? 0 : leader(s->img, v[STAT_GROUP]);
-	if (!(s->t->shim->features & GCK_SHIM_WAITS))
-		refuse(s, pid, WAIT, " that has ended and was not waited for");
-	else if (WCOREDUMP((int)v[STAT_STATUS]))
-		refuse(s, pid, WAIT, " that has ended with a core dump and was not waited for");
-	else if ((!in_rank && !x->group) ||
-		 (v[STAT_SESSION] != rank[STAT_SESSION] && !own_session))
-		refuse(s, pid, WAIT, " in another's process group that has ended and was not "
-		       "waited for");
+	x->session = v[STAT_SESSION] == (uint64_t)pid;
+	x->group = in_parent ? 0 : leader(s->img, v[STAT_GROUP]);
+	if ((s->t->shim->features & able) != able)
+		refuse(s, pid, "wait until it has ended and was waited for", "and an old preload");
+	else if (ended && WCOREDUMP((int)v[STAT_STATUS]))
+		refuse(s, pid, "the program must call wait() for it",
+		       "that has ended with a core dump");
+	else if ((!in_parent && !x->group) ||
+		 (v[STAT_SESSION] != parent[STAT_SESSION] && !x->session))
+		refuse(s, pid, "wait until it has ended and was waited for",
+		       "in another's process group");
 	return 0;
 }
 
-static int add_child(struct gck_scan *s, pid_t pid, const uint64_t *rank)
+static int add_child(struct gck_scan *s, pid_t pid, const uint64_t *parent)
 {
 	int proc = gck_proc_open(pid, NULL);
 	uint64_t v[GCK_STAT_FIELDS];
 	char state = 0;
-	bool ended = proc >= 0 && !gck_proc_stat(proc, &state, v, NULL) && state == 'Z' &&
-		     !gck_proc_headless(proc);
+	bool found = proc >= 0 && !gck_proc_stat(proc, &state, v, NULL);
+	bool ended = found && state == 'Z' && !gck_proc_headless(proc);
 
 	if (proc >= 0)
 		close(proc);
-	if (ended)
-		return add_ended(s, pid, v, rank);
-	refuse(s, pid, is_shell(s->t->proc) ? "let the script start the program with exec"
-					    : "wait until it has ended", "");
-	return 0;
+	return found ? add(s, pid, ended, v, parent) : 0;
 }
 
 static int add_children(struct gck_scan *s, const char *list, const uint64_t *rank)
@@ -130,6 +112,22 @@ int gck_scan_children(struct gck_scan *s)
 	}
 	free(tids);
 	return result;
+}
+
+uint64_t gck_descendants_bytes(const struct gck_image *img)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < img->nchildren; i++) {
+		int proc = img->children[i].runs ? gck_proc_open(img->children[i].rpid, NULL) : -1;
+		char *status = proc < 0 ? NULL : gck_proc_read(proc, "status", NULL, NULL);
+
+		sum += status ? gck_proc_number(status, "VmRSS:", 10, 0) << 10 : 0;
+		free(status);
+		if (proc >= 0)
+			close(proc);
+	}
+	return sum;
 }
 
 /* Whether this process's environment is that of rank, or of a descendant of it. Without the right
@@ -174,11 +172,14 @@ static bool is_orphan(pid_t pid, pid_t rank)
 
 int gck_scan_orphans(struct gck_scan *s)
 {
-	int all = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), *pids;
 	struct stat rank, st;
+	int all, *pids;
 	char name[16];
 	size_t n;
 
+	if (s->t->rank) /* the rank's scan finds all */
+		return 0;
+	all = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (all < 0 || fstat(s->t->proc, &rank))
 		return gck_fail(s->err, errno, "cannot list the processes: %s", strerror(errno));
 	if (gck_proc_list(all, ".", &pids, &n, s->err)) {

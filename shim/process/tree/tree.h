@@ -12,13 +12,17 @@
 int gck_scan_children(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_orphans(struct gck_scan *s) GCK_MUST_CHECK;
 
+/* Resident bytes of the image's children that run: an estimate of what they will store. */
+uint64_t gck_descendants_bytes(const struct gck_image *img) GCK_MUST_CHECK;
+
 /* children.c: with the rank held, how its children have ended, by its helper; and, once its threads
  * are read, whether one of them waits for a child, which is refused for the moment. */
 int gck_scan_ends(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
 int gck_scan_waits(struct gck_scan *s) GCK_MUST_CHECK;
 
-/* Make the image's children, before there is memory to copy. They have ended when it returns, and
- * no signal tells the rank. */
+/* Make the image's children and those below, before there is memory to copy. Those that have ended
+ * are ended when it returns, and no signal tells their parents; the others are stopped, with the
+ * new task's standard descriptors, ready to be built. */
 int gck_restore_children(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif
