@@ -197,7 +197,7 @@ static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
 /* Slurm may have requeued the job, and may have started it elsewhere. */
 static bool must_stay_held(struct transaction *t)
 {
-	if (!t->leaves || !transaction_held(t))
+	if (!transaction_leaves(t))
 		return false;
 	if (!t->doubted)
 		t->agent->ops->doubt(t->agent);

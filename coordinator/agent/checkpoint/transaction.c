@@ -199,6 +199,11 @@ bool transaction_held(const struct transaction *t)
 	return false;
 }
 
+bool transaction_leaves(const struct transaction *t)
+{
+	return t->leaves && transaction_held(t);
+}
+
 bool transaction_has_rank(struct agent *a, const struct task *task)
 {
 	const struct rank_checkpoint *m = transaction_rank(a, task);

@@ -120,6 +120,7 @@ void transaction_heard(struct transaction *t);
  * still held (0: none); and whether they are held. */
 uint32_t transaction_seq(const struct transaction *t);
 bool transaction_held(const struct transaction *t);
+bool transaction_leaves(const struct transaction *t); /* held, and the job perhaps requeued */
 
 /* Is a rank held for a checkpoint, being stopped or being let go? */
 bool transaction_has_rank(struct agent *a, const struct task *task);

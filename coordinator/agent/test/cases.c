@@ -248,6 +248,26 @@ static void held_and_ended(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* The second `write` is answered after the `hold`. */
+static void held_for_requeue(struct plugin *p)
+{
+	json_t *m;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL));
+	plugin_both_count(p);
+	ok(coord_ask("prepare", 1, coord_bounds(true, 60000), NULL) &&
+	   coord_ask("freeze", 1, NULL, NULL) && coord_ask("write", 1, NULL, NULL),
+	   "written while held");
+	coord_tell("hold", 1, json_pack("{s:b}", "requeue", 1));
+	ok(coord_ask("write", 1, NULL, NULL), "the job may be requeued");
+	coord_drop();
+	m = coord_welcome("run", NULL);
+	ok(m && packet_bool(m, "requeue"), "which the next registration tells");
+	json_decref(m);
+	plugin_stop(p);
+}
+
 static bool write_to(const struct plugin *p, const char *name)
 {
 	char path[96];
@@ -400,6 +420,7 @@ int main(void)
 	word_does_not_come(&p);
 	agent_hangs(&p);
 	held_and_ended(&p);
+	held_for_requeue(&p);
 	changed_beside(&p, false);
 	changed_beside(&p, true);
 	one_file_of_two(&p);

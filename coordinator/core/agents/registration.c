@@ -73,6 +73,15 @@ int gck_registration_parse(struct gck_registration *r, const json_t *body, struc
 
 /* ---- the job ------------------------------------------------------------------------------- */
 
+/* The agent knows it also where the journal has forgotten it, or Slurm's word came since. */
+static bool is_held_for_requeue(const struct gck_core *core, const struct gck_job *job,
+				const struct gck_registration *r)
+{
+	return r->state == GCK_AGENT_HELD &&
+	       (json_is_true(json_object_get(r->body, "requeue")) || job->requeued ||
+		gck_core_doubts(core, job));
+}
+
 bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *body, uid_t uid)
 {
 	struct gck_registration r;
@@ -83,9 +92,9 @@ bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *bod
 		return false; /* refused without asking Slurm */
 	job = gck_state_job(&core->state, (uint32_t)r.job);
 	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
-	return !step || job->uid != uid || job->gone || job->restarts != (uint32_t)r.restarts ||
-	       step->restarts != job->restarts || r.state == GCK_AGENT_NEW ||
-	       step->nodes != r.nodes || step->ntasks != r.ntasks;
+	return !step || is_held_for_requeue(core, job, &r) || job->uid != uid || job->gone ||
+	       job->restarts != (uint32_t)r.restarts || step->restarts != job->restarts ||
+	       r.state == GCK_AGENT_NEW || step->nodes != r.nodes || step->ntasks != r.ntasks;
 }
 
 /* Has Slurm given the id to another job? */

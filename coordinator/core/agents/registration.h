@@ -18,7 +18,8 @@ int gck_registration_parse(struct gck_registration *r, const json_t *body, struc
 	GCK_MUST_CHECK;
 
 /* Must Slurm confirm the job's owner and incarnation before the registration is believed? Not if
- * the journal knows both and the ranks run: they must not wait for a slurmctld that is down. */
+ * the journal knows both and the ranks run: they must not wait for a slurmctld that is down. Ranks
+ * that are held for a requeue do: Slurm's word decides whether anything may let them go. */
 bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *registration,
 				  uid_t uid);
 

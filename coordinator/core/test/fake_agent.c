@@ -88,13 +88,19 @@ void fake_agent_is_dropped(struct gck_agent *a)
 	fake_agent_cut(a);
 }
 
+/* A new checkpoint ends the one that the ranks are held for. */
+static bool lets_go(const char *op)
+{
+	return !strcmp(op, "resume") || !strcmp(op, "prepare");
+}
+
 void fake_agent_is_sent(struct gck_agent *a, const json_t *body)
 {
 	const char *op = json_string_value(json_object_get(body, "op"));
 
 	if (a->world->dead)
 		return;
-	if (!strcmp(op, "resume") && a->held && a->leaves && a->world->told)
+	if (lets_go(op) && a->held && a->leaves && a->world->told)
 		fake_wrong(a->world, "step %u: ranks of a requeued job go on", a->step);
 	if (a->connected)
 		fake_push(&a->in, json_deep_copy(body));
@@ -164,6 +170,7 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 		      f->program, "state", state_name(a), "seq",
 		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
 		      fake_exited(a));
+	json_object_set_new(r, "requeue", json_boolean(a->leaves));
 	json_object_set_new(r, "epoch", json_integer(a->epoch));
 	json_object_set_new(r, "epoch_ms", json_integer(fake_boot_ms() - a->obeyed_ms));
 	json_object_set_new(r, "local_ranks", local_ranks(a));

@@ -256,7 +256,8 @@ static void test_journal_before_a_requeue(void)
 	fake_settle(&f);
 	fake_crash_losing(&f, FAKE_SINCE_COPY);
 	fake_settle(&f);
-	ok(f.agents[0][1].held, "a journal from before a requeue: held ranks do not go on");
+	ok(f.agents[0][1].exits[2] == SIGKILL,
+	   "a journal from before a requeue: held ranks end, and do not go on");
 	end();
 }
 
