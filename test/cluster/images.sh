@@ -116,20 +116,20 @@ alice chmod 700 "$step"
 like "$(import_bad)" "damaged" "then because it is damaged"
 alice mv "$dir/commit" "$step/commit-2.json"
 
-# A restart takes long: one of four ranks is held before its first byte is read, the others are
-# built.
+# A restart takes long: one of four ranks is held before its first byte is read. (One beside it may
+# wait for chunks that both have.)
 alice touch "$dir/enough"
 if grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/libexec/gpuckpt-agent"; then
 	alice touch "$dir/faults/hold.RESTORE_BUILD"
 	next=$(start "store=file:$store,restart=$job:2")
-	three_done()
+	part_done()
 	{
 		alice gpuckpt status --json "$next.0" |
-			jq -e '.steps[0].restart | .done / .all | . > 0.7 and . < 0.8'
+			jq -e '.steps[0].restart | .done / .all | . > 0.2 and . < 0.8'
 	}
-	check "status counts the rank that waits and those that are done" wait_for 60 three_done
-	like "$(alice gpuckpt status "$next.0")" " DONE .* 7[0-9]%" "in percent"
-	told() { grep -q "step $next.0: restoring from checkpoint 2: 7[0-9] % of " "$dir/out"; }
+	check "status counts the rank that waits and those that are done" wait_for 60 part_done
+	like "$(alice gpuckpt status "$next.0")" " DONE .* [2-7][0-9]%" "in percent"
+	told() { grep -q "step $next.0: restoring from checkpoint 2: [2-7][0-9] % of " "$dir/out"; }
 	check "the job's output has the line, too" wait_for 60 told
 	rm "$dir/faults/held.RESTORE_BUILD"
 else
