@@ -336,7 +336,7 @@ static json_t *repeated(struct gck_core *core, const struct gck_step *step)
 	case GCK_PREPARING:
 		return prepare_order(step);
 	case GCK_ABORTING:
-		return gck_abort_order(step);
+		return step->live->checkpoint.waits ? NULL : gck_abort_order(step);
 	case GCK_RELEASING:
 		return gck_live_order("resume", step);
 	case GCK_WRITING:
@@ -356,7 +356,7 @@ void gck_act_repeat(struct gck_core *core, struct gck_step *step)
 	struct gck_live *live = step->live;
 	json_t *body = repeated(core, step);
 
-	for (uint32_t i = 0; i < live->nnodes; i++)
+	for (uint32_t i = 0; body && i < live->nnodes; i++)
 		if (live->nodes[i].back && !live->nodes[i].answered)
 			gck_live_send(core, &live->nodes[i], json_incref(body));
 	json_decref(body);

@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "coordinator/core/actions/actions.h"
 #include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/requeue.h"
 #include "coordinator/core/operations/step_timers.h"
 
 #define ABORT_MS 10000  /* the wait for agents to confirm that ranks are released */
@@ -62,6 +63,43 @@ json_t *gck_abort_order(const struct gck_step *step)
 	return body;
 }
 
+static void order_abort(struct gck_core *core, struct gck_step *step)
+{
+	step->live->checkpoint.waits = false;
+	gck_live_ask_all(core, step, gck_abort_order(step));
+	gck_live_phase_timer(core, step, ABORT_MS);
+}
+
+/* Ranks that are held to be requeued go on only if Slurm has not requeued the job meanwhile. */
+static void let_go(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	if (!live->checkpoint.keep_held || !step->job->requeued) {
+		order_abort(core, step);
+		return;
+	}
+	live->checkpoint.waits = true;
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		live->nodes[i].answered = false;
+	gck_live_phase_timer(core, step, 0);
+	gck_requeue_recovered(core, step);
+}
+
+void gck_act_abort_go(struct gck_core *core, struct gck_step *step)
+{
+	if (step->live->checkpoint.waits)
+		order_abort(core, step);
+}
+
+void gck_act_abort_late(struct gck_core *core, struct gck_step *step)
+{
+	if (step->live->checkpoint.waits)
+		gck_requeue_recovered(core, step);
+	else
+		gck_raise(core, step, GCK_ALL);
+}
+
 void gck_act_abort(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
@@ -80,9 +118,8 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 			 step->job->id, step->id, c->seq, tried ? ", and it is tried again" : "",
 			 live->last_error);
 		/* Agents first: ranks may be held, and the order cannot be taken back. */
-		gck_live_ask_all(core, step, gck_abort_order(step));
+		let_go(core, step);
 		gck_core_note(core, r, true);
-		gck_live_phase_timer(core, step, ABORT_MS);
 	} else {
 		gck_warn("step %u.%u: no checkpoint: %s", step->job->id, step->id,
 			 live->last_error);
@@ -141,6 +178,7 @@ void gck_act_end_again(struct gck_core *core, struct gck_step *step)
 
 void gck_act_taken(struct gck_core *core, struct gck_step *step)
 {
+	step->live->checkpoint.waits = false;
 	gck_live_phase_timer(core, step, KILL_MS);
 	gck_act_ended(core, step);
 }

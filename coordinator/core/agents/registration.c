@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/core/model/remnant.h"
+#include "coordinator/core/operations/requeue.h"
 
 #define MAX_STEPS 10000                  /* of a job, including ended ones */
 #define MAX_LIVE_STEPS 1024              /* of a job */
@@ -78,8 +79,8 @@ static bool is_held_for_requeue(const struct gck_core *core, const struct gck_jo
 				const struct gck_registration *r)
 {
 	return r->state == GCK_AGENT_HELD &&
-	       (json_is_true(json_object_get(r->body, "requeue")) || job->requeued ||
-		gck_core_doubts(core, job));
+	       (json_is_true(json_object_get(r->body, "requeue")) ||
+		gck_requeue_may_be(core, job));
 }
 
 bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *body, uid_t uid)

@@ -158,11 +158,12 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	[GCK_ABORTING] = {
 		ON(ALL,       IDLE,       gck_act_idle),      /* A */
 		ON(FAILED,    ABORTING,   nothing),           /* M */
-		ON(TIMEOUT,   IDLE,       gck_act_idle),      /* M */
+		ON(TIMEOUT,   ABORTING,   gck_act_abort_late), /* M */
 		ON(LOST,      ABORTING,   gck_act_recount),   /* A */
 		ON(BACK,      ABORTING,   gck_act_repeat),    /* M */
 		ON(CANCEL,    ABORTING,   nothing),           /* M */
-		ON(RELEASE,   ABORTING,   nothing),           /* M */
+		ON(RELEASE,   ABORTING,   gck_act_abort_go),  /* M */
+		ON(TAKEN,     ENDING,     gck_act_taken),     /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* A */
 	},
 	[GCK_HELD_WRITING] = {

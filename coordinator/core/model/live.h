@@ -48,6 +48,7 @@ struct gck_checkpoint {
 	unsigned hold_ms;        /* how long ranks may be held, if that is more than hold= */
 	bool held;               /* ranks are held until the commit: keep_held, or little memory */
 	uint32_t round;          /* the current round of the quiesce */
+	bool waits;              /* its abort waits for Slurm's word (requeue.h) */
 	bool terminating;        /* its agents were told to end the ranks */
 	char reason[200];
 	struct gck_operation *operation;

@@ -147,15 +147,19 @@ static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 	struct recovery *r = arg;
 	struct gck_step *step = gck_state_step(&r->core->state, r->job, r->step);
 
-	if (step && step->live && step->live->phase == GCK_HELD)
+	if (step && step->live && (step->live->phase == GCK_HELD || step->live->checkpoint.waits))
 		take_job_state(r->core, step, answer);
 	free(r);
 }
 
+bool gck_requeue_may_be(const struct gck_core *core, const struct gck_job *job)
+{
+	return job->requeued || gck_core_doubts(core, job);
+}
+
 void gck_requeue_recovered(struct gck_core *core, struct gck_step *step)
 {
-	bool may = step->job->requeued || gck_core_doubts(core, step->job);
-	struct recovery *r = may ? malloc(sizeof *r) : NULL;
+	struct recovery *r = gck_requeue_may_be(core, step->job) ? malloc(sizeof *r) : NULL;
 
 	if (!r) {
 		gck_raise(core, step, GCK_RELEASE);

@@ -9,8 +9,10 @@
 /* Continue a requeue as far as its members allow. May free the operation. */
 void gck_requeue_check(struct gck_operation *op);
 
-/* Ranks are held for a commit that no operation decides about. They go on, unless Slurm has
- * requeued the job. */
+bool gck_requeue_may_be(const struct gck_core *core, const struct gck_job *job);
+
+/* Ranks are held for a commit that no operation decides about, or for a checkpoint whose abort
+ * waits. They go on, unless Slurm has requeued the job. */
 void gck_requeue_recovered(struct gck_core *core, struct gck_step *step);
 
 /* Journal that Slurm is about to be asked to requeue the job, or that it has not done so. */

@@ -91,7 +91,7 @@ void fake_agent_is_dropped(struct gck_agent *a)
 /* A new checkpoint ends the one that the ranks are held for. */
 static bool lets_go(const char *op)
 {
-	return !strcmp(op, "resume") || !strcmp(op, "prepare");
+	return !strcmp(op, "resume") || !strcmp(op, "abort") || !strcmp(op, "prepare");
 }
 
 void fake_agent_is_sent(struct gck_agent *a, const json_t *body)
