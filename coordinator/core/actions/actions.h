@@ -10,11 +10,11 @@ typedef void gck_action_fn(struct gck_core *core, struct gck_step *step);
 
 /* checkpoint.c */
 gck_action_fn gck_act_call, gck_act_called, gck_act_prepare, gck_act_freeze, gck_act_resume,
-	gck_act_write, gck_act_commit, gck_act_committed, gck_act_adopt;
+	gck_act_resumed, gck_act_write, gck_act_commit, gck_act_committed, gck_act_adopt;
 gck_action_fn gck_act_repeat; /* repeats the order to the agent that came back */
 
 /* quiesce.c */
-gck_action_fn gck_act_quiesce;
+gck_action_fn gck_act_quiesce, gck_act_quiesced;
 
 /* ending.c */
 gck_action_fn gck_act_abort, gck_act_abort_go, gck_act_abort_late, gck_act_release, gck_act_idle,

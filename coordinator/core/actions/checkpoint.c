@@ -150,11 +150,8 @@ static json_t *freeze_order(const struct gck_step *step)
 
 void gck_act_freeze(struct gck_core *core, struct gck_step *step)
 {
-	struct gck_checkpoint *c = &step->live->checkpoint;
 	struct gck_error err = {0};
 
-	if (c->quiescing_ms)
-		c->quiesced_ms = core->world->now_ms();
 	if (gck_checkpoint_ready(step, &err)) {
 		give_up(core, step, &err);
 		return;
@@ -167,6 +164,13 @@ void gck_act_resume(struct gck_core *core, struct gck_step *step)
 {
 	gck_live_phase_timer(core, step, hold_ms(step->live));
 	gck_live_ask_all(core, step, gck_live_order("resume", step));
+}
+
+/* Its ranks run: it can wait for steps that are held longer. */
+void gck_act_resumed(struct gck_core *core, struct gck_step *step)
+{
+	gck_live_phase_timer(core, step, step->live->options.timeout_ms);
+	gck_operation_meet(core, step);
 }
 
 void gck_act_write(struct gck_core *core, struct gck_step *step)

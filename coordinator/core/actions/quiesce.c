@@ -9,6 +9,7 @@
 #include "common/wire/wire.h"
 #include "coordinator/core/actions/actions.h"
 #include "coordinator/core/actions/checkpoint.h"
+#include "coordinator/core/operations/operation.h"
 
 #define PIECE (384u << 10)    /* bytes of words in one message */
 #define MORE_MS 4000          /* added to the agents' limit: the agent at fault reports first */
@@ -19,7 +20,8 @@ static unsigned limit_ms(const struct gck_options *o)
 	return o->hold_ms / 4 * 3;
 }
 
-bool gck_quiesce_needed(const struct gck_live *live)
+/* Does the step have ranks with MPI, by its nodes' answers to `prepare`? */
+static bool is_needed(const struct gck_live *live)
 {
 	for (uint32_t i = 0; i < live->nnodes; i++)
 		if (!live->nodes[i].over && live->nodes[i].mpi)
@@ -57,6 +59,11 @@ void gck_act_quiesce(struct gck_core *core, struct gck_step *step)
 		gck_raise(core, step, GCK_FAILED);
 		return;
 	}
+	if (!is_needed(live)) {
+		gck_live_phase_timer(core, step, live->options.timeout_ms);
+		gck_raise(core, step, GCK_ALL);
+		return;
+	}
 	for (uint32_t i = 0; i < live->nnodes; i++) {
 		gck_node_clear_words(&live->nodes[i]);
 		live->nodes[i].round = 0;
@@ -68,6 +75,15 @@ void gck_act_quiesce(struct gck_core *core, struct gck_step *step)
 	gck_live_ask_all(core, step, json_pack("{s:s, s:I, s:s, s:I}", "op", "quiesce", "seq",
 		(json_int_t)live->checkpoint.seq, "via", live->checkpoint.via, "limit_ms",
 		(json_int_t)limit_ms(&live->options)));
+}
+
+void gck_act_quiesced(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+
+	if (c->quiescing_ms)
+		c->quiesced_ms = core->world->now_ms();
+	gck_operation_meet(core, step);
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */

@@ -7,9 +7,6 @@
 
 #include "coordinator/core/model/live.h"
 
-/* Does the step have ranks with MPI, by its nodes' answers to `prepare`? */
-bool gck_quiesce_needed(const struct gck_live *live);
-
 /* Take a node's answer to `prepare`. */
 void gck_quiesce_note(struct gck_node *node, const json_t *data);
 

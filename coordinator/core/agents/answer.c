@@ -244,21 +244,13 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* Every node has answered: the event for this phase. */
-static enum gck_event all_done(const struct gck_live *live)
-{
-	if (live->phase == GCK_FREEZING && live->checkpoint.held)
-		return GCK_ALL_HELD;
-	return live->phase == GCK_PREPARING && gck_quiesce_needed(live) ? GCK_ALL_MPI : GCK_ALL;
-}
-
 static void answered(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
 
 	node->answered = true;
 	if (gck_live_all_answered(live, is_way_out(live->phase)))
-		gck_raise(core, step, all_done(live));
+		gck_raise(core, step, GCK_ALL);
 	else if (live->phase == GCK_QUIESCING)
 		gck_quiesce_check(core, step);
 }
@@ -413,6 +405,9 @@ void gck_answer_timeout(struct gck_core *core, struct gck_step *step)
 		gck_live_fail(step, ETIMEDOUT, "node %s, %s: %s in time%s", silent->name, asked,
 			      may_take_long(live->phase) ? "made no progress" : "did not answer",
 			      silent->agent ? "" : "; its agent is not connected");
+	else if (live->phase >= GCK_PREPARED && live->phase <= GCK_RESUMED)
+		gck_live_fail(step, ETIMEDOUT, "%s, it could wait no longer for the other steps of "
+			      "its job", gck_phase_name(live->phase));
 	else if (live->phase == GCK_GATHERING)
 		gck_live_fail(step, ETIMEDOUT, "not every node's agent has registered within "
 			      "restart-wait=%us", live->options.restart_wait_s);

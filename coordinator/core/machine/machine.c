@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "coordinator/core/actions/actions.h"
 #include "coordinator/core/model/live.h"
+#include "coordinator/core/operations/operation.h"
 #include "coordinator/core/operations/requeue.h"
 #include "coordinator/core/operations/step_timers.h"
 
@@ -88,6 +89,8 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	[GCK_OVER] = {
 		ON(LOST,      OVER,       nothing),           /* A */
 		ON(FAILED,    OVER,       nothing),           /* M */
+		ON(MET,       OVER,       nothing),           /* M */
+		ON(MET_HELD,  OVER,       nothing),           /* M */
 		ON(CANCEL,    OVER,       nothing),           /* M */
 		ON(RELEASE,   OVER,       nothing),           /* M */
 		ON(TERMINATE, OVER,       nothing),           /* M */
@@ -103,8 +106,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_PREPARING] = {
-		ON(ALL,       FREEZING,   gck_act_freeze),    /* A */
-		ON(ALL_MPI,   QUIESCING,  gck_act_quiesce),   /* A */
+		ON(ALL,       PREPARED,   gck_operation_meet), /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
@@ -112,29 +114,59 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(BACK,      PREPARING,  gck_act_repeat),    /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
+	[GCK_PREPARED] = {
+		ON(MET,       QUIESCING,  gck_act_quiesce),   /* A */
+		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
+		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
+		ON(LOST,      PREPARED,   nothing),           /* M */
+		ON(BACK,      PREPARED,   nothing),           /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* M */
+	},
 	[GCK_QUIESCING] = {
-		ON(ALL,       FREEZING,   gck_act_freeze),    /* A */
+		ON(ALL,       QUIESCED,   gck_act_quiesced),  /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
 		ON(LOST,      ABORTING,   gck_act_abort),     /* A */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
+	[GCK_QUIESCED] = {
+		ON(MET,       FREEZING,   gck_act_freeze),    /* A */
+		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
+		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
+		ON(LOST,      ABORTING,   gck_act_abort),     /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* M */
+	},
 	[GCK_FREEZING] = {
-		ON(ALL,       RESUMING,   gck_act_resume),    /* A */
-		ON(ALL_HELD,  HELD_WRITING, gck_act_write),   /* A */
+		ON(ALL,       FROZEN,     gck_operation_meet), /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
 		ON(LOST,      ABORTING,   gck_act_abort),     /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
+	[GCK_FROZEN] = {
+		ON(MET,       RESUMING,   gck_act_resume),    /* A */
+		ON(MET_HELD,  HELD_WRITING, gck_act_write),   /* A */
+		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
+		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
+		ON(LOST,      ABORTING,   gck_act_abort),     /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* M */
+	},
 	[GCK_RESUMING] = {
-		ON(ALL,       WRITING,    gck_act_write),     /* A */
+		ON(ALL,       RESUMED,    gck_act_resumed),   /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
 		ON(LOST,      ABORTING,   gck_act_abort),     /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* M */
+	},
+	[GCK_RESUMED] = {
+		ON(MET,       WRITING,    gck_act_write),     /* A */
+		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
+		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
+		ON(LOST,      RESUMED,    nothing),           /* M */
+		ON(BACK,      RESUMED,    nothing),           /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_WRITING] = {
@@ -158,6 +190,8 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	[GCK_ABORTING] = {
 		ON(ALL,       IDLE,       gck_act_idle),      /* A */
 		ON(FAILED,    ABORTING,   nothing),           /* M */
+		ON(MET,       ABORTING,   nothing),           /* M */
+		ON(MET_HELD,  ABORTING,   nothing),           /* M */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort_late), /* M */
 		ON(LOST,      ABORTING,   gck_act_recount),   /* A */
 		ON(BACK,      ABORTING,   gck_act_repeat),    /* M */

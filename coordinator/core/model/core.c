@@ -138,10 +138,12 @@ const char *gck_phase_name(enum gck_phase phase)
 		"gathering",     "building",         "cutting files back",
 		"starting",      "doomed",           "running",
 		"over",          "calling agents",   "preparing",
-		"quiescing MPI", "freezing",         "resuming",
-		"writing",       "committing",       "aborting",
-		"held, writing", "held, committing", "held",
-		"releasing",     "ending",           "recovering",
+		"prepared",      "quiescing MPI",    "quiesced",
+		"freezing",      "frozen",           "resuming",
+		"resumed",       "writing",          "committing",
+		"aborting",      "held, writing",    "held, committing",
+		"held",          "releasing",        "ending",
+		"recovering",
 	};
 
 	return names[phase];
@@ -150,7 +152,7 @@ const char *gck_phase_name(enum gck_phase phase)
 const char *gck_event_name(enum gck_event event)
 {
 	static const char *const names[GCK_EVENTS] = {
-		"start", "all",	      "all held", "all, with MPI", "failed",    "timeout", "lost",
+		"start", "all",	      "met",      "met, held", "failed",    "timeout", "lost",
 		"back",	 "cancel",    "release",  "terminate", "taken",	  "restore",
 		"runs",	 "none left", "refused",  "found",     "missing", "ended",
 	};
@@ -160,6 +162,6 @@ const char *gck_event_name(enum gck_event event)
 
 bool gck_phase_holds(enum gck_phase phase)
 {
-	return phase == GCK_FREEZING || phase == GCK_RESUMING ||
+	return phase == GCK_FREEZING || phase == GCK_FROZEN || phase == GCK_RESUMING ||
 	       (phase >= GCK_HELD_WRITING && phase <= GCK_ENDING);
 }

@@ -17,9 +17,13 @@ enum gck_phase {
 	/* a checkpoint */
 	GCK_CALLING,    /* an agent is missing; its successor may be connecting */
 	GCK_PREPARING,
-	GCK_QUIESCING,  /* the ranks quiesce MPI; skipped if no rank has MPI */
+	GCK_PREPARED,   /* waits for the other steps of its operation, as in the other ...ED */
+	GCK_QUIESCING,  /* the ranks quiesce MPI, if any has it */
+	GCK_QUIESCED,
 	GCK_FREEZING,   /* from here on ranks may be held */
+	GCK_FROZEN,     /* one instant for all steps: none goes on before all are here */
 	GCK_RESUMING,
+	GCK_RESUMED,
 	GCK_WRITING,    /* the ranks run again */
 	GCK_COMMITTING,
 	GCK_ABORTING,   /* every rank is released, what was written is discarded */
@@ -37,8 +41,8 @@ enum gck_phase {
 enum gck_event {
 	GCK_START,      /* an operation wants a checkpoint */
 	GCK_ALL,        /* every node has done what this phase asks */
-	GCK_ALL_HELD,   /* the same, and the ranks stay held */
-	GCK_ALL_MPI,    /* the same, and some ranks have MPI */
+	GCK_MET,        /* every step of the operation has come as far */
+	GCK_MET_HELD,   /* the same, and the ranks stay held */
 	GCK_FAILED,     /* a node or the coordinator failed */
 	GCK_TIMEOUT,
 	GCK_LOST,       /* the connection of an agent ended */

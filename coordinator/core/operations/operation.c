@@ -27,6 +27,18 @@ static void check(struct gck_operation *op)
 		gck_operation_finish(op);
 }
 
+/* What becomes of a member is known: the others no longer wait for it. May free the operation. */
+static void settle(struct gck_operation *op, struct member *m, enum outcome outcome)
+{
+	struct gck_core *core = op->core;
+	bool was = gck_defer(core);
+
+	m->outcome = outcome;
+	gck_instant_check(op);
+	check(op);
+	gck_undefer(core, was);
+}
+
 /* ---- the beginning ------------------------------------------------------------------------- */
 
 static bool all_idle(const struct gck_operation *op)
@@ -179,6 +191,16 @@ int gck_operation_ask(struct gck_core *core, struct gck_step *step, const char *
 	return 0;
 }
 
+void gck_operation_meet(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_operation *op = gck_operation_of(step);
+
+	if (gck_members_find(op, step))
+		gck_instant_check(op);
+	else
+		gck_instant_go(core, step);
+}
+
 /* ---- tries --------------------------------------------------------------------------------- */
 
 static unsigned pause_ms(const struct member *m)
@@ -186,16 +208,36 @@ static unsigned pause_ms(const struct member *m)
 	return FIRST_PAUSE_MS << m->tries;
 }
 
+static bool may_try(const struct gck_operation *op, const struct member *m)
+{
+	return m->tries < TRIES_MOST &&
+	       op->core->world->now_ms() + pause_ms(m) <=
+		       op->begun_ms + m->step->live->options.timeout_ms;
+}
+
+/* What is tried again is tried with all: one member at its limit is the limit. */
+static bool all_may_try(const struct gck_operation *op)
+{
+	for (size_t i = 0; i < op->nmembers; i++)
+		if (op->members[i].outcome == GOING && !may_try(op, &op->members[i]))
+			return false;
+	return gck_instant_open(op);
+}
+
 bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step)
 {
-	const struct gck_operation *op = gck_operation_of(step);
-	struct member *m = gck_members_find(gck_operation_of(step), step);
+	struct gck_operation *op = gck_operation_of(step);
+	struct member *m = gck_members_find(op, step);
 
-	if (!m || m->outcome != GOING || m->tries == TRIES_MOST ||
-	    core->world->now_ms() + pause_ms(m) >
-		    op->begun_ms + step->live->options.timeout_ms)
+	(void)core;
+	if (!m || m->outcome != GOING)
+		return false;
+	if (m->waits) /* it was called back */
+		return true;
+	if (!all_may_try(op))
 		return false;
 	m->waits = true;
+	gck_instant_call_back(op, m);
 	return true;
 }
 
@@ -299,8 +341,7 @@ void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool 
 	if (c)
 		json_object_set_new(m->result, "hash", json_string(c->hash));
 	gck_waiter_tell_phase(op->waiters, step);
-	m->outcome = held ? HELD : COMMITTED;
-	check(op);
+	settle(op, m, held ? HELD : COMMITTED);
 }
 
 void gck_operation_failed(struct gck_core *core, struct gck_step *step, const char *why)
@@ -312,8 +353,7 @@ void gck_operation_failed(struct gck_core *core, struct gck_step *step, const ch
 	if (!m || m->outcome == FAILED)
 		return;
 	gck_operation_error(op, step, why);
-	m->outcome = FAILED;
-	check(op);
+	settle(op, m, FAILED);
 }
 
 void gck_operation_ended(struct gck_core *core, struct gck_step *step)
@@ -330,8 +370,7 @@ void gck_operation_ended(struct gck_core *core, struct gck_step *step)
 	}
 	if (m->outcome != LEAVING && op->verb != GCK_REQUEUE)
 		gck_operation_error(op, step, "it ended before the checkpoint was complete");
-	m->outcome = LEFT;
-	check(op);
+	settle(op, m, LEFT);
 }
 
 void gck_operation_leave(struct gck_core *core, const void *arg)

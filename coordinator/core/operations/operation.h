@@ -44,8 +44,13 @@ void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool 
 void gck_operation_failed(struct gck_core *core, struct gck_step *step, const char *why);
 void gck_operation_ended(struct gck_core *core, struct gck_step *step);
 
+/* The step has come to a point of its checkpoint where the steps of its operation wait for each
+ * other. GCK_MET or GCK_MET_HELD is raised when all are there. */
+void gck_operation_meet(struct gck_core *core, struct gck_step *step);
+
 /* A checkpoint failed for a reason that passes. Is it tried again? It then has not failed for its
- * operation, which reserves the step and begins again some time after it has become idle. */
+ * operation, which reserves the step and begins again some time after it has become idle; the other
+ * steps of the operation are called back, to be tried again with it. */
 bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step) GCK_MUST_CHECK;
 void gck_operation_again(struct gck_core *core, struct gck_step *step); /* that time has come */
 

@@ -2,6 +2,7 @@
  * An operation's own parts: its members, its waiters, its end. */
 #include "coordinator/core/operations/operation_members.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,6 +51,89 @@ bool gck_members_may(const struct gck_step *step)
 {
 	return step->live && step->live->phase != GCK_OVER && step->live->phase != GCK_DOOMED &&
 	       step->live->phase != GCK_ENDING;
+}
+
+/* ---- one instant ---------------------------------------------------------------------------- */
+
+static enum gck_phase phase_of(const struct member *m)
+{
+	return m->step->live->phase;
+}
+
+static bool is_point(enum gck_phase phase)
+{
+	return phase == GCK_PREPARED || phase == GCK_QUIESCED || phase == GCK_FROZEN ||
+	       phase == GCK_RESUMED;
+}
+
+/* ---- the meeting ---------------------------------------------------------------------------- */
+
+static bool all_reached(const struct gck_operation *op, enum gck_phase point)
+{
+	for (size_t i = 0; i < op->nmembers; i++) {
+		const struct member *m = &op->members[i];
+
+		if (m->outcome == GOING &&
+		    (phase_of(m) < point || phase_of(m) == GCK_ABORTING))
+			return false;
+	}
+	return true;
+}
+
+void gck_instant_go(struct gck_core *core, struct gck_step *step)
+{
+	const struct gck_live *live = step->live;
+
+	gck_raise(core, step, live->phase == GCK_FROZEN && live->checkpoint.held ? GCK_MET_HELD
+										 : GCK_MET);
+}
+
+void gck_instant_check(struct gck_operation *op)
+{
+	for (size_t i = 0; i < op->nmembers; i++) {
+		struct member *m = &op->members[i];
+
+		if (m->outcome != GOING || !is_point(phase_of(m)) || m->met == phase_of(m) ||
+		    !all_reached(op, phase_of(m)))
+			continue;
+		m->met = phase_of(m);
+		gck_instant_go(op->core, m->step);
+	}
+}
+
+bool gck_instant_open(const struct gck_operation *op)
+{
+	for (size_t i = 0; op->verb == GCK_CREATE && i < op->nmembers; i++) {
+		const struct member *m = &op->members[i];
+
+		if (m->outcome == COMMITTED ||
+		    (m->outcome == GOING && (phase_of(m) == GCK_COMMITTING ||
+					     phase_of(m) == GCK_HELD_COMMITTING)))
+			return false;
+	}
+	return true;
+}
+
+/* One without orders yet, or whose ranks stay held until the end. */
+static bool can_stay(const struct gck_operation *op, const struct member *m)
+{
+	return phase_of(m) < GCK_PREPARING ||
+	       (op->verb != GCK_CREATE && phase_of(m) >= GCK_HELD_WRITING);
+}
+
+void gck_instant_call_back(struct gck_operation *op, const struct member *again)
+{
+	for (size_t i = 0; i < op->nmembers; i++) {
+		struct member *m = &op->members[i];
+
+		if (m == again || m->outcome != GOING || m->waits || can_stay(op, m))
+			continue;
+		m->waits = true;
+		gck_live_fail(m->step, EAGAIN, "all steps of the job are checkpointed at one "
+			      "instant, and step %u.%u could not be: %s", again->step->job->id,
+			      again->step->id, again->step->live->error.text);
+		gck_raise(op->core, m->step, GCK_CANCEL);
+	}
 }
 
 /* ---- waiters -------------------------------------------------------------------------------- */
@@ -153,6 +237,7 @@ void gck_operation_start(struct gck_operation *op, struct member *m)
 {
 	struct gck_checkpoint *c = &m->step->live->checkpoint;
 
+	m->met = GCK_IDLE;
 	c->operation = op;
 	c->keep_held = op->verb != GCK_CREATE;
 	snprintf(c->reason, sizeof c->reason, "%s", op->reason);

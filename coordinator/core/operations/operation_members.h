@@ -19,6 +19,7 @@ struct member {
 	enum outcome outcome;
 	unsigned tries;  /* of its checkpoint, that failed for a passing reason */
 	bool waits;      /* ... until the next one: GOING, and its step is idle or about to be */
+	enum gck_phase met; /* the last point at which the others were met */
 	json_t *result;
 };
 
@@ -48,6 +49,26 @@ int gck_members_add(struct gck_operation *op, struct gck_step *step) GCK_MUST_CH
 
 /* Can the step be a member? It must live and not be ending. */
 bool gck_members_may(const struct gck_step *step);
+
+/* One instant for all members: no step goes on before all are frozen. They wait for each other at
+ * four points of their checkpoints: PREPARED, QUIESCED, FROZEN, RESUMED. A member that fails for
+ * good is not waited for. One that is tried again takes the others with it. Waits are bounded: each
+ * phase has its time limit, and a step waits no longer than it may be held. */
+
+/* Raise GCK_MET (GCK_MET_HELD: its ranks stay held) for the members that wait at a point which all
+ * others have reached. */
+void gck_instant_check(struct gck_operation *op);
+
+/* Raise it for a step. */
+void gck_instant_go(struct gck_core *core, struct gck_step *step);
+
+/* Can a member be tried again, with all others? Not if the ranks of one have gone on and its commit
+ * can no longer be given up. */
+bool gck_instant_open(const struct gck_operation *op);
+
+/* A member is tried again: the others give up their checkpoints and are tried again, too. Not
+ * those that have begun nothing yet, or whose ranks stay held until the end. */
+void gck_instant_call_back(struct gck_operation *op, const struct member *again);
 
 /* Waiters are told, and freed, by the operation that they wait for. add copies; -1 without
  * memory. */

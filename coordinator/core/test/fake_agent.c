@@ -13,6 +13,7 @@
 #include "coordinator/core/agents/epoch.h"
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/agents/registration.h"
+#include "coordinator/core/operations/operation_members.h"
 #include "coordinator/core/retention/removal.h"
 #include "storage/base/hash.h"
 
@@ -94,12 +95,39 @@ static bool lets_go(const char *op)
 	return !strcmp(op, "resume") || !strcmp(op, "abort") || !strcmp(op, "prepare");
 }
 
+static bool all_frozen(const struct fake *f, const struct gck_step *step)
+{
+	for (unsigned n = 0; n < NODES; n++) {
+		const struct gck_agent *a = &f->agents[step->id][n];
+
+		/* Another number: it gave up by itself. */
+		if (a->state != F_OVER && !step->live->nodes[n].over &&
+		    a->seq == step->live->checkpoint.seq && !a->frozen)
+			return false;
+	}
+	return step->live->phase >= GCK_FROZEN && step->live->phase != GCK_ABORTING;
+}
+
+/* No step of an operation goes on before all are frozen, but for those that have failed. */
+static void check_instant(struct fake *f, const struct gck_agent *a)
+{
+	const struct gck_step *step = gck_state_step(&f->core.state, JOB, a->step);
+	const struct gck_operation *op = gck_operation_of(step);
+
+	for (size_t i = 0; op && step->live->phase == GCK_RESUMING && i < op->nmembers; i++)
+		if (op->members[i].outcome == GOING && !all_frozen(f, op->members[i].step))
+			fake_wrong(f, "step %u goes on before step %u is frozen", a->step,
+				   op->members[i].step->id);
+}
+
 void fake_agent_is_sent(struct gck_agent *a, const json_t *body)
 {
 	const char *op = json_string_value(json_object_get(body, "op"));
 
 	if (a->world->dead)
 		return;
+	if (!strcmp(op, "resume"))
+		check_instant(a->world, a);
 	if (lets_go(op) && a->held && a->leaves && a->world->told)
 		fake_wrong(a->world, "step %u: ranks of a requeued job go on", a->step);
 	if (a->connected)

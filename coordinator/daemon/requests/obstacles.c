@@ -61,7 +61,8 @@ static bool stands_in_the_way(const json_t *items)
 /* MPI threads in a quiesce answer nothing else. */
 static bool is_held(const struct gck_live *live)
 {
-	return gck_phase_holds(live->phase) || live->phase == GCK_QUIESCING;
+	return gck_phase_holds(live->phase) || live->phase == GCK_QUIESCING ||
+	       live->phase == GCK_QUIESCED;
 }
 
 static json_t *step_verdict(struct gck_core *core, const struct gck_step *step)

@@ -83,6 +83,13 @@ static json_int_t rate_of(uint64_t done, int64_t ms)
 	return ms > 0 ? (json_int_t)((double)done * 1e3 / (double)ms) : 0;
 }
 
+static const char *phase_of(const struct gck_live *live)
+{
+	const char *asked = gck_phase_question(live->phase);
+
+	return *asked ? asked : gck_phase_name(live->phase);
+}
+
 static void add_progress(json_t *e, const struct gck_daemon *d, const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;
@@ -94,7 +101,7 @@ static void add_progress(json_t *e, const struct gck_daemon *d, const struct gck
 		json_object_set_new(e, "checkpoint",
 				    json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:f}", "seq",
 					      (json_int_t)live->checkpoint.seq, "phase",
-					      gck_phase_question(live->phase), "reason",
+					      phase_of(live), "reason",
 					      live->checkpoint.reason, "done", (json_int_t)done,
 					      "all", (json_int_t)all, "rate", rate_of(done, ms),
 					      "seconds", (double)ms / 1e3));

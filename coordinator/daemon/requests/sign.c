@@ -63,9 +63,13 @@ static bool is_under_way(const struct gck_live *live)
 {
 	switch (live->phase) {
 	case GCK_PREPARING:
+	case GCK_PREPARED:
 	case GCK_QUIESCING:
+	case GCK_QUIESCED:
 	case GCK_FREEZING:
+	case GCK_FROZEN:
 	case GCK_RESUMING:
+	case GCK_RESUMED:
 	case GCK_WRITING:
 	case GCK_COMMITTING:
 	case GCK_HELD_WRITING:
