@@ -39,7 +39,7 @@ MODULE = 100
 KINDS = ('upward', 'circle', 'declared', 'unused', 'header', 'name', 'folder', 'function',
          'line', 'unlisted', 'limits', 'security')
 OTHERS = ('.md', '.1', '.3', '.5', '.8', '.sh', '.py', '.am', '.ac', '.cu', '.F90', '.f90')
-MADE = ('configure', 'configure~', 'config.status', 'libtool')
+MADE = ('configure', 'configure~', 'config.status', 'libtool', 'doc/mpi.md')
 VERDICTS = ('carried', 'refused', 'noted', 'harmless')
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 USAGE = 'usage: structure.py [--top DIR] BUILD [COMPONENT...]'
@@ -93,7 +93,7 @@ def read_others():
     others = {}
     for path in walk():
         folder, name = os.path.split(path)
-        if folder == 'm4' or not folder and name in MADE:
+        if folder == 'm4' or path in MADE:
             continue
         if name.endswith(OTHERS) or '.' not in name and read(path, 2) == '#!':
             others[path] = read(path)

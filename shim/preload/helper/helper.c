@@ -279,6 +279,8 @@ static void serve_once(void)
 {
 	if (connect_once())
 		serve_link();
+	else
+		drop_link();
 }
 
 /* Called by gck_helper_entry only. Without a stack protector: an accidental use of TLS must not

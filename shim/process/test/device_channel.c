@@ -198,7 +198,8 @@ static int write_device(struct written *w, struct gck_writer *writer, const int 
 			struct gck_page_groups *device)
 {
 	struct gck_capture c = {.device = {fds[0], fds[1]}, .device_hashes = hashes,
-				.expected = expected, .img = calloc(1, sizeof *c.img)};
+				.expected = expected, .img = calloc(1, sizeof *c.img),
+				.root = &c};
 	struct gck_output o = {.c = &c, .w = writer, .progress = progress, .arg = &w->progress,
 			       .err = &w->err};
 	int rc = gck_output_device(&o);
