@@ -391,10 +391,18 @@ void fake_settle(struct fake *f)
 		;
 }
 
+static bool has_ended(const struct gck_agent *a)
+{
+	for (unsigned i = 0; i < TASKS; i++)
+		if (fake_has_rank(a, i) && a->exits[i] == GCK_NO_EXIT)
+			return false;
+	return true;
+}
+
 bool fake_still_runs(struct gck_agent *a)
 {
 	a->isolated |= a->state == F_RUNNING && !a->joined && boot_ms >= a->until_ms;
-	return a->state == F_RUNNING && !a->isolated;
+	return a->state == F_RUNNING && !a->isolated && !has_ended(a);
 }
 
 /* Slurm gives up the node and does not reach its slurmd. */
