@@ -15,7 +15,7 @@
 #define MAX_PACKET (64u << 20)
 #define MAX_XSTATE 65536
 #define PID_MIN 1
-#define PID_LAST 4194304
+#define PID_LAST 4194304 /* the kernel's; the preload gives numbers above it, too */
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define SIZE(s, f) sizeof(((struct s *)0)->f)
@@ -43,7 +43,7 @@ static const struct gck_field pending_fields[] = {
 static const struct gck_shape pending_shape = SHAPE("pending signal", gck_pending, pending_fields);
 
 static const struct gck_field thread_fields[] = {
-	INT(gck_thread, vtid, PID_MIN, PID_LAST),
+	INT(gck_thread, vtid, PID_MIN, INT32_MAX),
 	INT(gck_thread, rtid, PID_MIN, PID_LAST),
 	FIXED(gck_thread, name),
 	FIXED(gck_thread, regs),
@@ -192,7 +192,7 @@ static const struct gck_field timer_fields[] = {
 	INT(gck_posix_timer, clock, 0, 15),
 	INT(gck_posix_timer, notify, 0, 4),
 	INT(gck_posix_timer, signo, 0, 64),
-	INT(gck_posix_timer, vtid, 0, PID_LAST),
+	INT(gck_posix_timer, vtid, 0, INT32_MAX),
 	HEX(gck_posix_timer, sigval, UINT64_MAX),
 	INT(gck_posix_timer, value_ns, 0, MAX_SIZE),
 	INT(gck_posix_timer, interval_ns, 0, MAX_SIZE),
@@ -226,7 +226,7 @@ static const struct gck_field limit_fields[] = {
 static const struct gck_shape limit_shape = SHAPE("limit", limit, limit_fields);
 
 static const struct gck_field image_fields[] = {
-	INT(gck_image, vpid, PID_MIN, PID_LAST),
+	INT(gck_image, vpid, PID_MIN, INT32_MAX),
 	INT(gck_image, restarts, 0, UINT32_MAX),
 	TEXT(gck_image, exe, 1),
 	TEXT(gck_image, cwd, 1),

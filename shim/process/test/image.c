@@ -68,7 +68,7 @@ static void fill_threads(struct gck_image *img)
 	for (int i = 0; i < 3; i++) {
 		struct gck_thread *t = &img->threads[i];
 
-		t->vtid = 1000 + i;
+		t->vtid = i == 2 ? 4194306 : 1000 + i; /* one that the kernel never gives */
 		t->rtid = 2000 + i;
 		memcpy(t->name, "n\xff" "me", 5);
 		memset(&t->regs, 17 + i, sizeof(t->regs));
