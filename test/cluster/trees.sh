@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A rank that is a script without exec: it starts one program after the other, each beside tee. The
-# node dies after a checkpoint, and the script goes on where it was.
+# A rank that is a script without exec: it starts one program after the other, each beside tee. Its
+# job is requeued twice, and the script goes on where it was.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 

@@ -14,10 +14,11 @@
 #include "shim/process/rank/helper_link.h"
 #include "shim/process/tree/tree.h"
 
-/* Wait between two scans of a rank whose MPI library is busy; doubled each time, about 0.6 s in
- * all. The library's thread may lose its processor between a call that makes a descriptor and
- * recording it. */
-#define LOOKS 6
+/* Wait between two scans of a rank that changes; doubled each time, about 0.6 s in all if its MPI
+ * library is busy. The library's thread may lose its processor between a call that makes a
+ * descriptor and recording it. */
+#define MPI_LOOKS 6
+#define LOOKS 2
 #define LOOK_US 10000
 
 static struct gck_scan scan_of(struct gck_capture *c, struct gck_obstacles *f,
@@ -121,8 +122,14 @@ static int scan_before(struct gck_capture *c, struct gck_error *refused, struct 
 	return result ? -1 : 0;
 }
 
+static int most_looks(const struct gck_capture *c)
+{
+	return c->t.shim->mpi_state ? MPI_LOOKS : c->held.whole ? 0 : LOOKS;
+}
+
 /* Scan, and repeat if something is refused: an MPI library may make a connection or mapping after
- * the list of its resources was read. Each scan uses the list of that time. */
+ * the list of its resources was read, and a rank may make a child after its children were listed.
+ * Each scan uses the list of that time. */
 int gck_capture_prepare(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_error refused;
@@ -133,7 +140,7 @@ int gck_capture_prepare(struct gck_capture *c, struct gck_error *err)
 			return -1;
 		if (!refused.code)
 			break;
-		if (!c->t.shim->mpi_state || looks == LOOKS)
+		if (looks == most_looks(c))
 			return gck_fail(err, refused.code, "%s", refused.text);
 		usleep(LOOK_US << looks);
 		if (gck_target_refresh(&c->t, err))

@@ -122,18 +122,30 @@ static struct gck_capture *add(struct gck_capture *parent, pid_t pid, struct gck
 	return c;
 }
 
+static int prepare(struct gck_capture *c, struct gck_error *err)
+{
+	return gck_target_refresh(&c->t, err) || listen_for_helpers(c->root, err) ||
+	       gck_summon(&c->t, &c->held, c->root->link_name, c->root->listener, err) ||
+	       gck_capture_prepare(c, err) ? -1 : 0;
+}
+
+/* Hold a child and all below it. One that has ended meanwhile is a child like those that had ended
+ * before. */
 static int hold(struct gck_capture *parent, pid_t pid, int timeout_ms, struct gck_error *err)
 {
 	struct gck_capture *c = add(parent, pid, err);
 
-	if (c)
-		gck_threads_wait_transfers(&c->t);
-	if (!c || gck_threads_hold(&c->held, &c->t, timeout_ms, err) ||
-	    gck_target_refresh(&c->t, err) || listen_for_helpers(c->root, err) ||
-	    gck_summon(&c->t, &c->held, c->root->link_name, c->root->listener, err) ||
-	    gck_capture_prepare(c, err))
-		return -1;
-	return gck_tree_hold(c, timeout_ms, err);
+	if (!c)
+		return gck_process_ended(pid) ? 0 : -1;
+	gck_threads_wait_transfers(&c->t);
+	if (gck_threads_hold(&c->held, &c->t, timeout_ms, err)) {
+		if (!gck_process_ended(pid))
+			return -1;
+		parent->nchildren--;
+		gck_capture_close(c);
+		return 0;
+	}
+	return prepare(c, err) || gck_tree_hold(c, timeout_ms, err) ? -1 : 0;
 }
 
 int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err)

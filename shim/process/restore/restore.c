@@ -127,9 +127,8 @@ static int add_process(struct gck_restore *parent, struct gck_image *img, struct
 	struct gck_restore *c = calloc(1, sizeof *c), *root = parent->root;
 	int failed;
 
-	if (!c) {
+	if (!c)
 		return gck_fail(err, ENOMEM, "no memory for a descendant");
-	}
 	parent->children[parent->nchildren++] = c;
 	*c = (struct gck_restore){.root = root, .reader = root->reader, .remote = root->remote,
 				  .proc = root->proc, .channel = -1, .trial = root->trial,
@@ -243,7 +242,7 @@ int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_
 	return take_image(r, manifest, reader, err);
 }
 
-/* child: of a descendant, which its parent has made. */
+/* A descendant's process is there: its parent has made it. */
 static int build(struct gck_restore *r, struct gck_error *err)
 {
 	static int (*const steps[])(struct gck_restore *, struct gck_error *) = {

@@ -170,6 +170,29 @@ static void test_churn(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* A child may end at any moment of a freeze; all that it may cost is another try. */
+static void test_forks(void)
+{
+	struct gck_error err = {0};
+	int good = 0;
+
+	start();
+	ok(tell("do", "forks"), "children come and go");
+	for (int i = 0; i < 100; i++) {
+		struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options,
+							 &err);
+
+		if (!c || !gck_capture_freeze(c, &err) || err.code == EAGAIN)
+			good++;
+		else
+			printf("# %s\n", err.text);
+		gck_capture_close(c);
+	}
+	is_int(good, 100, "and no freeze is refused for good");
+	ok(tell("undo", "forks"), "the rank goes on");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* Hold and release 40 times; how many holds were harmless. */
 static int hold_often(struct gck_error *err)
 {
@@ -351,6 +374,7 @@ int main(void)
 	test_killed();
 	test_child_killed();
 	test_churn();
+	test_forks();
 	test_writes();
 	test_stopped();
 	test_gone();

@@ -928,6 +928,35 @@ static void do_churn(void)
 	pthread_create(&churner, NULL, churn, NULL);
 }
 
+/* Children of a moment, each with a pipe to this process. */
+static void *forker(void *unused)
+{
+	char c;
+
+	while (churning) {
+		int ends[2];
+		pid_t pid;
+
+		if (pipe2(ends, O_CLOEXEC))
+			break;
+		pid = fork();
+		if (pid == 0)
+			_exit(usleep((unsigned)getpid() % 4000));
+		close(ends[1]);
+		while (read(ends[0], &c, 1) > 0)
+			;
+		close(ends[0]);
+		waitpid(pid, NULL, 0);
+	}
+	return unused;
+}
+
+static void do_forks(void)
+{
+	churning = true;
+	pthread_create(&churner, NULL, forker, NULL);
+}
+
 static void undo_churn(void)
 {
 	churning = false;
@@ -1043,6 +1072,7 @@ static const struct {
 	{"shared", do_shared, NULL},
 	{"long", do_long, NULL}, {"longer", do_longer, NULL},
 	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
+	{"forks", do_forks, undo_churn},
 	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
 	{"shared-clock", clock_do_shared, clock_undo}, {"headless", do_headless, NULL},
 };

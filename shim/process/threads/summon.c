@@ -175,6 +175,13 @@ static int accept_helper(const struct gck_target *t, int listener, struct gck_er
 	return gck_fail(err, EAGAIN, "process %d did not answer; try again", (int)t->pid);
 }
 
+/* After fork() a child leaves its parent's link. Until then, or if it was not made by fork(), it
+ * has its parent's state, too. */
+static bool has_link(const struct gck_target *t)
+{
+	return t->shim->link_fd >= 0;
+}
+
 /* The helper of an earlier checkpoint has the stack until it is gone. */
 static bool has_helper(const struct gck_target *t)
 {
@@ -194,9 +201,10 @@ int gck_summon(struct gck_target *t, struct gck_held *h, const char *link, int l
 			x = &h->v[i];
 	if (!(t->shim->features & GCK_SHIM_SUMMON))
 		return gck_fail(err, ENOTSUP, "process %d has an older preload", (int)t->pid);
-	if (!x || x->signal || has_helper(t))
-		return gck_fail(err, EAGAIN, "process %d is about to handle a signal, or is not "
-				"done with an earlier checkpoint; try again", (int)t->pid);
+	if (!x || x->signal || has_link(t) || has_helper(t))
+		return gck_fail(err, EAGAIN, "process %d has just been forked, is about to handle "
+				"a signal, or is not done with an earlier checkpoint; try again",
+				(int)t->pid);
 	if (write_state(t, link, err) || make_helper(t, x, err))
 		return -1;
 	t->link = accept_helper(t, listener, err);

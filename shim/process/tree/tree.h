@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The processes below a rank. A child that has ended and was not waited for is part of the image;
- * one that runs is refused. Functions return -1 on failure with err (of a scan: s->err) filled. */
+ * The processes below a rank: those that run, and those that have ended and were not waited for.
+ * Functions return -1 on failure with err (of a scan: s->err) filled. */
 #ifndef GCK_PROCESS_TREE_H
 #define GCK_PROCESS_TREE_H
 
