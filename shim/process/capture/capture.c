@@ -86,7 +86,7 @@ static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_er
 	return 0;
 }
 
-static int read_flags(struct gck_capture *c, struct gck_error *err)
+int gck_capture_read_flags(struct gck_capture *c, struct gck_error *err)
 {
 	gck_maps_free(&c->flags);
 	return read_locked(c, &c->locked, err) || gck_smaps_read(c->t.proc, &c->flags, err) ? -1
@@ -101,7 +101,7 @@ static int refresh_locks(struct gck_capture *c, struct gck_error *err)
 
 	if (read_locked(c, &now, err))
 		return -1;
-	return now == c->locked ? 0 : read_flags(c, err);
+	return now == c->locked ? 0 : gck_capture_read_flags(c, err);
 }
 
 /* Run all scans while the rank runs. refused gets the first obstacle, or code 0. */
@@ -112,25 +112,24 @@ static int scan_before(struct gck_capture *c, struct gck_error *refused, struct 
 	int result;
 
 	refused->code = 0;
-	if (read_flags(c, err) || new_image(c, err))
+	if (gck_capture_read_flags(c, err) || new_image(c, err))
 		return -1;
 	s = scan_of(c, &f, err);
 	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) ||
-		 gck_scan_fds(&s) ||
-		 (!c->held.whole && gck_scan_descendants(&c->t, c->img, &c->o, &f, err));
+		 gck_scan_fds(&s) || gck_scan_descendants(&c->t, c->img, &c->o, &f, err);
 	gck_maps_free(&s.maps);
 	return result ? -1 : 0;
 }
 
 static int most_looks(const struct gck_capture *c)
 {
-	return c->t.shim->mpi_state ? MPI_LOOKS : c->held.whole ? 0 : LOOKS;
+	return c->t.shim->mpi_state ? MPI_LOOKS : LOOKS;
 }
 
 /* Scan, and repeat if something is refused: an MPI library may make a connection or mapping after
  * the list of its resources was read, and a rank may make a child after its children were listed.
  * Each scan uses the list of that time. */
-int gck_capture_prepare(struct gck_capture *c, struct gck_error *err)
+static int prepare(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_error refused;
 	uint64_t held;
@@ -171,7 +170,7 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 		free(c);
 		return NULL;
 	}
-	if (gck_capture_prepare(c, err)) {
+	if (prepare(c, err)) {
 		gck_capture_close(c);
 		return NULL;
 	}
@@ -248,7 +247,18 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 	return 0;
 }
 
-/* Describe the held rank. */
+/* What was found before the rank was held. A descendant is not scanned before. */
+static int take_node(struct gck_scan *s, struct gck_capture *c)
+{
+	if (c != c->root)
+		return gck_scan_node(s);
+	c->img->exe = c->exe;
+	c->img->cpu_flags = c->cpu_flags;
+	c->exe = c->cpu_flags = NULL;
+	return 0;
+}
+
+/* Describe a held process. */
 static int describe(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_obstacles f = {.err = err};
@@ -257,11 +267,8 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 
 	if (gck_target_refresh(&c->t, err) || refresh_locks(c, err) || new_image(c, err))
 		return -1;
-	c->img->exe = c->exe;
-	c->img->cpu_flags = c->cpu_flags;
-	c->exe = c->cpu_flags = NULL;
 	s = scan_of(c, &f, err);
-	result = gck_scan_process(&s) || gck_scan_inside(&s, GCK_HELPER_MS) ||
+	result = take_node(&s, c) || gck_scan_process(&s) || gck_scan_inside(&s, GCK_HELPER_MS) ||
 		 gck_threads_read(&c->held, &c->t, c->img, &f, err) || gck_scan_waits(&s) ||
 		 gck_scan_maps(&s) || gck_scan_fds(&s) || f.refused;
 	gck_maps_free(&s.maps);
@@ -274,7 +281,8 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 static struct gck_hold hold_of(struct gck_capture *c, struct gck_error *err)
 {
 	return (struct gck_hold){.t = &c->t, .img = c->img, .copies = &c->copies,
-				 .external = &c->external, .timeout_ms = GCK_HELPER_MS, .err = err};
+				 .external = &c->external, .seen = c->root->seen,
+				 .timeout_ms = GCK_HELPER_MS, .err = err};
 }
 
 static int copy(struct gck_capture *c, struct gck_error *err)
@@ -408,6 +416,9 @@ void gck_capture_close(struct gck_capture *c)
 	gck_external_free(&c->external);
 	gck_maps_free(&c->flags);
 	gck_target_close(&c->t);
+	for (uint32_t i = 0; i < c->nmemory; i++)
+		free(c->seen[i]);
+	free(c->seen);
 	free(c->exe);
 	free(c->cpu_flags);
 	free(c);

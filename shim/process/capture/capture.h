@@ -38,11 +38,12 @@ struct gck_capture {
 	/* the root's: */
 	int listener;                /* for helpers that are summoned; -1: none */
 	char link_name[64];
-	uint32_t nshared;            /* files that several processes have */
+	uint32_t nshared, nmemory;   /* files and objects that several processes have */
+	unsigned char **seen;        /* of such objects: struct gck_hold */
 };
 
-/* capture.c: do what can be done before the process is described. */
-int gck_capture_prepare(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
+/* capture.c: read the flags of the process's mappings, before it is described. */
+int gck_capture_read_flags(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
 
 /* ---- descendants (processes.c) --------------------------------------------------------------- */
 
@@ -56,8 +57,8 @@ int gck_scan_descendants(const struct gck_target *parent, const struct gck_image
 /* Hold all processes below c, which is held, and make helpers in them. */
 int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Once all are described: number the files that they share; check what cannot be shared, and that
- * each pipe's ends are in the tree. */
+/* sharing.c: once all are described, number the files and the memory that they share, and check
+ * that each pipe's ends are in the tree. */
 int gck_tree_relate(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Move the images of c's descendants into its own. */

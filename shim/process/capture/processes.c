@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <linux/kcmp.h>
 #include <stddef.h>
 
 #include "shim/process/capture/capture.h"
@@ -126,7 +124,7 @@ static int prepare(struct gck_capture *c, struct gck_error *err)
 {
 	return gck_target_refresh(&c->t, err) || listen_for_helpers(c->root, err) ||
 	       gck_summon(&c->t, &c->held, c->root->link_name, c->root->listener, err) ||
-	       gck_capture_prepare(c, err) ? -1 : 0;
+	       gck_capture_read_flags(c, err) ? -1 : 0;
 }
 
 /* Hold a child and all below it. One that has ended meanwhile is a child like those that had ended
@@ -159,122 +157,6 @@ int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err)
 			result = hold(c, list.children[i].rpid, timeout_ms, err);
 	free(list.children);
 	return result ? gck_fail_in(err, "a descendant of process %d", (int)c->t.pid) : 0;
-}
-
-/* ---- what descendants share ---------------------------------------------------------------- */
-
-static bool may_share(const struct gck_file *f)
-{
-	return f->kind != GCK_FD_EPOLL && f->kind != GCK_FD_TIMERFD && f->kind != GCK_FD_STDIO &&
-	       f->kind != GCK_FD_MEMFD;
-}
-
-static int same(const struct gck_capture *a, size_t i, const struct gck_capture *b, size_t k)
-{
-	return (int)syscall(SYS_kcmp, a->t.pid, b->t.pid, KCMP_FILE,
-			    gck_image_fd_of(a->img, (uint32_t)i),
-			    gck_image_fd_of(b->img, (uint32_t)k));
-}
-
-static int refuse(const struct gck_capture *c, size_t i, const char *what, struct gck_error *err)
-{
-	return gck_fail(err, EAGAIN, "fd %d of process %d: %s; close it in one of them, or wait "
-			"until it has ended", gck_image_fd_of(c->img, (uint32_t)i), (int)c->t.pid,
-			what);
-}
-
-/* Number files that two processes have by inheritance. b comes after a. */
-static int relate_file(struct gck_capture *a, size_t i, struct gck_capture *b, size_t k,
-		       struct gck_error *err)
-{
-	struct gck_file *x = &a->img->files[i], *y = &b->img->files[k];
-	bool pair = x->kind == GCK_FD_PIPE || x->kind == GCK_FD_SOCKETPAIR;
-	int order;
-
-	if (x->kind != y->kind || x->kind == GCK_FD_STDIO)
-		return 0;
-	order = same(a, i, b, k);
-	if (order < 0)
-		return gck_fail(err, errno, "cannot compare descriptors: %s", strerror(errno));
-	if (pair && order && x->id == y->id &&
-	    (x->kind != GCK_FD_PIPE || x->write_end != y->write_end))
-		x->elsewhere = y->elsewhere = false;
-	if (order) {
-		if (x->kind == GCK_FD_PIPE && x->id == y->id && x->write_end == y->write_end)
-			return refuse(b, k, "an end of a pipe was opened twice", err);
-		return 0;
-	}
-	if (!may_share(x))
-		return refuse(b, k, "an object that is shared with another process", err);
-	if (!x->shared)
-		x->shared = ++a->root->nshared;
-	if (!y->shared)
-		y->shared = x->shared;
-	return 0;
-}
-
-static int relate_memory(const struct gck_capture *a, const struct gck_capture *b,
-			 struct gck_error *err)
-{
-	for (size_t i = 0; i < a->img->nobjects; i++)
-		for (size_t k = 0; k < b->img->nobjects; k++)
-			if (a->img->objects[i].inode == b->img->objects[k].inode &&
-			    a->img->objects[i].device == b->img->objects[k].device)
-				return gck_fail(err, ENOTSUP, "processes %d and %d share memory "
-						"%s; use processes that do not", (int)a->t.pid,
-						(int)b->t.pid, a->img->objects[i].name);
-	return 0;
-}
-
-static int relate(struct gck_capture *a, struct gck_capture *b, struct gck_error *err)
-{
-	for (size_t i = 0; i < a->img->nfiles; i++)
-		for (size_t k = 0; k < b->img->nfiles; k++)
-			if (relate_file(a, i, b, k, err))
-				return -1;
-	return relate_memory(a, b, err);
-}
-
-struct list {
-	struct gck_capture **v;
-	size_t n;
-};
-
-static int flatten(struct gck_capture *c, struct list *all, struct gck_error *err)
-{
-	struct gck_capture **more = reallocarray(all->v, all->n + 1, sizeof(*more));
-
-	if (!more)
-		return gck_fail(err, ENOMEM, "out of memory for descendants");
-	all->v = more;
-	all->v[all->n++] = c;
-	for (size_t i = 0; i < c->nchildren; i++)
-		if (flatten(c->children[i], all, err))
-			return -1;
-	return 0;
-}
-
-static int check_ends(const struct gck_capture *c, struct gck_error *err)
-{
-	for (size_t i = 0; i < c->img->nfiles; i++)
-		if (c->img->files[i].elsewhere)
-			return refuse(c, i, "the other end is in a process that is no descendant "
-				      "of the rank", err);
-	return 0;
-}
-
-int gck_tree_relate(struct gck_capture *root, struct gck_error *err)
-{
-	struct list all = {0};
-	int result = flatten(root, &all, err);
-
-	for (size_t b = 1; b < all.n && !result; b++)
-		for (size_t a = 0; a < b && !result; a++)
-			result = relate(all.v[a], all.v[b], err);
-	for (size_t i = 0; i < all.n && !result; i++)
-		result = check_ends(all.v[i], err);
-	free(all.v);
-	return result;
 }
 
 /* ---- the image ----------------------------------------------------------------------------- */

@@ -150,6 +150,11 @@ struct gck_object {
 	int64_t mtime_ns;          /* of one with a descriptor; 0: unknown */
 	uint32_t owner;            /* of one with a path; 0: root, or unknown */
 	struct gck_page_groups groups; /* address: offset in the object */
+	uint32_t shared;           /* processes of the rank with the same number share it, and each
+				    * may have a part of its content; 0: it is this process's
+				    * alone */
+	bool elsewhere;            /* another process's image has all of its content; if has_path,
+				    * an earlier one's */
 };
 
 enum gck_fd_kind {
@@ -218,8 +223,9 @@ struct gck_file {
 	struct gck_place_file was; /* files and directories */
 	uint32_t shared;           /* processes of the rank with the same number have one open file
 				    * description; 0: it is this process's alone */
-	bool elsewhere;            /* a pipe's or pair's other end is in another process; not in the
-				    * manifest */
+	/* not in the manifest: */
+	bool elsewhere;            /* a pipe's or pair's other end is in another process */
+	uint64_t device, inode;    /* of the file, as fstat(2) shows them */
 };
 
 /* The task's own standard output or error, if that is a file. */

@@ -105,8 +105,10 @@ static const struct gck_field object_fields[] = {
 	GROUPS_AS("windows", gck_object, groups),
 	INT(gck_object, mtime_ns, INT64_MIN, MAX_SIZE),
 	INT(gck_object, owner, 0, UINT32_MAX),
+	INT(gck_object, shared, 0, INT32_MAX),
+	BOOL(gck_object, elsewhere),
 };
-static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 2);
+static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 4);
 
 static const struct gck_field epoll_fields[] = {
 	INT(gck_epoll_entry, fd, 0, INT32_MAX),

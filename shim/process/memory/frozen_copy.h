@@ -52,6 +52,8 @@ struct gck_hold {
 	struct gck_image *img;
 	struct gck_frozen_copies *copies;
 	struct gck_external_files *external;
+	unsigned char **seen;    /* of memory that processes share, by its number: the pages that
+				  * were copied; NULL: none */
 	int timeout_ms;          /* for the helper */
 	struct gck_error *err;
 };

@@ -186,6 +186,8 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 	x->offset = (int64_t)gck_proc_number(v->info, "pos:", 10, 0);
 	x->object = -1;
 	x->mode = v->st.st_mode;
+	x->device = v->st.st_dev;
+	x->inode = v->st.st_ino;
 	w->stats[n] = v->st;
 	w->fds[n] = v->fd;
 	x->peer = stdio_of(w, v);

@@ -112,7 +112,7 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->img->nobjects; i++) {
 		const struct gck_object *o = &r->img->objects[i];
 
-		if (!o->has_path)
+		if (!o->has_path || o->elsewhere)
 			continue;
 		w = entry(r, o->name, (struct gck_place_file){o->inode, o->owner}, o->size,
 			  o->mode, false, err);
@@ -362,12 +362,14 @@ static int change(struct gck_restore *r, struct gck_rewrite *w, struct gck_error
 static int map_files(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nobjects; i++) {
-		const struct gck_rewrite *w;
+		const struct gck_object *o = &r->img->objects[i];
+		int fd = o->has_path && !o->elsewhere ? find(r, o->name)->fd : -1;
 
-		if (!r->img->objects[i].has_path)
+		if (!o->has_path)
 			continue;
-		w = find(r, r->img->objects[i].name);
-		if (gck_restore_map_object(r, i, w->fd, err))
+		if (o->shared)
+			fd = gck_restore_share_object(r, o, fd);
+		if (gck_restore_map_object(r, i, fd, err))
 			return -1;
 	}
 	return 0;

@@ -102,6 +102,9 @@ struct gck_packets;
 int gck_hold_packets(struct gck_hold *h, uint32_t i, struct gck_packets *p,
 		     bool apart) GCK_MUST_CHECK;
 
+/* Whether the process has a descriptor or a path of the object, and so all of its content. */
+bool gck_object_is_whole(const struct gck_image *img, size_t object) GCK_MUST_CHECK;
+
 /* Copy shared memory. */
 int gck_hold_objects(struct gck_hold *h) GCK_MUST_CHECK;
 
@@ -130,8 +133,12 @@ void gck_restore_note_environment(struct gck_restore *r);
 
 /* ---- restore: build ------------------------------------------------------------------------ */
 
-/* shared_memory.c: memfds, filled; their seals once everything is mapped. */
+/* shared_memory.c: memfds, filled; their seals once everything is mapped, in all processes. */
 int gck_restore_objects(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* A descriptor of what processes share, which stays r's; -1: there is none yet. fd: what this
+ * process has made, of which it keeps a copy; or -1. */
+int gck_restore_share_object(struct gck_restore *r, const struct gck_object *o, int fd);
 int gck_restore_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* file_restore.c: gck_restore_files for one process. */

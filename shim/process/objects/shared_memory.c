@@ -89,6 +89,14 @@ int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fil
 	return memfd && copy < 0 ? -1 : 0;
 }
 
+bool gck_object_is_whole(const struct gck_image *img, size_t object)
+{
+	for (size_t i = 0; i < img->nfiles; i++)
+		if (img->files[i].object == (int32_t)object)
+			return true;
+	return img->objects[object].has_path;
+}
+
 /* ---- hold ---------------------------------------------------------------------------------- */
 
 /* Open an object for reading; -1 if it has neither a name nor a descriptor. */
@@ -189,8 +197,10 @@ static int find_resident(struct gck_hold *h, const struct gck_map *m, struct gck
 /* Copy an object through its mappings: each page once, from the first mapping that shows it. */
 static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_source *s)
 {
-	uint64_t pages = (h->img->objects[index].size + GCK_PAGE - 1) / GCK_PAGE;
-	unsigned char *seen = calloc(1, pages + 1);
+	const struct gck_object *o = &h->img->objects[index];
+	uint64_t pages = (o->size + GCK_PAGE - 1) / GCK_PAGE;
+	unsigned char *known = o->shared ? h->seen[o->shared - 1] : NULL;
+	unsigned char *seen = known ? known : calloc(1, pages + 1);
 	int result = seen ? 0 : gck_fail(h->err, ENOMEM, "out of memory for shared memory");
 
 	for (size_t i = 0; i < h->img->nmaps && !result; i++) {
@@ -216,7 +226,10 @@ static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_sour
 		free(all.v);
 		free(fresh.v);
 	}
-	free(seen);
+	if (o->shared)
+		h->seen[o->shared - 1] = seen;
+	else
+		free(seen);
 	return result;
 }
 
@@ -224,8 +237,13 @@ static int hold_object(struct gck_hold *h, uint32_t i, const struct gck_source *
 {
 	const struct gck_object *o = &h->img->objects[i];
 	struct stat st;
-	int fd = open_object(h, i, &st), result;
+	int fd, result;
 
+	if (o->elsewhere)
+		return 0;
+	fd = open_object(h, i, &st);
+	if (fd < 0 && o->shared && gck_object_is_whole(h->img, i))
+		return gck_fail(h->err, EACCES, "it cannot be opened");
 	if (fd < 0)
 		return hold_mapped(h, i, s);
 	result = gck_frozen_file(h->copies, GCK_FROZEN_OBJECT, i, fd, o->size, h->err) ||
@@ -255,19 +273,34 @@ int gck_hold_objects(struct gck_hold *h)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-static bool has_descriptor(const struct gck_image *img, size_t object)
-{
-	for (size_t i = 0; i < img->nfiles; i++)
-		if (img->files[i].object == (int32_t)object)
-			return true;
-	return false;
-}
-
+/* Its seals may be set already, by another process that shares it. */
 static int seal(const struct gck_object *o, int fd, struct gck_error *err)
 {
-	if (!o->seals || o->seals == F_SEAL_SEAL || !fcntl(fd, F_ADD_SEALS, o->seals))
+	if (!o->seals || o->seals == F_SEAL_SEAL || fcntl(fd, F_GET_SEALS) == (int)o->seals ||
+	    !fcntl(fd, F_ADD_SEALS, o->seals))
 		return 0;
 	return gck_fail(err, errno, "sealing the memory file \"%s\": %s", o->name, strerror(errno));
+}
+
+int gck_restore_share_object(struct gck_restore *r, const struct gck_object *o, int fd)
+{
+	int *place = o->shared && o->shared <= r->root->nmemory ? &r->root->memory[o->shared - 1]
+								: NULL;
+
+	if (place && *place < 0 && fd >= 0)
+		*place = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return place ? *place : -1;
+}
+
+/* The memory file of an object, which another process may have made. */
+static int make_object(struct gck_restore *r, const struct gck_object *o)
+{
+	int made = gck_restore_share_object(r, o, -1);
+
+	if (made >= 0)
+		return fcntl(made, F_DUPFD_CLOEXEC, 0);
+	return memfd_create(o->name,
+			    MFD_CLOEXEC | (o->seals == F_SEAL_SEAL ? 0 : MFD_ALLOW_SEALING));
 }
 
 /* An object that is sealed against writing is sealed at once: it can then only be mapped read-only,
@@ -280,16 +313,16 @@ int gck_restore_objects(struct gck_restore *r, struct gck_error *err)
 
 		if (o->has_path)
 			continue;
-		fd = memfd_create(o->name,
-				  MFD_CLOEXEC | (o->seals == F_SEAL_SEAL ? 0 : MFD_ALLOW_SEALING));
-		if (fd < 0)
+		fd = make_object(r, o);
+		r->objects[i] = fd;
+		if (fd < 0 || (o->shared && gck_restore_share_object(r, o, fd) < 0))
 			return gck_fail(err, errno, "shared memory \"%s\": %s", o->name,
 					strerror(errno));
-		r->objects[i] = fd;
-		if (has_descriptor(r->img, i) && fchmod(fd, o->mode))
+		if (gck_object_is_whole(r->img, i) && fchmod(fd, o->mode))
 			return gck_fail(err, errno, "setting the mode of the memory file \"%s\": "
 					"%s", o->name, strerror(errno));
-		if (gck_restore_fill_file(r, &o->groups, o->size, fd, o->name, err) ||
+		if ((!o->elsewhere &&
+		     gck_restore_fill_file(r, &o->groups, o->size, fd, o->name, err)) ||
 		    (o->seals & F_SEAL_WRITE && seal(o, fd, err)))
 			return -1;
 	}

@@ -69,6 +69,8 @@ struct gck_restore {
 	size_t nchildren;
 	int *shared;                 /* the root's: by a file's number, once it is made; -1 */
 	size_t nshared;
+	int *memory;                 /* the same of objects that several processes share */
+	size_t nmemory;
 
 	int channel;                 /* our end of the socket that passes files, or -1 */
 	int64_t input;               /* bytes of standard input that the rank had consumed */

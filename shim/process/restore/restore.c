@@ -66,6 +66,7 @@ static void drop_image(struct gck_restore *r)
 	close_all(r->contents, r->img->ncontents);
 	close_all(r->objects, r->img->nobjects);
 	close_all(r->shared, r->nshared);
+	close_all(r->memory, r->nmemory);
 	for (size_t i = 0; i < r->nrewrites; i++) {
 		if (r->rewrites[i].staged >= 0)
 			close(r->rewrites[i].staged);
@@ -85,30 +86,28 @@ static void drop_image(struct gck_restore *r)
 	if (r == r->root)
 		gck_image_free(r->img);
 	r->children = NULL;
-	r->contents = r->objects = r->shared = NULL;
+	r->contents = r->objects = r->shared = r->memory = NULL;
 	r->rewrites = NULL;
 	r->deferred = NULL;
 	r->pairs = NULL;
 	r->notes = NULL;
 	r->nnotes = 0;
-	r->nrewrites = r->npairs = r->nchildren = r->nshared = 0;
+	r->nrewrites = r->npairs = r->nchildren = r->nshared = r->nmemory = 0;
 	r->img = NULL;
 	r->built = r->filed = false;
 }
 
-/* The number of files that several processes share. */
-static size_t count_shared(const struct gck_image *img)
+/* The numbers of files and of objects that several processes share. */
+static void count_shared(const struct gck_image *img, size_t *files, size_t *objects)
 {
-	size_t n = 0;
-
 	for (size_t i = 0; i < img->nfiles; i++)
-		n = img->files[i].shared > n ? img->files[i].shared : n;
-	for (size_t i = 0; i < img->nprocesses; i++) {
-		size_t below = count_shared(&img->processes[i]);
-
-		n = below > n ? below : n;
-	}
-	return n;
+		if (img->files[i].shared > *files)
+			*files = img->files[i].shared;
+	for (size_t i = 0; i < img->nobjects; i++)
+		if (img->objects[i].shared > *objects)
+			*objects = img->objects[i].shared;
+	for (size_t i = 0; i < img->nprocesses; i++)
+		count_shared(&img->processes[i], files, objects);
 }
 
 static int check(struct gck_restore *r, struct gck_error *err)
@@ -179,10 +178,14 @@ static int take_image(struct gck_restore *r, const json_t *manifest, struct gck_
 	drop_image(r);
 	r->reader = reader;
 	r->done = 0;
-	r->nshared = count_shared(img);
+	count_shared(img, &r->nshared, &r->nmemory);
 	r->shared = descriptors(r->nshared);
-	if (!r->shared) {
-		r->nshared = 0;
+	r->memory = descriptors(r->nmemory);
+	if (!r->shared || !r->memory) {
+		close_all(r->shared, r->nshared);
+		close_all(r->memory, r->nmemory);
+		r->shared = r->memory = NULL;
+		r->nshared = r->nmemory = 0;
 		gck_image_free(img);
 		return gck_fail(err, ENOMEM, "no memory for the image's lists");
 	}
@@ -261,7 +264,6 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_stage,
 		gck_restore_try_files,
 		gck_restore_fds,
-		gck_restore_seals,
 		gck_restore_process,
 		gck_restore_threads,
 		gck_restore_state,
@@ -295,6 +297,17 @@ static int build_below(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
+/* Once all processes have mapped what they share. */
+static int seal(struct gck_restore *r, struct gck_error *err)
+{
+	if (gck_restore_seals(r, err))
+		return -1;
+	for (size_t i = 0; i < r->nchildren; i++)
+		if (seal(r->children[i], err))
+			return -1;
+	return 0;
+}
+
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err)
 {
@@ -304,7 +317,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		return gck_fail(err, EINVAL, "process %d is built already", r->remote.pid);
 	r->progress = progress;
 	r->progress_arg = arg;
-	failed = build(r, err) || build_below(r, err);
+	failed = build(r, err) || build_below(r, err) || seal(r, err);
 	gck_restore_close_pairs(r);
 	return failed ? -1 : 0;
 }

@@ -349,15 +349,6 @@ static void do_bare_child(void)
 	close(executed[0]);
 }
 
-static void do_sharing(void)
-{
-	area = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	child = fork();
-	if (child == 0)
-		for (;;)
-			pause();
-}
-
 static void do_child(void)
 {
 	child = fork();
@@ -1052,7 +1043,6 @@ static const struct {
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
 	{"answering", do_answering, undo_child}, {"bare-child", do_bare_child, undo_child},
-	{"sharing", do_sharing, undo_child},
 	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
 	{"procfd", do_procfd, NULL},
 	{"sysv", do_sysv, undo_sysv},

@@ -245,7 +245,8 @@ static void test_keys(void)
 
 	are_keys(image, "contents", "path,device,inode,size,mtime_ns,carried,windows,owner");
 	are_keys(image, "objects",
-		 "name,has_path,mode,seals,size,device,inode,windows,mtime_ns,owner");
+		 "name,has_path,mode,seals,size,device,inode,windows,mtime_ns,owner,"
+		 "shared,elsewhere");
 	are_keys(image, "maps", "start,end,prot,kind,flags,content,object,offset,name");
 	are_keys(image, "files", "kind,flags,offset,path,size,least,mtime_ns,mode,unlinked,"
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <alloca.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -957,6 +958,192 @@ static void run_tree(void)
 	printf("tree %llu\n", (unsigned long long)sum);
 }
 
+/* ---- family: processes that share memory and other objects, one after the other ------------- */
+
+#define FAMILY 4
+#define HALF ((size_t)8 << 20)
+
+struct board {
+	sem_t turns[FAMILY];
+	pthread_mutex_t lock;
+	uint64_t sum;
+	bool ends;
+};
+
+static struct {
+	struct board *board;      /* without a name, in all */
+	sem_t *named;             /* a semaphore whose name is gone */
+	uint64_t *file, *memfd;   /* the first's mappings; the others have the descriptors */
+	uint64_t *shm;            /* a file of /dev/shm, in all */
+	char *halves;             /* the first has one half, the second the other */
+	int file_fd, memfd_fd, event, timer, epoll;
+} family;
+
+static void begin_family(void)
+{
+	struct epoll_event watched = {.events = EPOLLIN};
+	struct itimerspec every = {{0, 500000}, {0, 500000}};
+	pthread_mutexattr_t a;
+	char name[300];
+	int fd;
+
+	family.board = mmap(NULL, sizeof *family.board, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	family.halves = mmap(NULL, 2 * HALF, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(family.board != MAP_FAILED && family.halves != MAP_FAILED);
+	for (int i = 0; i < FAMILY; i++)
+		CHECK(!sem_init(&family.board->turns[i], 1, 0));
+	CHECK(!pthread_mutexattr_init(&a) &&
+	      !pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED) &&
+	      !pthread_mutexattr_settype(&a, PTHREAD_MUTEX_ERRORCHECK) &&
+	      !pthread_mutex_init(&family.board->lock, &a));
+	snprintf(name, sizeof name, "/gpuckpt-family-%d", (int)getpid());
+	family.named = sem_open(name, O_CREAT | O_EXCL, 0600, 1);
+	CHECK(family.named != SEM_FAILED && !sem_unlink(name));
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	CHECK(fd >= 0 && !ftruncate(fd, 4096));
+	family.shm = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(family.shm != MAP_FAILED && !close(fd));
+	snprintf(name, sizeof name, "%s/shared-without-a-name", directory);
+	family.file_fd = open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	family.memfd_fd = memfd_create("family", MFD_ALLOW_SEALING);
+	CHECK(family.file_fd >= 0 && !unlink(name) && !ftruncate(family.file_fd, 4096));
+	CHECK(family.memfd_fd >= 0 && !ftruncate(family.memfd_fd, 4096));
+	family.event = eventfd(0, EFD_NONBLOCK);
+	family.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+	family.epoll = epoll_create1(0);
+	CHECK(family.event >= 0 && family.timer >= 0 && family.epoll >= 0);
+	CHECK(!timerfd_settime(family.timer, 0, &every, NULL));
+	CHECK(!epoll_ctl(family.epoll, EPOLL_CTL_ADD, family.timer, &watched));
+}
+
+/* After the fork: only the first maps these. */
+static void map_family(void)
+{
+	family.file = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, family.file_fd, 0);
+	family.memfd = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, family.memfd_fd, 0);
+	CHECK(family.file != MAP_FAILED && family.memfd != MAP_FAILED);
+	CHECK(!fcntl(family.memfd_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK));
+}
+
+/* The sum as an object has it, which gets the next one. */
+static void next_in_file(int fd, uint64_t *mapped, uint64_t sum, uint64_t next)
+{
+	uint64_t is;
+
+	CHECK(pread(fd, &is, sizeof is, 0) == sizeof is && is == sum);
+	CHECK(!mapped || *mapped == sum);
+	if (mapped)
+		*mapped = next;
+	else
+		CHECK(pwrite(fd, &next, sizeof next, 0) == sizeof next);
+}
+
+static void next_in_memory(int me, uint64_t sum, uint64_t next)
+{
+	uint64_t *half = (uint64_t *)(void *)(family.halves + (size_t)me * HALF);
+	uint64_t *last = half + HALF / sizeof *half - 1;
+	static uint64_t own_sum;
+
+	CHECK(*family.shm == sum);
+	*family.shm = next;
+	if (me > 1)
+		return;
+	CHECK(*half == own_sum && *last == own_sum);
+	*half = *last = own_sum = next;
+}
+
+static void await_timer(void)
+{
+	struct epoll_event e;
+	uint64_t n;
+	int got;
+
+	while ((got = epoll_wait(family.epoll, &e, 1, 20000)) < 0 && errno == EINTR)
+		;
+	CHECK(got == 1 && read(family.timer, &n, sizeof n) == sizeof n && n > 0);
+}
+
+/* One turn: everything is as the one before has left it. Only the first can write the memory
+ * file. */
+static void play(int me, long i)
+{
+	uint64_t sum = family.board->sum, next = mix(sum + (uint64_t)me + 1), n = 1, is;
+
+	CHECK(!pthread_mutex_lock(&family.board->lock));
+	CHECK(pthread_mutex_lock(&family.board->lock) == EDEADLK);
+	while (sem_wait(family.named))
+		CHECK(errno == EINTR);
+	next_in_memory(me, sum, next);
+	next_in_file(family.file_fd, family.file, sum, next);
+	CHECK(pread(family.memfd_fd, &is, sizeof is, 0) == sizeof is);
+	CHECK(is == (uint64_t)i + (me > 0));
+	if (me == 0)
+		*family.memfd = (uint64_t)i + 1;
+	CHECK(lseek(family.file_fd, 0, SEEK_CUR) == i * FAMILY + me);
+	CHECK(lseek(family.file_fd, 1, SEEK_CUR) > 0);
+	if (i || me)
+		CHECK(read(family.event, &is, sizeof is) == sizeof is && is == 1);
+	CHECK(write(family.event, &n, sizeof n) == sizeof n);
+	if (i % 16 == 0)
+		await_timer();
+	family.board->sum = next;
+	CHECK(!sem_post(family.named) && !pthread_mutex_unlock(&family.board->lock));
+}
+
+static void await_turn(int me)
+{
+	while (sem_wait(&family.board->turns[me]))
+		CHECK(errno == EINTR);
+}
+
+static void play_below(int me)
+{
+	if (me == 1)
+		CHECK(!munmap(family.halves, HALF));
+	else
+		CHECK(!munmap(family.halves, 2 * HALF));
+	for (long i = 0;; i++) {
+		await_turn(me);
+		if (family.board->ends)
+			_exit(me);
+		play(me, i);
+		CHECK(!sem_post(&family.board->turns[(me + 1) % FAMILY]));
+	}
+}
+
+static void run_family(void)
+{
+	char name[64];
+	pid_t pids[FAMILY];
+	int status;
+
+	begin_family();
+	for (int me = 1; me < FAMILY; me++) {
+		pids[me] = fork();
+		CHECK(pids[me] >= 0);
+		if (!pids[me])
+			play_below(me);
+	}
+	map_family();
+	CHECK(!munmap(family.halves + HALF, HALF));
+	for (long i = 0; i < rounds; i++) {
+		play(0, i);
+		CHECK(!sem_post(&family.board->turns[1]));
+		await_turn(0);
+		pause_us(500);
+	}
+	family.board->ends = true;
+	for (int me = 1; me < FAMILY; me++) {
+		CHECK(!sem_post(&family.board->turns[me]));
+		CHECK(waitpid(pids[me], &status, 0) == pids[me] && WEXITSTATUS(status) == me);
+	}
+	snprintf(name, sizeof name, "/gpuckpt-family-%d", (int)getpid());
+	CHECK(!shm_unlink(name));
+	printf("family %llu\n", (unsigned long long)family.board->sum);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -965,7 +1152,7 @@ static const struct {
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
-	{"tree", run_tree},
+	{"tree", run_tree},       {"family", run_family},
 };
 
 int main(int argc, char **argv)

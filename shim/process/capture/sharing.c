@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the processes of a rank share: open files and memory. All are held, and described. */
+#include "config.h"
+
+#include <errno.h>
+#include <linux/kcmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/process/capture/capture.h"
+#include "shim/process/objects/objects.h"
+
+/* What one process has. Only what has the same key may be shared, or be the ends of a pipe. */
+struct holding {
+	struct gck_capture *c;
+	size_t order;              /* of c */
+	size_t i;                  /* its index in the image's files or objects */
+	bool object;
+	uint64_t key[3];
+};
+
+struct list {
+	struct holding *v;
+	size_t n;
+	size_t processes;
+};
+
+static struct gck_file *file_of(const struct holding *h)
+{
+	return &h->c->img->files[h->i];
+}
+
+static bool is_end(const struct gck_file *f)
+{
+	return f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR;
+}
+
+static int add(struct list *all, struct holding x, struct gck_error *err)
+{
+	struct holding *slot = gck_grow(&all->v, &all->n, sizeof *slot, err);
+
+	if (!slot)
+		return -1;
+	*slot = x;
+	slot->order = all->processes;
+	return 0;
+}
+
+static int add_file(struct list *all, struct gck_capture *c, size_t i, struct gck_error *err)
+{
+	const struct gck_file *f = &c->img->files[i];
+
+	if (f->kind == GCK_FD_STDIO)
+		return 0;
+	return add(all, (struct holding){.c = c, .i = i,
+					 .key = {f->kind, is_end(f) ? 0 : f->device,
+						 is_end(f) ? f->id : f->inode}}, err);
+}
+
+static int add_files(struct list *all, struct gck_capture *c, struct gck_error *err)
+{
+	for (size_t i = 0; i < c->img->nfiles; i++)
+		if (add_file(all, c, i, err))
+			return -1;
+	return 0;
+}
+
+/* Objects, and files without a name, which several processes can only have as objects. */
+static int add_memory(struct list *all, struct gck_capture *c, struct gck_error *err)
+{
+	for (size_t i = 0; i < c->img->nobjects; i++) {
+		const struct gck_object *o = &c->img->objects[i];
+
+		if (add(all, (struct holding){.c = c, .i = i, .object = true,
+					      .key = {0, o->device, o->inode}}, err))
+			return -1;
+	}
+	for (size_t i = 0; i < c->img->nfiles; i++) {
+		const struct gck_file *f = &c->img->files[i];
+
+		if (f->kind == GCK_FD_FILE && f->unlinked &&
+		    add(all, (struct holding){.c = c, .i = i, .key = {0, f->device, f->inode}},
+			err))
+			return -1;
+	}
+	return 0;
+}
+
+static int collect(struct gck_capture *c, struct list *all,
+		   int (*add_all)(struct list *, struct gck_capture *, struct gck_error *),
+		   struct gck_error *err)
+{
+	if (add_all(all, c, err))
+		return -1;
+	all->processes++;
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (collect(c->children[i], all, add_all, err))
+			return -1;
+	return 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct holding *x = a, *y = b;
+
+	for (size_t i = 0; i < 3; i++)
+		if (x->key[i] != y->key[i])
+			return x->key[i] < y->key[i] ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return (x->i > y->i) - (x->i < y->i);
+}
+
+static int refuse(const struct holding *h, const char *what, struct gck_error *err)
+{
+	return gck_fail(err, EAGAIN, "fd %d of process %d: %s; close it in one of them, or wait "
+			"until it has ended", gck_image_fd_of(h->c->img, (uint32_t)h->i),
+			(int)h->c->t.pid, what);
+}
+
+/* ---- files of one key ---------------------------------------------------------------------- */
+
+/* first comes before x in the tree's order: it alone sets what the object watches and when it
+ * expires. */
+static int share(const struct holding *first, const struct holding *x)
+{
+	struct gck_file *a = file_of(first), *b = file_of(x);
+
+	if (!a->shared)
+		a->shared = ++first->c->root->nshared;
+	b->shared = a->shared;
+	free(b->entries);
+	b->entries = NULL;
+	b->nentries = 0;
+	b->value_ns = b->interval_ns = b->ticks = 0;
+	return 0;
+}
+
+static int compare(const struct holding *a, const struct holding *b)
+{
+	return (int)syscall(SYS_kcmp, a->c->t.pid, b->c->t.pid, KCMP_FILE,
+			    gck_image_fd_of(a->c->img, (uint32_t)a->i),
+			    gck_image_fd_of(b->c->img, (uint32_t)b->i));
+}
+
+/* Find the first process's file that x is. known: different ones. 1: it is another. */
+static int find_same(struct holding *const *known, size_t n, const struct holding *x,
+		     struct gck_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int order = known[i]->c == x->c ? 1 : compare(known[i], x);
+
+		if (order < 0)
+			return gck_fail(err, errno, "cannot compare descriptors: %s",
+					strerror(errno));
+		if (order == 0)
+			return share(known[i], x);
+	}
+	return 1;
+}
+
+/* Both ends of a pipe or pair are here if there are two different files. */
+static int match_ends(struct holding *const *known, size_t n, struct holding *group, size_t size,
+		      struct gck_error *err)
+{
+	const struct gck_file *a = file_of(known[0]), *b = n > 1 ? file_of(known[1]) : NULL;
+
+	if (n > 2 || (b && a->kind == GCK_FD_PIPE && a->write_end == b->write_end))
+		return refuse(known[n - 1], "an end of a pipe was opened twice", err);
+	for (size_t i = 0; i < size; i++)
+		if (n > 1)
+			file_of(&group[i])->elsewhere = false;
+		else if (file_of(&group[i])->elsewhere)
+			return refuse(&group[i], "the other end is in a process that is no "
+				      "descendant of the rank", err);
+	return 0;
+}
+
+/* known: room for all of the group. */
+static int relate_files(struct holding *group, size_t size, struct holding **known,
+			struct gck_error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		int result = find_same(known, n, &group[i], err);
+
+		if (result < 0)
+			return -1;
+		if (result)
+			known[n++] = &group[i];
+	}
+	return is_end(file_of(group)) ? match_ends(known, n, group, size, err) : 0;
+}
+
+/* ---- memory of one key --------------------------------------------------------------------- */
+
+/* A file without a name becomes an object. */
+static int make_object(struct holding *h, struct gck_error *err)
+{
+	struct gck_image *img = h->c->img;
+	struct gck_file *f = file_of(h);
+	struct gck_object *o = gck_grow(&img->objects, &img->nobjects, sizeof *o, err);
+
+	if (!o)
+		return -1;
+	*o = (struct gck_object){.name = strdup(""), .device = f->device, .inode = f->inode,
+				 .size = f->size, .mode = f->mode & 07777,
+				 .mtime_ns = f->mtime_ns};
+	f->kind = GCK_FD_MEMFD;
+	f->object = (int32_t)(img->nobjects - 1);
+	h->i = img->nobjects - 1;
+	h->object = true;
+	return o->name ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
+}
+
+static struct gck_object *object_of(const struct holding *h)
+{
+	return &h->c->img->objects[h->i];
+}
+
+static bool is_whole(const struct holding *h)
+{
+	return gck_object_is_whole(h->c->img, h->i);
+}
+
+/* A process with a descriptor knows more of the object than one that only maps it. */
+static struct gck_object best(const struct holding *group, size_t size)
+{
+	struct gck_object x = *object_of(&group[0]);
+
+	for (size_t i = 0; i < size; i++) {
+		if (is_whole(&group[i]))
+			return *object_of(&group[i]);
+		if (object_of(&group[i])->size > x.size)
+			x.size = object_of(&group[i])->size;
+	}
+	return x;
+}
+
+/* The first process that has all of its content gives that; if there is none, each gives what it
+ * maps. */
+static int relate_memory(struct holding *group, size_t size, struct holding **known,
+			 struct gck_error *err)
+{
+	struct gck_object x;
+	size_t giver = 0;
+
+	(void)known;
+	for (size_t i = 0; i < size && size > 1; i++)
+		if (!group[i].object && make_object(&group[i], err))
+			return -1;
+	if (size == 1)
+		return 0;
+	while (giver < size && !is_whole(&group[giver]))
+		giver++;
+	x = best(group, size);
+	x.shared = ++group[0].c->root->nmemory;
+	for (size_t i = 0; i < size; i++) {
+		struct gck_object *o = object_of(&group[i]);
+
+		if (o->has_path != x.has_path)
+			return gck_fail(err, EAGAIN, "processes %d and %d share memory whose name "
+					"has changed: %s", (int)group[0].c->t.pid,
+					(int)group[i].c->t.pid, o->name);
+		o->size = x.size;
+		o->mode = x.mode;
+		o->seals = x.seals;
+		o->mtime_ns = x.mtime_ns;
+		o->shared = x.shared;
+		o->elsewhere = giver < size && i != giver;
+	}
+	return 0;
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+static int relate(struct gck_capture *root,
+		  int (*add_all)(struct list *, struct gck_capture *, struct gck_error *),
+		  int (*relate_group)(struct holding *, size_t, struct holding **,
+				      struct gck_error *),
+		  struct gck_error *err)
+{
+	struct list all = {0};
+	struct holding **known = NULL;
+	int result = collect(root, &all, add_all, err);
+
+	if (!result && all.n) {
+		qsort(all.v, all.n, sizeof *all.v, by_key);
+		known = calloc(all.n, sizeof *known);
+		if (!known)
+			result = gck_fail(err, ENOMEM, "out of memory for descendants");
+	}
+	for (size_t i = 0, n; i < all.n && !result; i += n) {
+		for (n = 1; i + n < all.n &&
+			    !memcmp(all.v[i].key, all.v[i + n].key, sizeof all.v[i].key);)
+			n++;
+		result = relate_group(all.v + i, n, known, err);
+	}
+	free(known);
+	free(all.v);
+	return result;
+}
+
+int gck_tree_relate(struct gck_capture *root, struct gck_error *err)
+{
+	if (!root->nchildren)
+		return 0;
+	if (relate(root, add_memory, relate_memory, err) || relate(root, add_files, relate_files,
+								   err))
+		return -1;
+	root->seen = calloc(root->nmemory + 1, sizeof *root->seen);
+	return root->seen ? 0 : gck_fail(err, ENOMEM, "out of memory for shared memory");
+}

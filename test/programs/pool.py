@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# pool.py STEPS OUT: processes of Python: a Pool, a ProcessPoolExecutor, and workers with Queue,
+# Lock, Value, Array, Barrier and SharedMemory. Every run has the same output. With POOL_UNTIL=FILE
+# in the environment it is slow and does not end before FILE exists.
+import concurrent.futures
+import hashlib
+import multiprocessing
+import os
+import sys
+import time
+from multiprocessing import shared_memory
+
+WORKERS = 2
+CELLS = 4096
+
+
+def digest(text):
+    for _ in range(200):
+        text = hashlib.sha256(text.encode()).hexdigest()
+    return text
+
+
+def work(me, tasks, answers, barrier, counter, row, name):
+    memory = shared_memory.SharedMemory(name)
+    parent = os.getppid()
+    done = 0
+    while (task := tasks.get()) is not None:
+        assert os.getppid() == parent
+        with counter.get_lock():
+            counter.value += 1
+        done += 1
+        row[me] = done
+        memory.buf[me * CELLS + done % CELLS] = done % 251
+        barrier.wait()
+        answers.put((me, done, digest(task)))
+    memory.close()
+
+
+def slowly(until):
+    if not os.path.exists(until):
+        time.sleep(0.01)
+
+
+def main():
+    steps, out = int(sys.argv[1]), open(sys.argv[2], "w")
+    until = os.environ.get("POOL_UNTIL", "/")
+    memory = shared_memory.SharedMemory(create=True, size=WORKERS * CELLS)
+    tasks = [multiprocessing.Queue() for _ in range(WORKERS)]
+    answers = multiprocessing.Queue()
+    barrier = multiprocessing.Barrier(WORKERS)
+    counter = multiprocessing.Value("l", 0)
+    row = multiprocessing.Array("l", WORKERS)
+    workers = [multiprocessing.Process(target=work, args=(
+        i, tasks[i], answers, barrier, counter, row, memory.name)) for i in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    sum_ = "start"
+    with multiprocessing.Pool(2) as pool, concurrent.futures.ProcessPoolExecutor(2) as executor:
+        for step in range(steps):
+            for i in range(WORKERS):
+                tasks[i].put(f"{sum_} {i}")
+            got = sorted(answers.get() for _ in range(WORKERS))
+            assert list(row) == [step + 1] * WORKERS and counter.value == WORKERS * (step + 1)
+            assert memory.buf[(step + 1) % CELLS] == (step + 1) % 251
+            got += pool.map(digest, [f"{sum_} {i}" for i in range(4)])
+            got += [executor.submit(digest, f"{sum_} e{i}").result() for i in range(2)]
+            sum_ = hashlib.sha256(repr(got).encode()).hexdigest()
+            if step % 20 == 0:
+                print(step, sum_, file=out, flush=True)
+            slowly(until)
+        while not os.path.exists(until):
+            time.sleep(0.01)
+    for queue in tasks:
+        queue.put(None)
+    for worker in workers:
+        worker.join()
+    codes = [worker.exitcode for worker in workers]
+    memory.close()
+    memory.unlink()
+    print(sum_, codes, counter.value, file=out)
+    out.close()
+
+
+if __name__ == "__main__":
+    main()
