@@ -1,60 +1,75 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Ranks that are several processes: a script without exec, which starts one program after the other,
-# each beside tee; and a Python program with a pool of processes and memory that they share. Their
-# jobs are requeued twice, and they go on where they were.
+# each beside tee; a Python program with a pool of processes and memory that they share; and make,
+# of whose programs one waits in system(). Their jobs are requeued twice, and they go on where they
+# were.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 burn=$(program burn)
+args=(16 200 50)
+jobs=()
 
-# requeue_twice JOB DIR: checkpoint and requeue it, have it restarted, again, and let it end
-requeue_twice()
+# start NAME COMMAND: a job that runs it in a directory of its own, which $NAME gets, until a file
+# `enough` is there
+start()
 {
-	check "able: it can be checkpointed" wait_for 30 alice gpuckpt able "$1"
-	check "create" alice gpuckpt create "$1"
-	check "a second one" alice gpuckpt create "$1"
-	check "requeue" alice gpuckpt requeue "$1"
-	check "the job is started again" wait_for 60 job_restarted "$1" 1
-	check "it can be checkpointed again" wait_ready "$1" 60
-	check "create, after a restart" alice gpuckpt create "$1"
-	check "requeue, once more" alice gpuckpt requeue "$1"
-	check "the job is started again" wait_for 60 job_restarted "$1" 2
-	alice touch "$2/enough"
-	check "the job ends" wait_job "$1" COMPLETED 120
+	local -n dir=$1
+	dir=$(work_dir)
+	local until=$dir/enough
+	jobs+=("$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$until,POOL_UNTIL=$until" \
+		< <(printf '#!/bin/bash\nsrun --gpu-ckpt %s\n' "$2"))")
 }
 
-dir=$(work_dir)
-args=(16 200 50)
-burn_answers "${args[@]}" >"$dir/one"
-cat "$dir/one" "$dir/one" "$dir/one" >"$dir/want"
+# on_all DESCRIPTION CMD...: CMD JOB for each job
+on_all()
+{
+	local job what=$1
+	shift
+	for job in "${jobs[@]}"; do
+		check "$what ($job)" "$@" "$job"
+	done
+}
 
-job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
-	#!/bin/bash
-	srun --gpu-ckpt bash -c 'for i in 1 2 3; do
-		echo "round \$i" >>rounds
-		$burn ${args[*]} | tee -a answers
-	done'
-	END
-)
-check "the step runs" wait_ready "$job"
-has_child() { [[ -s $dir/rounds ]] && pgrep -x tee >/dev/null; }
-check "its script has started a program" wait_for 30 has_child
-requeue_twice "$job" "$dir"
-check "the answers are right, and each is there once" cmp "$dir/want" "$dir/answers"
-is "$(wc -l <"$dir/rounds")" 3 "the script began each round once"
+start script "bash -c 'for i in 1 2 3; do
+	echo \"round \$i\" >>rounds
+	$burn ${args[*]} | tee -a answers
+done'"
+start pool "/usr/bin/python3 $top/test/programs/pool.py 100 answers"
+start make "make -j2 -f $top/test/programs/system.mk BURN='$burn ${args[*]}'"
+# shellcheck disable=SC2154 # start sets them
+has_begun()
+{
+	[[ -s $script/rounds ]] && pgrep -x tee && [[ $(wc -l <"$pool/answers") -ge 2 ]] &&
+		[[ -e $make/one && -e $make/two ]]
+}
+is_able() { wait_for 30 alice gpuckpt able "$1"; }
+is_ready() { wait_ready "$1" 60; }
+has_restarted() { wait_for 60 job_restarted "$2" "$1"; }
+completes() { wait_job "$1" COMPLETED 120; }
 
-pool=("/usr/bin/python3" "$top/test/programs/pool.py" 100)
-dir=$(work_dir)
-"${pool[@]}" "$dir/want"
-job=$(submit "$dir" -N1 -n1 --export="ALL,POOL_UNTIL=$dir/enough" <<-END
-	#!/bin/bash
-	srun --gpu-ckpt ${pool[*]} answers
-	END
-)
-check "the step runs" wait_ready "$job"
-has_begun() { [[ $(wc -l <"$dir/answers") -ge 2 ]]; }
-check "all its processes work" wait_for 30 has_begun
-requeue_twice "$job" "$dir"
-check "its answers are right" cmp "$dir/want" "$dir/answers"
+on_all "the step runs" is_ready
+check "all have their processes" wait_for 30 has_begun
+on_all "able: it can be checkpointed" is_able
+on_all "create" alice gpuckpt create
+on_all "a second one" alice gpuckpt create
+on_all "requeue" alice gpuckpt requeue
+on_all "the job is started again" has_restarted 1
+on_all "it can be checkpointed again" is_ready
+on_all "create, after a restart" alice gpuckpt create
+on_all "requeue, once more" alice gpuckpt requeue
+on_all "the job is started again" has_restarted 2
+alice touch "$script/enough" "$pool/enough" "$make/enough"
+on_all "the job ends" completes
+
+burn_answers "${args[@]}" >"$script/one"
+cat "$script/one" "$script/one" "$script/one" >"$script/want"
+check "the script's answers are right, and each is there once" cmp "$script/want" "$script/answers"
+is "$(wc -l <"$script/rounds")" 3 "the script began each round once"
+/usr/bin/python3 "$top/test/programs/pool.py" 100 "$pool/want"
+check "the pool's answers are right" cmp "$pool/want" "$pool/answers"
+for answer in one two three; do
+	check "make's answers in $answer are right" cmp "$script/one" "$make/$answer"
+done
 finish

@@ -30,6 +30,9 @@ int gck_link_socket(void) GCK_MUST_CHECK;
  * -ECONNREFUSED can the same socket be tried again. */
 int gck_link_connect(int fd, bool reconnect) GCK_MUST_CHECK;
 
+/* In a process that was forked: it does not use its parent's link. */
+void gck_link_leave(void);
+
 /* Whether fd is still the socket that gck_link_socket made: the program may have closed it. */
 bool gck_link_is_ours(int fd);
 

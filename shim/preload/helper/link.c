@@ -19,13 +19,14 @@
 
 static uint64_t link_dev, link_ino;
 
-/* Move fd to a number that the program does not use: from 1000 up, or lower if the limit is
- * small. */
+/* Move fd to a number that the program does not use: from 1000 up, or lower if the limit is small.
+ * All of a held process waits for a helper that was summoned, and a table of more than 64
+ * descriptors would cost it some 15 ms: the kernel waits for its other threads. */
 static int move_high(int fd)
 {
-	int high = -EINVAL;
+	int first = gck_state.features & GCK_SHIM_SUMMONED ? 63 : 1000, high = -EINVAL;
 
-	for (int min = 1000; min > 2 && high < 0; min /= 2)
+	for (int min = first; min > 2 && high < 0; min /= 2)
 		high = gck_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, min);
 	if (high < 0)
 		return fd;
@@ -111,6 +112,15 @@ bool gck_link_is_ours(int fd)
 	uint64_t dev, ino;
 
 	return identity(fd, &dev, &ino) && dev == link_dev && ino == link_ino;
+}
+
+void gck_link_leave(void)
+{
+	if (gck_link_is_ours(gck_state.link_fd))
+		gck_raw(SYS_close, gck_state.link_fd);
+	gck_state.link_fd = -1;
+	gck_state.helper_tid = 0;
+	gck_state.linked = 0;
 }
 
 /* Once a second, also while messages come more often than that (leases do, where SlurmdTimeout is

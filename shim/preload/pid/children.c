@@ -4,22 +4,21 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/preload/helper/helper.h"
 #include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
 
 #define ANY_CHILD (__WALL | __WCLONE | __WNOTHREAD)
-
-static bool has_table(void)
-{
-	return !gck_is_original() && gck_is_rank();
-}
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
@@ -130,27 +129,46 @@ GCK_EXPORT pid_t wait(int *status)
 	return wait4(-1, status, 0, NULL);
 }
 
-/* libc's pclose() waits by itself, for the number that it has behind the FILE and its table of
- * functions. A restored child has ended: take its status first, so that libc finds no child. */
+/* Write what is left and close the child's end, which stays a descriptor for libc to close. */
+static void close_pipe(FILE *f)
+{
+	long other;
+
+	fflush(f);
+	other = gck_raw(SYS_eventfd2, 0, EFD_CLOEXEC);
+	if (other < 0)
+		return;
+	gck_raw(SYS_dup3, other, fileno(f), O_CLOEXEC);
+	gck_raw(SYS_close, other);
+}
+
+/* libc's pclose() waits by a system call of its own, for the number that it has behind the FILE and
+ * its table of functions. Take the child's status first, so that libc finds no child. */
 GCK_EXPORT int pclose(FILE *f)
 {
 	int32_t *pid = (int32_t *)(void *)((char *)(f + 1) + sizeof(void *));
 	int32_t vpid = *pid;
-	int status, r;
+	int status, cancel;
+	pid_t ended;
 
-	if (!has_table() || !gck_child_is_restored(vpid))
+	if (vpid <= 0 || !gck_is_child(vpid))
 		return gck_real()->pclose(f);
-	r = waitpid(vpid, &status, 0) == vpid ? status : -1;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	close_pipe(f);
+	do
+		ended = waitpid(vpid, &status, 0);
+	while (ended < 0 && errno == EINTR);
+	pthread_setcancelstate(cancel, NULL);
 	*pid = INT_MAX;
 	gck_real()->pclose(f);
-	return r;
+	return ended == vpid ? status : -1;
 }
 
 /* ---- making -------------------------------------------------------------------------------- */
 
 static pid_t made(pid_t pid)
 {
-	return pid > 0 && has_table() ? gck_child_make_unique(pid) : pid;
+	return pid > 0 && !gck_is_original() && gck_is_rank() ? gck_child_make_unique(pid) : pid;
 }
 
 GCK_EXPORT pid_t fork(void)
@@ -158,7 +176,12 @@ GCK_EXPORT pid_t fork(void)
 	return made(gck_real()->fork());
 }
 
+/* Without the handlers of pthread_atfork. */
 GCK_EXPORT pid_t _Fork(void)
 {
-	return made(gck_real()->_Fork());
+	pid_t pid = gck_real()->_Fork();
+
+	if (!pid)
+		gck_link_leave();
+	return made(pid);
 }

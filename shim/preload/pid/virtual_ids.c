@@ -20,8 +20,6 @@ union entry {
 	uint64_t word;
 };
 
-static int32_t next_vtid = KERNEL_MAX_PID;
-
 static uint64_t *word_of(uint32_t i)
 {
 	return (uint64_t *)(void *)&gck_state.tids[i];
@@ -81,12 +79,6 @@ int32_t gck_id_to_program(int32_t id)
 	if (id > 0)
 		return to_program(id);
 	return id < -1 ? -to_program(-id) : id;
-}
-
-static bool is_child(int32_t rtid)
-{
-	return gck_raw(SYS_waitid, P_PID, rtid, 0,
-		       WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
 }
 
 /* A group keeps its number when its leader was waited for. */
@@ -153,9 +145,16 @@ static bool is_used(int32_t vtid)
 	return false;
 }
 
-static int32_t take_unused(void)
+/* A number that no process of the rank uses. It is made of the kernel's, so that two processes do
+ * not give the same. */
+static int32_t unused_for(int32_t rtid)
 {
-	return __atomic_fetch_add(&next_vtid, 1, __ATOMIC_RELAXED);
+	int32_t vtid = rtid;
+
+	do
+		vtid += KERNEL_MAX_PID;
+	while (is_used(vtid));
+	return vtid;
 }
 
 void gck_tid_make_unique(void)
@@ -166,7 +165,7 @@ void gck_tid_make_unique(void)
 	forget(rtid);
 	if (!is_used(rtid) || !gck_state.tid_offset)
 		return;
-	vtid = take_unused();
+	vtid = unused_for(rtid);
 	add(vtid, rtid);
 	__atomic_store_n(gck_tid_of(pthread_self()), vtid, __ATOMIC_RELEASE);
 }
@@ -178,7 +177,7 @@ int32_t gck_child_make_unique(int32_t rpid)
 	forget(rpid);
 	if (!is_used(rpid))
 		return rpid;
-	vpid = take_unused();
+	vpid = unused_for(rpid);
 	add(vpid, rpid);
 	return vpid;
 }
@@ -197,9 +196,8 @@ void gck_child_forget(int32_t vpid, int32_t rpid)
 	}
 }
 
-bool gck_child_is_restored(int32_t vpid)
+bool gck_is_child(int32_t vpid)
 {
-	int32_t rpid = gck_id_to_kernel(vpid);
-
-	return rpid != vpid && is_child(rpid);
+	return gck_raw(SYS_waitid, P_PID, gck_id_to_kernel(vpid), 0,
+		       WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
 }

@@ -41,8 +41,8 @@ int32_t gck_child_make_unique(int32_t rpid);
  * known. */
 void gck_child_forget(int32_t vpid, int32_t rpid);
 
-/* Whether the program knows a child by a number that is not the kernel's. */
-bool gck_child_is_restored(int32_t vpid);
+/* Whether it is a child that was not waited for. */
+bool gck_is_child(int32_t vpid);
 
 /* Convert a raw result to libc's: errno and -1. */
 static inline long gck_result(long r)

@@ -235,16 +235,6 @@ static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
 	leave(1);
 }
 
-/* A child of the rank does not use the link. */
-static void leave_link_to_parent(void)
-{
-	if (gck_link_is_ours(gck_state.link_fd))
-		gck_raw(SYS_close, gck_state.link_fd);
-	gck_state.link_fd = -1;
-	gck_state.helper_tid = 0;
-	gck_state.linked = 0;
-}
-
 static void go(int fd, const struct gck_link_msg *m)
 {
 	long tid = map_helper();
@@ -264,7 +254,6 @@ static void go(int fd, const struct gck_link_msg *m)
 	}
 	gck_state.helper_tid = tid;
 	gck_altstack_begin();
-	pthread_atfork(NULL, NULL, leave_link_to_parent);
 }
 
 /* restarted: the value of GPUCKPT_RESTARTS; NULL or "0" at a first start. Only then may a rank
@@ -308,6 +297,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	(void)argv;
 	fill_state();
 	gck_real_resolve();
+	pthread_atfork(NULL, NULL, gck_link_leave);
 	if (!link || !pid || atoi(pid) != gck_state.rpid)
 		return;
 	if (!*link || strlen(link) >= sizeof gck_state.link) {

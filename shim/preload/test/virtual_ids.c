@@ -259,6 +259,8 @@ static void test_waits(void)
 	*(int32_t *)(void *)((char *)(f + 1) + sizeof(void *)) = VCHILD;
 	status = pclose(f);
 	ok(WIFEXITED(status) && WEXITSTATUS(status) == 11 && !is_known(), "pclose");
+	ok(system("exit 3") == 3 << 8 && system("kill -9 $$") == SIGKILL && system(NULL) == 1,
+	   "system");
 	state->ntids = 3;
 }
 
@@ -285,6 +287,14 @@ static void test_running(void)
 	state->ntids = 3;
 }
 
+static int32_t kernel_number(int32_t vpid)
+{
+	for (uint32_t i = 0; i < state->ntids; i++)
+		if (state->tids[i].vtid == vpid)
+			return state->tids[i].rtid;
+	return 0;
+}
+
 /* The kernel gives a new child a number that is another child's. */
 static void test_used_number(pid_t real)
 {
@@ -301,6 +311,8 @@ static void test_used_number(pid_t real)
 	if (again == 0)
 		_exit(12);
 	ok(again >= KERNEL_MAX_PID, "a new child with a used number gets another");
+	is_int(kernel_number(again), again % KERNEL_MAX_PID,
+	       "made of the kernel's, so that no other process gives it");
 	ok(waitpid(again, &status, 0) == again && WEXITSTATUS(status) == 12,
 	   "and can be waited for");
 	state->ntids = 3;

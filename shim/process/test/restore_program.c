@@ -791,12 +791,12 @@ static void take_children(void)
 
 static void run_children(void)
 {
-	FILE *f = popen("exit 9", "r");
+	FILE *f = popen("exit 9", "r"), *reader = popen("wc -l >/dev/null; exit 10", "w");
 	sigset_t waits;
 	siginfo_t x;
 	int status;
 
-	CHECK(f && getc(f) == EOF && !waitid(P_ALL, 0, &x, WEXITED | WNOWAIT));
+	CHECK(reader && f && getc(f) == EOF && !waitid(P_ALL, 0, &x, WEXITED | WNOWAIT));
 	make_children();
 	CHECK(told == 6);
 	for (long i = 0; i < rounds; i++) {
@@ -810,6 +810,9 @@ static void run_children(void)
 	CHECK(!sigprocmask(SIG_SETMASK, &waits, NULL) && told == 7);
 	status = pclose(f);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+	CHECK(fputs("line\n", reader) > 0);
+	status = pclose(reader);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 10);
 	take_children();
 	ended[0].pid = fork();
 	if (!ended[0].pid)
@@ -928,10 +931,30 @@ static struct below start_waiter(void)
 	return b;
 }
 
+/* One that waits in system(). */
+static struct below start_system(void)
+{
+	struct below b = {.in = -1};
+	int ends[2], status;
+
+	CHECK(!pipe(ends));
+	b.pid = fork();
+	if (!b.pid) {
+		close(ends[1]);
+		CHECK(dup2(ends[0], 0) == 0);
+		status = system("while read -r line; do :; done; exit 9");
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+		_exit(WAITER);
+	}
+	close(ends[0]);
+	b.out = ends[1];
+	return b;
+}
+
 static void run_tree(void)
 {
 	struct sigaction usr1 = {.sa_handler = on_turn};
-	struct below b[2], waiter;
+	struct below b[2], waiter, in_system;
 	sigset_t blocked;
 	uint64_t sum = 0;
 	char path[512];
@@ -945,6 +968,7 @@ static void run_tree(void)
 	CHECK(file >= 0);
 	for (int i = 0; i < 2; i++)
 		b[i] = start_below(1, file);
+	in_system = start_system();
 	waiter = start_waiter();
 	for (long i = 0; i < rounds; i++) {
 		sum += ask_below(&b[i % 2], sum);
@@ -952,6 +976,7 @@ static void run_tree(void)
 		pause_us(500);
 	}
 	end_below(&waiter, WAITER);
+	end_below(&in_system, WAITER);
 	for (int i = 2; i-- > 0;) /* the second has a copy of the first's pipe */
 		end_below(&b[i], 1);
 	CHECK(wait(NULL) < 0 && errno == ECHILD);

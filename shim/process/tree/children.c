@@ -74,8 +74,8 @@ int gck_scan_waits(struct gck_scan *s)
 		waits |= s->img->threads[i].regs.orig_rax == SYS_wait4;
 	if (waits && s->img->nchildren)
 		gck_obstacle_add_passing(s->f, "process", "try again",
-					 "it waits for a child process in system(), or by a system "
-					 "call of its own: %d", (int)s->img->children[0].vpid);
+					 "it waits for a child process by a system call of its "
+					 "own: %d", (int)s->img->children[0].vpid);
 	return 0;
 }
 
