@@ -258,6 +258,14 @@ static int take_node(struct gck_scan *s, struct gck_capture *c)
 	return 0;
 }
 
+static int scan_held_orphans(struct gck_scan *s, const struct gck_capture *c)
+{
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (c->children[i]->orphan && gck_scan_orphan(s, c->children[i]->t.pid))
+			return -1;
+	return 0;
+}
+
 /* Describe a held process. */
 static int describe(struct gck_capture *c, struct gck_error *err)
 {
@@ -268,7 +276,8 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	if (gck_target_refresh(&c->t, err) || refresh_locks(c, err) || new_image(c, err))
 		return -1;
 	s = scan_of(c, &f, err);
-	result = take_node(&s, c) || gck_scan_process(&s) || gck_scan_inside(&s, GCK_HELPER_MS) ||
+	result = take_node(&s, c) || gck_scan_process(&s) || scan_held_orphans(&s, c) ||
+		 gck_scan_inside(&s, GCK_HELPER_MS) ||
 		 gck_threads_read(&c->held, &c->t, c->img, &f, err) || gck_scan_waits(&s) ||
 		 gck_scan_maps(&s) || gck_scan_fds(&s) || f.refused;
 	gck_maps_free(&s.maps);

@@ -35,6 +35,7 @@ struct gck_capture {
 	struct gck_capture *root;    /* the rank's; its own in that */
 	struct gck_capture **children; /* of processes that run, once they are held */
 	size_t nchildren;
+	bool orphan;                 /* a child of the root's that the rank's image has as one */
 	/* the root's: */
 	int listener;                /* for helpers that are summoned; -1: none */
 	char link_name[64];

@@ -129,12 +129,14 @@ static int prepare(struct gck_capture *c, struct gck_error *err)
 
 /* Hold a child and all below it. One that has ended meanwhile is a child like those that had ended
  * before. */
-static int hold(struct gck_capture *parent, pid_t pid, int timeout_ms, struct gck_error *err)
+static int hold(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_ms,
+		struct gck_error *err)
 {
 	struct gck_capture *c = add(parent, pid, err);
 
 	if (!c)
 		return gck_process_ended(pid) ? 0 : -1;
+	c->orphan = orphan;
 	gck_threads_wait_transfers(&c->t);
 	if (gck_threads_hold(&c->held, &c->t, timeout_ms, err)) {
 		if (!gck_process_ended(pid))
@@ -146,6 +148,46 @@ static int hold(struct gck_capture *parent, pid_t pid, int timeout_ms, struct gc
 	return prepare(c, err) || gck_tree_hold(c, timeout_ms, err) ? -1 : 0;
 }
 
+static bool is_held(const struct gck_capture *c, pid_t pid)
+{
+	bool held = c->t.pid == pid;
+
+	for (size_t i = 0; i < c->nchildren && !held; i++)
+		held = is_held(c->children[i], pid);
+	return held;
+}
+
+/* Hold the orphans that are not held yet. *n: their number. */
+static int hold_new_orphans(struct gck_capture *c, size_t *n, int timeout_ms,
+			    struct gck_error *err)
+{
+	struct gck_image list = {0};
+	struct gck_scan s = {.t = &c->t, .img = &list, .f = &(struct gck_obstacles){0}, .err = err};
+	int result = gck_scan_orphans(&s);
+
+	*n = 0;
+	for (size_t i = 0; i < list.nchildren && !result; i++) {
+		if (is_held(c, list.children[i].rpid))
+			continue;
+		(*n)++;
+		result = hold(c, list.children[i].rpid, true, timeout_ms, err);
+	}
+	free(list.children);
+	return result;
+}
+
+/* One that is not held yet may have made another. A rank that had no descendants before has no
+ * orphans now. */
+static int hold_orphans(struct gck_capture *c, int timeout_ms, struct gck_error *err)
+{
+	size_t n = c->nchildren + c->img->nchildren;
+
+	while (n)
+		if (hold_new_orphans(c, &n, timeout_ms, err))
+			return -1;
+	return 0;
+}
+
 int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err)
 {
 	struct gck_image list = {0};
@@ -154,8 +196,10 @@ int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err)
 
 	for (size_t i = 0; i < list.nchildren && !result; i++)
 		if (list.children[i].runs)
-			result = hold(c, list.children[i].rpid, timeout_ms, err);
+			result = hold(c, list.children[i].rpid, false, timeout_ms, err);
 	free(list.children);
+	if (!result && c == c->root)
+		result = hold_orphans(c, timeout_ms, err);
 	return result ? gck_fail_in(err, "a descendant of process %d", (int)c->t.pid) : 0;
 }
 

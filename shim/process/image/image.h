@@ -265,6 +265,11 @@ struct gck_child {
 				    * it; 0: it is in the rank's group */
 	bool session;              /* it leads a session */
 	bool runs;                 /* its image is the next one of `processes` */
+	bool orphan;               /* of the rank: a descendant whose parent has ended. It runs */
+	int32_t leader;            /* of an orphan: the number of its session, which is also its
+				    * group's unless `group` is set, and whose leader has ended;
+				    * 0: the session is its own or the rank's */
+	int32_t leader_rpid;       /* in a restore: the kernel's */
 	int32_t before;            /* in a restore: rpid as it was captured */
 };
 

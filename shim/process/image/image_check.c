@@ -150,6 +150,8 @@ static int check_children(const struct gck_image *img, struct gck_error *err)
 		if (!is_end(x->status) || (x->runs && x->status))
 			return gck_fail(err, EINVAL, "child %zu cannot have ended with %x", i,
 					(unsigned)x->status);
+		if ((x->orphan && !x->runs) || (x->leader && (!x->orphan || x->session)))
+			return gck_fail(err, EINVAL, "child %zu is no orphan", i);
 		if (x->session ? x->group != x->vpid
 			       : x->group && !is_child(img, x->group, i + 1))
 			return gck_fail(err, EINVAL, "child %zu has a process group without a "

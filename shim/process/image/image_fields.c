@@ -215,8 +215,10 @@ static const struct gck_field child_fields[] = {
 	INT(gck_child, group, 0, INT32_MAX),
 	BOOL(gck_child, session),
 	BOOL(gck_child, runs),
+	BOOL(gck_child, orphan),
+	INT(gck_child, leader, 0, INT32_MAX),
 };
-static const struct gck_shape child_shape = SHAPE("child", gck_child, child_fields);
+static const struct gck_shape child_shape = SHAPE_GROWN("child", gck_child, child_fields, 2);
 
 struct limit {
 	uint64_t soft, hard;

@@ -28,7 +28,8 @@ static bool add_processes(const struct gck_restore *r, const struct gck_restore 
 	for (size_t i = 0; i < r->img->nchildren; i++) {
 		const struct gck_child *x = &r->img->children[i];
 
-		if (x->rpid != of->remote.pid && !add(s, x->vpid, x->rpid))
+		if ((x->rpid != of->remote.pid && !add(s, x->vpid, x->rpid)) ||
+		    (x->leader && !add(s, x->leader, x->leader_rpid)))
 			return false;
 	}
 	for (size_t i = 0; i < r->nchildren; i++)

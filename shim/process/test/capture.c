@@ -25,7 +25,7 @@
 static bool passes(const char *name)
 {
 	static const char *const passing[] = {"connected", "lock", "flock", "bare-child",
-					      "zombie", "orphan", "procfd"};
+					      "zombie", "orphans", "procfd"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		if (!strcmp(name, passing[i]))
@@ -53,7 +53,7 @@ static void test_able(void)
 		{"aio", "asynchronous I/O of the kernel"}, {"userfault", "[userfaultfd]"},
 		{"guarded", "shared memory with guard pages"},
 		{"traced", "it is traced by process"},
-		{"orphan", "a descendant process whose parent has ended"},
+		{"orphans", "whose parent has ended, in another's session"},
 		{"unshared", "it has its own table of descriptors"},
 		{"no-privs", "differs from the main thread in NoNewPrivs"},
 		{"cputimer", "it runs on CPU time"}, {"directory", "working directory is gone"},

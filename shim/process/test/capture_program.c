@@ -438,33 +438,26 @@ static void do_mq(void)
 	mq_unlink(name);
 }
 
-/* A grandchild whose parent has ended. */
-static void do_orphan(void)
+/* Two grandchildren in the session of their parent, which has ended. */
+static void do_orphans(void)
 {
-	int ends[2];
-	pid_t parent;
-
-	if (pipe(ends))
-		perror("pipe");
-	parent = fork();
-	if (parent == 0) {
-		child = fork();
-		if (child == 0)
-			for (;;)
-				pause();
-		_exit(write(ends[1], &child, sizeof(child)) < 0);
+	child = fork();
+	if (child == 0) {
+		if (setsid() < 0)
+			perror("setsid");
+		for (int i = 0; i < 2; i++)
+			if (fork() == 0)
+				for (;;)
+					pause();
+		_exit(0);
 	}
-	if (read(ends[0], &child, sizeof(child)) != sizeof(child))
-		perror("read");
-	waitpid(parent, NULL, 0);
-	close(ends[0]);
-	close(ends[1]);
+	waitpid(child, NULL, 0);
 }
 
-static void undo_orphan(void)
+static void undo_orphans(void)
 {
-	kill(child, SIGKILL);
-	while (!kill(child, 0)) /* until its new parent has reaped it */
+	kill(-child, SIGKILL);
+	while (!kill(-child, 0)) /* until their new parent has reaped them */
 		usleep(1000);
 }
 
@@ -1050,7 +1043,7 @@ static const struct {
 	{"inherit", do_inherit, undo_inherit}, {"namespace", do_namespace, NULL},
 	{"aio", do_aio, undo_aio}, {"userfault", do_userfault, NULL},
 	{"guarded", do_guarded, undo_guarded}, {"traced", do_traced, undo_traced},
-	{"mq", do_mq, NULL}, {"orphan", do_orphan, undo_orphan},
+	{"mq", do_mq, NULL}, {"orphans", do_orphans, undo_orphans},
 	{"unshared", do_unshared, undo_unlike}, {"no-privs", do_no_privs, undo_unlike},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
 	{"raw", do_raw, NULL}, {"rights", do_rights, NULL}, {"seccomp", do_seccomp, NULL},

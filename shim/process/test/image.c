@@ -253,7 +253,8 @@ static void test_keys(void)
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
 		 "was.inode,was.owner,shared");
-	are_keys(image, "children", "vpid,rpid,status,exit_signal,group,session,runs");
+	are_keys(image, "children",
+		 "vpid,rpid,status,exit_signal,group,session,runs,orphan,leader");
 	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
 		 "robust_size,rseq.address,rseq.size,rseq.signature,altstack.sp,"
 		 "altstack.size,altstack.flags,pending,affinity,nice,policy,priority,sched,"

@@ -951,6 +951,89 @@ static struct below start_system(void)
 	return b;
 }
 
+static void serve_orphan(int in, int out, int file)
+{
+	pid_t self = getpid(), session = getsid(0), group = getpgrp();
+	struct below b = start_below(LEVELS, file);
+	sigset_t none;
+	uint64_t x;
+
+	sigemptyset(&none);
+	CHECK(write(out, &self, sizeof self) == sizeof self);
+	while (read(in, &x, sizeof x) == sizeof x) {
+		CHECK(getpid() == self && getsid(0) == session && getpgrp() == group);
+		while (!signalled)
+			sigsuspend(&none);
+		signalled = 0;
+		x = mix(ask_below(&b, x));
+		CHECK(write(out, &x, sizeof x) == sizeof x);
+	}
+	end_below(&b, LEVELS);
+	_exit(0);
+}
+
+/* A process whose parent has ended: in the rank's session, in its own, or, like a daemon, in its
+ * parent's. */
+static struct below start_orphan(bool leads, bool parents, int file)
+{
+	int down[2], up[2];
+	struct below b;
+	pid_t parent;
+
+	CHECK(!pipe(down) && !pipe(up));
+	parent = fork();
+	if (!parent) {
+		CHECK(!parents || setsid() > 0);
+		if (fork())
+			_exit(0);
+		CHECK(!leads || setsid() > 0);
+		CHECK(!close(down[1]) && !close(up[0]));
+		serve_orphan(down[0], up[1], file);
+	}
+	CHECK(waitpid(parent, NULL, 0) == parent && !close(down[0]) && !close(up[1]));
+	b = (struct below){.in = up[0], .out = down[1]};
+	CHECK(read(b.in, &b.pid, sizeof b.pid) == sizeof b.pid);
+	return b;
+}
+
+static void end_orphan(struct below *b)
+{
+	uint64_t x;
+
+	close(b->out);
+	CHECK(read(b->in, &x, sizeof x) == 0);
+}
+
+#define ORPHANS 3
+
+static void run_orphans(void)
+{
+	struct sigaction usr1 = {.sa_handler = on_turn};
+	struct below b[ORPHANS];
+	sigset_t blocked;
+	uint64_t sum = 0;
+	char path[512];
+	int file;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	CHECK(!sigaction(SIGUSR1, &usr1, NULL) && !sigprocmask(SIG_BLOCK, &blocked, NULL));
+	snprintf(path, sizeof path, "%s/numbers", directory);
+	file = open(path, O_RDONLY);
+	CHECK(file >= 0);
+	for (int i = 0; i < ORPHANS; i++)
+		b[i] = start_orphan(i == 1, i == 2, file);
+	for (long i = 0; i < rounds; i++) {
+		sum += ask_below(&b[i % ORPHANS], sum);
+		CHECK(lseek(file, 0, SEEK_CUR) == (i + 1) * (off_t)sizeof sum);
+		CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+		pause_us(500);
+	}
+	for (int i = ORPHANS; i-- > 0;)
+		end_orphan(&b[i]);
+	printf("orphans %llu\n", (unsigned long long)sum);
+}
+
 static void run_tree(void)
 {
 	struct sigaction usr1 = {.sa_handler = on_turn};
@@ -1177,7 +1260,7 @@ static const struct {
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
-	{"tree", run_tree},       {"family", run_family},
+	{"tree", run_tree},       {"family", run_family}, {"orphans", run_orphans},
 };
 
 int main(int argc, char **argv)

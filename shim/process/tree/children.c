@@ -127,17 +127,37 @@ static int set_group(const struct gck_restore *r, struct gck_remote *child,
 }
 
 /* A traced child: a fork that is stopped at its birth. */
-static int fork_child(struct gck_restore *r, int exit_signal, struct gck_remote *child,
+static int fork_child(struct gck_remote *parent, int exit_signal, struct gck_remote *child,
 		      struct gck_error *err)
 {
-	int64_t pid = gck_remote_call(&r->remote, r->remote.pid, err, SYS_clone,
+	int64_t pid = gck_remote_call(parent, parent->pid, err, SYS_clone,
 				      (uint64_t)exit_signal | CLONE_PTRACE, 0, 0, 0, 0);
 
 	if (gck_remote_check(pid, err, "it cannot be made: raise the limit of processes"))
 		return -1;
-	*child = r->remote;
+	*child = *parent;
 	child->pid = (pid_t)pid;
 	return gck_remote_born(child->pid, err);
+}
+
+/* A child of a child that ends at once: which process is its parent then is the node's matter. */
+static int fork_orphan(struct gck_restore *r, struct gck_child *x, struct gck_remote *child,
+		       struct gck_error *err)
+{
+	struct gck_remote parent;
+	int64_t result = 0;
+
+	if (fork_child(&r->remote, 0, &parent, err))
+		return -1;
+	if (x->leader)
+		result = gck_remote_call(&parent, parent.pid, err, SYS_setsid, 0);
+	x->leader_rpid = x->leader ? parent.pid : 0;
+	if (gck_remote_check(result, err, "its session cannot be made") ||
+	    fork_child(&parent, x->exit_signal, child, err) || gck_remote_end(&parent, 0, err))
+		return -1;
+	result = gck_remote_call(&r->remote, r->remote.pid, err, SYS_wait4, (uint64_t)parent.pid,
+				 0, __WALL, 0);
+	return gck_remote_check(result, err, "its parent cannot be waited for");
 }
 
 static int make_all(struct gck_restore *r, struct gck_error *err);
@@ -180,7 +200,8 @@ static int make(struct gck_restore *r, struct gck_child *x, size_t *process, str
 
 	if (x->exit_signal && set_action(&r->remote, x->exit_signal, SIG_DFL, err))
 		return -1;
-	if (fork_child(r, x->exit_signal, &child, err))
+	if (x->orphan ? fork_orphan(r, x, &child, err)
+		      : fork_child(&r->remote, x->exit_signal, &child, err))
 		return -1;
 	x->before = x->rpid;
 	x->rpid = child.pid;

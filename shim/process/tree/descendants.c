@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/tree/tree.h"
 
+#define STAT_PARENT 4
 #define STAT_GROUP 5
 #define STAT_SESSION 6
 #define STAT_EXIT_SIGNAL 38
@@ -39,25 +41,34 @@ static int32_t leader(const struct gck_image *img, uint64_t group)
 	return 0;
 }
 
-/* v: the fields of its stat; parent: those of the parent's. */
-static int add(struct gck_scan *s, pid_t pid, bool ended, const uint64_t *v,
-	       const uint64_t *parent)
+static struct gck_child *grow(struct gck_scan *s, pid_t pid, bool ended, const uint64_t *v)
 {
 	struct gck_child *x = gck_grow(&s->img->children, &s->img->nchildren, sizeof(*x), s->err);
 	uint32_t able = GCK_SHIM_WAITS | GCK_SHIM_SUMMON;
-	bool in_parent = v[STAT_GROUP] == parent[STAT_GROUP];
 
 	if (!x)
-		return -1;
+		return NULL;
 	x->runs = !ended;
 	x->rpid = pid;
 	x->vpid = gck_target_vtid(s->t, pid);
 	x->exit_signal = (int32_t)v[STAT_EXIT_SIGNAL];
 	x->session = v[STAT_SESSION] == (uint64_t)pid;
-	x->group = in_parent ? 0 : leader(s->img, v[STAT_GROUP]);
 	if ((s->t->shim->features & able) != able)
 		refuse(s, pid, "wait until it has ended and was waited for", "and an old preload");
-	else if (ended && WCOREDUMP((int)v[STAT_STATUS]))
+	return x;
+}
+
+/* v: the fields of its stat; parent: those of the parent's. */
+static int add(struct gck_scan *s, pid_t pid, bool ended, const uint64_t *v,
+	       const uint64_t *parent)
+{
+	struct gck_child *x = grow(s, pid, ended, v);
+	bool in_parent = v[STAT_GROUP] == parent[STAT_GROUP];
+
+	if (!x)
+		return -1;
+	x->group = in_parent ? 0 : leader(s->img, v[STAT_GROUP]);
+	if (ended && WCOREDUMP((int)v[STAT_STATUS]))
 		refuse(s, pid, "the program must call wait() for it",
 		       "that has ended with a core dump");
 	else if ((!in_parent && !x->group) ||
@@ -154,47 +165,108 @@ static bool is_marked_pid(pid_t pid, pid_t rank)
 	return marked;
 }
 
+/* Whether the process is below the rank, by its parents. */
+static bool is_below(pid_t pid, pid_t rank)
+{
+	while (pid > 1 && pid != rank) {
+		int proc = gck_proc_open(pid, NULL);
+		uint64_t v[GCK_STAT_FIELDS];
+		char state;
+
+		pid = proc < 0 || gck_proc_stat(proc, &state, v, NULL) ? 0
+								       : (pid_t)v[STAT_PARENT];
+		if (proc >= 0)
+			close(proc);
+	}
+	return pid == rank;
+}
+
 /* Whether it is a descendant of the rank, but no descendant's child: those are the child's matter.
- * The rank's clones are its children. */
-static bool is_orphan(pid_t pid, pid_t rank)
+ * v gets its stat. The rank's clones are its children. */
+static bool is_orphan(pid_t pid, pid_t rank, uint64_t v[GCK_STAT_FIELDS])
 {
 	int proc = gck_proc_open(pid, NULL);
-	uint64_t v[GCK_STAT_FIELDS];
-	char state;
+	char state = 'Z';
 	bool orphan = proc >= 0 && pid != rank && is_marked(proc, rank) &&
-		      !gck_proc_stat(proc, &state, v, NULL) && (pid_t)v[4] != rank &&
-		      !is_marked_pid((pid_t)v[4], rank);
+		      !gck_proc_stat(proc, &state, v, NULL) && state != 'Z' &&
+		      !is_below(pid, rank) && !is_marked_pid((pid_t)v[STAT_PARENT], rank);
 
 	if (proc >= 0)
 		close(proc);
 	return orphan;
 }
 
+/* Whether the leader of its session runs, or another orphan is in the session. */
+static bool is_shared_session(const struct gck_scan *s, const struct gck_child *x,
+			      uint64_t session)
+{
+	for (size_t i = 0; i < s->img->nchildren; i++)
+		if (&s->img->children[i] != x && s->img->children[i].leader == x->leader)
+			return true;
+	return !kill((pid_t)session, 0) || errno != ESRCH;
+}
+
+static int add_orphan(struct gck_scan *s, pid_t pid, const uint64_t *v, const uint64_t *rank)
+{
+	struct gck_child *x = grow(s, pid, false, v);
+	bool in_session = v[STAT_SESSION] == rank[STAT_SESSION];
+	uint64_t inherited = in_session ? rank[STAT_GROUP] : v[STAT_SESSION];
+
+	if (!x)
+		return -1;
+	x->orphan = true;
+	if (!in_session && !x->session)
+		x->leader = gck_target_vtid(s->t, (pid_t)v[STAT_SESSION]);
+	x->group = v[STAT_GROUP] == inherited && !x->session ? 0 : leader(s->img, v[STAT_GROUP]);
+	if ((x->leader && is_shared_session(s, x, v[STAT_SESSION])) ||
+	    (!x->group && v[STAT_GROUP] != inherited))
+		refuse(s, pid, "wait until it has ended",
+		       "whose parent has ended, in another's session or process group");
+	return 0;
+}
+
+int gck_scan_orphan(struct gck_scan *s, pid_t pid)
+{
+	uint64_t rank[GCK_STAT_FIELDS], v[GCK_STAT_FIELDS];
+	int proc = gck_proc_open(pid, s->err), failed;
+	char state;
+
+	failed = proc < 0 || gck_proc_stat(s->t->proc, &state, rank, s->err) ||
+		 gck_proc_stat(proc, &state, v, s->err);
+	if (proc >= 0)
+		close(proc);
+	return failed ? -1 : add_orphan(s, pid, v, rank);
+}
+
 int gck_scan_orphans(struct gck_scan *s)
 {
+	uint64_t v[GCK_STAT_FIELDS], own[GCK_STAT_FIELDS];
 	struct stat rank, st;
-	int all, *pids;
-	char name[16];
+	int all, *pids, failed = 0;
+	char name[16], state;
 	size_t n;
 
 	if (s->t->rank) /* the rank's scan finds all */
 		return 0;
 	all = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (all < 0 || fstat(s->t->proc, &rank))
-		return gck_fail(s->err, errno, "cannot list the processes: %s", strerror(errno));
-	if (gck_proc_list(all, ".", &pids, &n, s->err)) {
+	if (all < 0 || fstat(s->t->proc, &rank)) {
+		gck_fail(s->err, errno, "cannot list the processes: %s", strerror(errno));
+		if (all >= 0)
+			close(all);
+		return -1;
+	}
+	if (gck_proc_stat(s->t->proc, &state, own, s->err) ||
+	    gck_proc_list(all, ".", &pids, &n, s->err)) {
 		close(all);
 		return -1;
 	}
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !failed; i++) {
 		snprintf(name, sizeof(name), "%d", pids[i]);
 		if (fstatat(all, name, &st, 0) == 0 && st.st_uid == rank.st_uid &&
-		    is_orphan(pids[i], s->t->pid))
-			gck_obstacle_add_passing(s->f, "process", "wait until it has ended",
-					 "it has a descendant process whose parent has ended: %d",
-					 pids[i]);
+		    is_orphan(pids[i], s->t->pid, v))
+			failed = add_orphan(s, pids[i], v, own);
 	}
 	free(pids);
 	close(all);
-	return 0;
+	return failed;
 }

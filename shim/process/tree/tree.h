@@ -7,10 +7,11 @@
 #include "shim/process/ptrace/rebuild.h"
 #include "shim/process/rank/scan.h"
 
-/* descendants.c: the rank's children, which go into the image or are refused; and descendants
- * whose parent has ended, which are refused. */
+/* descendants.c: the process's children, which go into the image or are refused; and the rank's
+ * orphans, which are descendants whose parent has ended: all, or a known one. */
 int gck_scan_children(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_orphans(struct gck_scan *s) GCK_MUST_CHECK;
+int gck_scan_orphan(struct gck_scan *s, pid_t pid) GCK_MUST_CHECK;
 
 /* Resident bytes of the image's children that run: an estimate of what they will store. */
 uint64_t gck_descendants_bytes(const struct gck_image *img) GCK_MUST_CHECK;
