@@ -61,25 +61,28 @@ static bool is_of(const struct tables *t, const ElfW(Rela) *r, const char *name)
 
 /* The part of a library that is read-only once it is loaded (RELRO). */
 struct closed {
-	uintptr_t base, from, to;
+	uintptr_t from, to;
 };
 
-static int find_closed(struct dl_phdr_info *info, size_t size, void *arg)
+/* dl_iterate_phdr would only find libraries of this one's link namespace. */
+static struct closed find_closed(const struct link_map *map)
 {
-	struct closed *c = arg;
+	struct closed c = {0};
+	const ElfW(Ehdr) *head;
+	const ElfW(Phdr) *p;
+	Dl_info info;
 
-	(void)size;
-	if (info->dlpi_addr != c->base)
-		return 0;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-		if (p->p_type == PT_GNU_RELRO) {
-			c->from = (c->base + p->p_vaddr) & -PAGE;
-			c->to = (c->base + p->p_vaddr + p->p_memsz) & -PAGE;
+	if (!dladdr(map->l_ld, &info))
+		return c;
+	head = info.dli_fbase;
+	p = (const void *)((const char *)head + head->e_phoff);
+	for (int i = 0; i < head->e_phnum; i++) {
+		if (p[i].p_type == PT_GNU_RELRO) {
+			c.from = (map->l_addr + p[i].p_vaddr) & -PAGE;
+			c.to = (map->l_addr + p[i].p_vaddr + p[i].p_memsz) & -PAGE;
 		}
 	}
-	return 1;
+	return c;
 }
 
 static int put(const struct closed *c, void **slot, void *ours)
@@ -97,8 +100,8 @@ static int put(const struct closed *c, void **slot, void *ours)
 
 int gck_cuda_got_hook(void *handle, const char *name, void *ours)
 {
-	struct closed closed = {0};
 	struct link_map *map;
+	struct closed closed;
 	struct tables t;
 	int n = 0;
 
@@ -107,8 +110,7 @@ int gck_cuda_got_hook(void *handle, const char *name, void *ours)
 	read_tables(map, &t);
 	if (!t.symbols || !t.strings)
 		return 0;
-	closed.base = t.base;
-	dl_iterate_phdr(find_closed, &closed);
+	closed = find_closed(map);
 	for (int k = 0; k < 2; k++) {
 		for (size_t i = 0; t.v[k] && i < t.n[k]; i++) {
 			if (is_of(&t, &t.v[k][i], name))

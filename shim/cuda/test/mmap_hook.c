@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/base/obstacles.h"
+#include "shim/cuda/dispatch/dispatch.h"
 #include "shim/cuda/dispatch/load.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/managed/mmap_hook.h"
@@ -184,6 +185,15 @@ static long saved_in_large_pages(bool prefault)
 	return failed ? -1 : saved;
 }
 
+/* The library's table of functions is read-only, and its program headers are found though it is in
+ * another link namespace. */
+static bool hooked_elsewhere(void)
+{
+	void *other = dlmopen(LM_ID_NEWLM, GCK_TEST_DRIVER, RTLD_NOW);
+
+	return other && gck_cuda_got_hook(other, "getpid", (void *)getppid) == 1;
+}
+
 int main(void)
 {
 	char *at;
@@ -198,5 +208,6 @@ int main(void)
 	is_int(come(at, exchange), CUDA_SUCCESS, "the next call succeeds");
 	ok(holds(at, 0), "the driver's memory is there, and memory behind it is unchanged");
 	new_memory();
+	ok(hooked_elsewhere(), "a library in another link namespace is hooked");
 	return tap_done();
 }
