@@ -21,7 +21,7 @@
 static bool has_owner(int command)
 {
 	return command == F_SETOWN || command == F_GETOWN || command == F_SETOWN_EX ||
-	       command == F_GETOWN_EX;
+	       command == F_GETOWN_EX || command == F_GETLK;
 }
 
 static long set_owner(int fd, const struct f_owner_ex *program)
@@ -43,6 +43,15 @@ static long get_owner(int fd, struct f_owner_ex *o)
 	return r;
 }
 
+static long get_lock(int fd, struct flock *lock)
+{
+	long r = gck_raw(SYS_fcntl, fd, F_GETLK, lock);
+
+	if (r == 0 && lock->l_type != F_UNLCK)
+		lock->l_pid = gck_id_to_program(lock->l_pid);
+	return r;
+}
+
 /* The raw result of such a command. */
 static long owner_command(int fd, int command, long arg)
 {
@@ -53,6 +62,8 @@ static long owner_command(int fd, int command, long arg)
 		return set_owner(fd, (const struct f_owner_ex *)arg);
 	case F_GETOWN_EX:
 		return get_owner(fd, (struct f_owner_ex *)arg);
+	case F_GETLK:
+		return get_lock(fd, (struct flock *)arg);
 	default:
 		return gck_id_to_program(gck_raw(SYS_fcntl, fd, F_GETOWN));
 	}

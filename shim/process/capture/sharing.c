@@ -161,6 +161,15 @@ static int find_same(struct holding *const *known, size_t n, const struct holdin
 	return 1;
 }
 
+/* Where the other end is, for the packets that were sent from there. */
+static void see(const struct holding *end, const struct holding *other)
+{
+	struct gck_file *f = file_of(end);
+
+	f->other_pid = other->c->t.pid;
+	f->other_fd = gck_image_fd_of(other->c->img, other->i);
+}
+
 /* Both ends of a pipe or pair are here if there are two different files. */
 static int match_ends(struct holding *const *known, size_t n, struct holding *group, size_t size,
 		      struct gck_error *err)
@@ -169,6 +178,10 @@ static int match_ends(struct holding *const *known, size_t n, struct holding *gr
 
 	if (n > 2 || (b && a->kind == GCK_FD_PIPE && a->write_end == b->write_end))
 		return refuse(known[n - 1], "an end of a pipe was opened twice", err);
+	if (b && a->kind == GCK_FD_SOCKETPAIR) {
+		see(known[0], known[1]);
+		see(known[1], known[0]);
+	}
 	for (size_t i = 0; i < size; i++)
 		if (n > 1)
 			file_of(&group[i])->elsewhere = false;

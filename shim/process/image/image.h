@@ -180,6 +180,14 @@ struct gck_socket_option {     /* of SOL_SOCKET, as getsockopt(2) returns it */
 	size_t size;
 };
 
+enum gck_lock_kind { GCK_LOCK_FLOCK, GCK_LOCK_PROCESS, GCK_LOCK_FILE };
+
+struct gck_lock {
+	int32_t kind;
+	bool exclusive;
+	int64_t start, length;     /* 0: to the file's end, wherever that is */
+};
+
 /* One open file description; several descriptors may share it. */
 struct gck_file {
 	enum gck_fd_kind kind;
@@ -223,7 +231,10 @@ struct gck_file {
 	struct gck_place_file was; /* files and directories */
 	uint32_t shared;           /* processes of the rank with the same number have one open file
 				    * description; 0: it is this process's alone */
+	struct gck_lock *locks;    /* that it or its process holds */
+	size_t nlocks;
 	/* not in the manifest: */
+	int32_t other_pid, other_fd; /* a pair's other end, if it is in another process; 0: none */
 	bool elsewhere;            /* a pipe's or pair's other end is in another process */
 	uint64_t device, inode;    /* of the file, as fstat(2) shows them */
 };

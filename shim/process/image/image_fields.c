@@ -129,6 +129,14 @@ static const struct gck_field option_fields[] = {
 static const struct gck_shape option_shape =
 	SHAPE("socket option", gck_socket_option, option_fields);
 
+static const struct gck_field lock_fields[] = {
+	INT(gck_lock, kind, 0, GCK_LOCK_FILE),
+	BOOL(gck_lock, exclusive),
+	INT(gck_lock, start, 0, MAX_SIZE),
+	INT(gck_lock, length, 0, MAX_SIZE),
+};
+static const struct gck_shape lock_shape = SHAPE("lock", gck_lock, lock_fields);
+
 static const struct gck_field file_fields[] = {
 	INT(gck_file, kind, 0, GCK_FD_LISTENER),
 	HEX(gck_file, flags, UINT32_MAX),
@@ -165,8 +173,9 @@ static const struct gck_field file_fields[] = {
 	HEX(gck_file, was.inode, UINT64_MAX),
 	INT(gck_file, was.owner, 0, UINT32_MAX),
 	INT(gck_file, shared, 0, INT32_MAX),
+	LIST(gck_file, locks, nlocks, 0, MAX_ITEMS, lock_shape),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 5);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 6);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

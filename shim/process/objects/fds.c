@@ -144,9 +144,8 @@ static bool is_queue(const struct gck_scan *s, const struct gck_fd_view *v)
 
 static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
-	if (gck_proc_field(v->info, "lock:"))
-		gck_obstacle_add_passing(s->f, v->object, "run without file locks",
-			 "a lock is held on %s", v->link);
+	if (gck_fd_locks(s, v, x))
+		return -1;
 	if (v->flags & O_ASYNC)
 		gck_obstacle_add(s->f, true, v->object, "use poll or threads",
 			 "signal-driven I/O (O_ASYNC) on %s", v->link);
@@ -424,7 +423,10 @@ int gck_restore_fds(struct gck_restore *r, struct gck_error *err)
 int gck_restore_deferred(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nfiles; i++)
-		if (r->deferred[i] && place_one(r, i, err))
-			return -1;
+		if (r->deferred[i]) {
+			r->deferred[i] = false;
+			if (place_one(r, i, err))
+				return -1;
+		}
 	return 0;
 }

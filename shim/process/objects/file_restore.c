@@ -388,7 +388,8 @@ int gck_restore_own_files(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->nrewrites; i++)
 		if (change(r, &r->rewrites[i], err))
 			return -1;
-	if (gck_restore_deferred(r, err) || map_files(r, err) || gck_restore_input(r, err))
+	if (gck_restore_deferred(r, err) || map_files(r, err) || gck_restore_take_locks(r, err) ||
+	    gck_restore_input(r, err))
 		return -1;
 	r->filed = true;
 	return 0;

@@ -61,6 +61,8 @@ struct gck_fd_view {
 int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v,
 		 struct gck_file *x) GCK_MUST_CHECK;
+int gck_fd_locks(struct gck_scan *s, const struct gck_fd_view *v,
+		 struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v,
@@ -161,6 +163,11 @@ int gck_restore_fds(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK
 void gck_restore_close_pairs(struct gck_restore *r);
 int gck_restore_deferred(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 const struct gck_fd *gck_restore_first_fd(const struct gck_restore *r, size_t file);
+
+/* file_locks.c: take the locks of files that are there. Before any process of the step may run, so
+ * that none is first; and once more after files were mapped, since a process loses its locks of a
+ * file when it closes a descriptor of it. */
+int gck_restore_take_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Open file f of the image in this process. A descriptor, or -1. */
 int gck_make_path(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;

@@ -333,10 +333,23 @@ static int hold_stream(struct gck_hold *h, uint32_t i, int fd)
 	return gck_peek_offset(fd, before, &set, result ? NULL : h->err) ? -1 : result;
 }
 
+static int fd_of(pid_t pid, int fd)
+{
+	int process = (int)syscall(SYS_pidfd_open, pid, 0), copy;
+
+	copy = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+	if (process >= 0)
+		close(process);
+	return copy;
+}
+
 /* A descriptor of ours for the other end; -1: it is closed. */
 static int other_end(const struct gck_hold *h, uint32_t i)
 {
 	const struct gck_file *all = h->img->files;
+
+	if (all[i].other_pid)
+		return fd_of(all[i].other_pid, all[i].other_fd);
 
 	for (uint32_t k = 0; k < h->img->nfiles; k++)
 		if (k != i && all[k].kind == GCK_FD_SOCKETPAIR && all[k].id == all[i].id)

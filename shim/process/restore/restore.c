@@ -264,6 +264,7 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_stage,
 		gck_restore_try_files,
 		gck_restore_fds,
+		gck_restore_take_locks,
 		gck_restore_process,
 		gck_restore_threads,
 		gck_restore_state,

@@ -24,7 +24,7 @@
 
 static bool passes(const char *name)
 {
-	static const char *const passing[] = {"connected", "lock", "flock", "bare-child",
+	static const char *const passing[] = {"connected", "lease", "bare-child",
 					      "zombie", "orphans", "procfd"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
@@ -43,7 +43,7 @@ static void test_able(void)
 		{"zombie", "a child process in another's process group"},
 		{"unix", "a unix socket that is listening under the name of a file"},
 		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
-		{"pidfd", "[pidfd]"}, {"lock", "a lock is held"}, {"flock", "a lock is held"},
+		{"pidfd", "[pidfd]"}, {"lease", "a lease is held"},
 		{"fifo", "a named pipe"}, {"device", "a device: /dev/"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},
 		{"epoll", "closed under that number"},
@@ -83,7 +83,7 @@ static void test_able(void)
 		tell("undo", bad[i][0]);
 	}
 	tell("do", "twice");
-	ok(refuses("a lock is held") && refuses("a named pipe") && named_once(),
+	ok(refuses("signal-driven I/O") && refuses("a named pipe") && named_once(),
 	   "a descriptor with two obstacles is named once, with both");
 	tell("undo", "twice");
 	ok(refuses(NULL), "no obstacles without them");

@@ -175,20 +175,11 @@ static void do_pidfd(void)
 	fds[0] = (int)syscall(SYS_pidfd_open, getppid(), 0);
 }
 
-static void do_lock(void)
+static void do_lease(void)
 {
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-	fds[0] = open("locked", O_RDWR | O_CREAT, 0600);
-	if (fcntl(fds[0], F_SETLK, &lock))
-		perror("lock");
-}
-
-static void do_flock(void)
-{
-	fds[0] = open("locked", O_RDWR | O_CREAT, 0600);
-	if (flock(fds[0], LOCK_EX))
-		perror("flock");
+	fds[0] = open("leased", O_RDWR | O_CREAT, 0600);
+	if (fcntl(fds[0], F_SETLEASE, F_WRLCK))
+		perror("lease");
 }
 
 static void set_attributes(int fd, int flags)
@@ -226,8 +217,8 @@ static void do_fifo(void)
 static void do_twice(void)
 {
 	do_fifo();
-	if (flock(fds[0], LOCK_EX))
-		perror("flock");
+	if (fcntl(fds[0], F_SETFL, O_ASYNC))
+		perror("O_ASYNC");
 }
 
 static void do_device(void)
@@ -1028,8 +1019,8 @@ static const struct {
 	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"mpi", do_mpi, NULL},
 	{"mpi-late", do_mpi_late, NULL}, {"unix", do_unix, NULL},
 	{"connected", do_connected, NULL},
-	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
-	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},
+	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lease", do_lease, NULL},
+	{"fifo", do_fifo, NULL}, {"device", do_device, NULL},
 	{"twice", do_twice, NULL},
 	{"append-only", do_append_only, undo_attributes},
 	{"immutable", do_immutable, undo_attributes},

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -1004,6 +1005,94 @@ static void end_orphan(struct below *b)
 	CHECK(read(b->in, &x, sizeof x) == 0);
 }
 
+/* ---- locks: of every kind, which another process looks at ------------------------------------ */
+
+static const char *const lock_names[] = {"flock", "shared", "process", "file"};
+#define LOCKS 4
+
+static struct flock range(short type, off_t start, off_t length)
+{
+	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = start,
+			      .l_len = length};
+}
+
+static int open_lock(int i)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", directory, lock_names[i]);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* Whether a lock that this process asks for meets one of the parent's; -1: of an open file. */
+static void meets(int fd, struct flock asked, struct flock found, pid_t owner)
+{
+	CHECK(!fcntl(fd, F_GETLK, &asked));
+	CHECK(asked.l_type == found.l_type && asked.l_start == found.l_start &&
+	      asked.l_len == found.l_len && asked.l_pid == owner);
+}
+
+static void look_at_locks(int from)
+{
+	pid_t parent = getppid();
+	int fds[LOCKS];
+	char byte;
+
+	for (int i = 0; i < LOCKS; i++)
+		fds[i] = open_lock(i);
+	do {
+		CHECK(flock(fds[0], LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK);
+		CHECK(flock(fds[1], LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK);
+		CHECK(!flock(fds[1], LOCK_SH | LOCK_NB) && !flock(fds[1], LOCK_UN));
+		meets(fds[2], range(F_RDLCK, 0, 0), range(F_WRLCK, 10, 5), parent);
+		meets(fds[2], range(F_WRLCK, 15, 0), range(F_RDLCK, 20, 0), parent);
+		meets(fds[3], range(F_WRLCK, 0, 9), range(F_RDLCK, 7, 1), -1);
+	} while (read(from, &byte, 1) == 1);
+	_exit(0);
+}
+
+static void run_locks(void)
+{
+	struct flock some = range(F_WRLCK, 10, 5), rest = range(F_RDLCK, 20, 0),
+		     one = range(F_RDLCK, 7, 1);
+	int fds[LOCKS], to[2], status;
+	pid_t pid, waiter;
+
+	for (int i = 0; i < LOCKS; i++)
+		fds[i] = open_lock(i);
+	CHECK(!flock(fds[0], LOCK_EX) && !flock(fds[1], LOCK_SH) && !pipe(to));
+	CHECK(!fcntl(fds[2], F_SETLK, &some) && !fcntl(fds[2], F_SETLK, &rest));
+	CHECK(!fcntl(fds[3], F_OFD_SETLK, &one));
+	pid = fork();
+	if (!pid) {
+		for (int i = 0; i < LOCKS; i++)
+			close(fds[i]);
+		close(to[1]);
+		look_at_locks(to[0]);
+	}
+	waiter = fork();
+	if (!waiter) { /* which has the open file with its flock, too */
+		close(to[1]);
+		CHECK(!fcntl(fds[2], F_SETLKW, &some));
+		_exit(flock(open_lock(0), LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? 7 : 1);
+	}
+	for (long i = 0; i < rounds; i++) {
+		CHECK(write(to[1], "", 1) == 1);
+		pause_us(700);
+	}
+	close(to[1]);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(!waitpid(waiter, &status, WNOHANG));
+	some.l_type = F_UNLCK;
+	close(fds[0]);
+	CHECK(!fcntl(fds[2], F_SETLK, &some));
+	CHECK(waitpid(waiter, &status, 0) == waiter && WEXITSTATUS(status) == 7);
+	printf("locks %ld\n", rounds);
+}
+
 #define ORPHANS 3
 
 static void run_orphans(void)
@@ -1261,6 +1350,7 @@ static const struct {
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
 	{"tree", run_tree},       {"family", run_family}, {"orphans", run_orphans},
+	{"locks", run_locks},
 };
 
 int main(int argc, char **argv)
