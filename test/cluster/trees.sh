@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Ranks that are several processes: a script without exec, which starts one program after the other,
-# each beside tee; a Python program with a pool of processes and memory that they share; and make,
-# of whose programs one waits in system(). Their jobs are requeued twice, and they go on where they
-# were.
+# each beside tee, with another process behind a name of a pipe; a Python program with a pool of
+# processes and memory that they share; and make, of whose programs one waits in system(). Their
+# jobs are requeued twice, and they go on where they were.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -34,7 +34,7 @@ on_all()
 
 start script "bash -c 'for i in 1 2 3; do
 	echo \"round \$i\" >>rounds
-	$burn ${args[*]} | tee -a answers
+	$burn ${args[*]} | tee -a answers >(cat >>copy)
 done'"
 start pool "/usr/bin/python3 $top/test/programs/pool.py 100 answers"
 start make "make -j2 -f $top/test/programs/system.mk BURN='$burn ${args[*]}'"

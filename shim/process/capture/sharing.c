@@ -170,20 +170,21 @@ static void see(const struct holding *end, const struct holding *other)
 	f->other_fd = gck_image_fd_of(other->c->img, other->i);
 }
 
-/* Both ends of a pipe or pair are here if there are two different files. */
+/* Both ends of a pair are here if there are two different files; those of a pipe may each be
+ * several, which were opened through /proc. */
 static int match_ends(struct holding *const *known, size_t n, struct holding *group, size_t size,
 		      struct gck_error *err)
 {
-	const struct gck_file *a = file_of(known[0]), *b = n > 1 ? file_of(known[1]) : NULL;
+	bool pair = file_of(known[0])->kind == GCK_FD_SOCKETPAIR, both = pair && n > 1;
 
-	if (n > 2 || (b && a->kind == GCK_FD_PIPE && a->write_end == b->write_end))
-		return refuse(known[n - 1], "an end of a pipe was opened twice", err);
-	if (b && a->kind == GCK_FD_SOCKETPAIR) {
+	for (size_t i = 1; i < n && !pair; i++)
+		both |= file_of(known[i])->write_end != file_of(known[0])->write_end;
+	if (pair && both) {
 		see(known[0], known[1]);
 		see(known[1], known[0]);
 	}
 	for (size_t i = 0; i < size; i++)
-		if (n > 1)
+		if (both)
 			file_of(&group[i])->elsewhere = false;
 		else if (file_of(&group[i])->elsewhere)
 			return refuse(&group[i], "the other end is in a process that is no "

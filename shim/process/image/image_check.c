@@ -166,8 +166,8 @@ static int check_children(const struct gck_image *img, struct gck_error *err)
 	return 0;
 }
 
-/* A pipe or socketpair has at most two ends. Several open files may be the same end of a pipe
- * (opened again through /proc); such a pipe is refused. */
+/* A socketpair has at most two ends. Several open files may be the same end of a pipe, if it was
+ * opened again through /proc. */
 static int check_ends(const struct gck_image *img, size_t i, struct gck_error *err)
 {
 	const struct gck_file *f = &img->files[i];
@@ -178,7 +178,7 @@ static int check_ends(const struct gck_image *img, size_t i, struct gck_error *e
 
 		if (o->kind != f->kind || o->id != f->id)
 			continue;
-		if (++others > 1 || (f->kind == GCK_FD_PIPE && o->write_end == f->write_end))
+		if (++others > 1 && f->kind == GCK_FD_SOCKETPAIR)
 			return gck_fail(err, EINVAL, "file %zu: too many ends", i);
 	}
 	return 0;

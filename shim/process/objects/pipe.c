@@ -60,24 +60,14 @@ static int pipe_peer(struct gck_scan *s, int fd, bool write_end)
 static int is_elsewhere(struct gck_scan *s, size_t i, const int *fds)
 {
 	struct gck_file *x = &s->img->files[i];
-	size_t other = 0, same = 0;
+	bool other = false;
 
 	for (size_t k = 0; k < s->img->nfiles; k++) {
 		const struct gck_file *o = &s->img->files[k];
 
 		if (k == i || o->kind != x->kind || o->id != x->id)
 			continue;
-		if (x->kind == GCK_FD_PIPE && o->write_end == x->write_end)
-			same++;
-		else
-			other++;
-	}
-	if (same) {
-		char object[32];
-
-		snprintf(object, sizeof(object), "fd %d", fds[i]);
-		gck_obstacle_add(s->f, true, object, "use dup()",
-				 "an end of a pipe was opened twice");
+		other |= x->kind == GCK_FD_SOCKETPAIR || o->write_end != x->write_end;
 	}
 	if (other)
 		return 0;
@@ -276,19 +266,34 @@ int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err)
 							       : 0;
 }
 
+/* The first open file of an end is that of the pipe; the others opened it again, through /proc. */
+static int make_end(struct gck_pair *pair, int side)
+{
+	char path[32];
+
+	if (!pair->given[side]) {
+		pair->given[side] = true;
+		return fcntl(pair->end[side], F_DUPFD_CLOEXEC, 0);
+	}
+	snprintf(path, sizeof path, "/proc/self/fd/%d", pair->end[side]);
+	return open(path, (side ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
 int gck_make_pipe(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
 {
 	struct gck_pair *pair = gck_pair_find(r, f);
-	int side = f->write_end ? 1 : 0;
+	int side = f->write_end ? 1 : 0, fd;
 
 	if (!pair && !(pair = gck_pair_add(r, f, err)))
 		return -1;
 	if (f->pipe_size && fcntl(pair->end[1], F_GETPIPE_SZ) != (int)f->pipe_size &&
 	    fcntl(pair->end[1], F_SETPIPE_SZ, (int)f->pipe_size) < 0)
 		return gck_make_failed(err, f, "setting the size of a pipe");
-	if (gck_make_refill(r, f, pair->end[1], err))
+	if (!pair->filled && gck_make_refill(r, f, pair->end[1], err))
 		return -1;
-	if (gck_make_status(pair->end[side], f, err))
-		return -1;
-	return dup(pair->end[side]);
+	pair->filled |= f->data_size > 0;
+	fd = make_end(pair, side);
+	if (fd < 0)
+		return gck_make_failed(err, f, "a pipe's end");
+	return gck_make_status(fd, f, err) ? gck_close_failed(fd) : fd;
 }

@@ -21,6 +21,8 @@ struct gck_pair {
 	enum gck_fd_kind kind;
 	uint64_t id;
 	int end[2];
+	bool given[2];        /* a pipe's end, as it was made */
+	bool filled;          /* a pipe has what waited in it */
 };
 
 /* A file outside the process that gck_restore_files writes or cuts. */

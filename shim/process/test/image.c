@@ -430,7 +430,6 @@ static void test_relations(void)
 	refused("files 3 entries",
 		json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"), "not open");
 	refused("files 0 path", json_null(), "no path");
-	refused("files 2 write_end", json_false(), "too many ends");
 	refused("files 1 packets", json_pack("[{s:i}]", "size", 1), "not its data");
 	refused("files 0 object", json_integer(0), "not there");
 	refused("exe", json_string("x"), "no absolute path");

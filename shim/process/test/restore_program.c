@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <alloca.h>
 #include <sched.h>
@@ -20,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -1093,6 +1095,90 @@ static void run_locks(void)
 	printf("locks %ld\n", rounds);
 }
 
+/* ---- reopened: ends of a pipe that were opened again through /proc, as bash's <(...) does ---- */
+
+#define WAITING 3 /* numbers in the pipe between two rounds */
+
+static int reopen(int fd, int flags)
+{
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	fd = open(path, flags);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* Until there is more than one round needs, so that something is always left; or the end. */
+static void await_more(int fd)
+{
+	struct pollfd p = {.fd = fd};
+	int n = 0;
+
+	while (!ioctl(fd, FIONREAD, &n) && n < 32 && poll(&p, 1, 0) >= 0 && !p.revents)
+		pause_us(100);
+}
+
+static void echo(const int in[2], const int out[2])
+{
+	uint64_t x;
+
+	CHECK(!(fcntl(in[0], F_GETFL) & O_NONBLOCK) && fcntl(in[1], F_GETFL) & O_NONBLOCK);
+	for (long i = 0; await_more(in[0]), read(in[0], &x, sizeof x) == sizeof x; i++) {
+		CHECK(x == mix((uint64_t)(2 * i)));
+		while (read(in[1], &x, sizeof x) < 0)
+			CHECK(errno == EAGAIN || errno == EINTR);
+		CHECK(x == mix((uint64_t)(2 * i + 1)));
+		CHECK(write(out[i % 2], &x, sizeof x) == sizeof x);
+	}
+	_exit(0);
+}
+
+static void send_two(const int out[2], long i)
+{
+	for (int k = 0; k < 2; k++) {
+		uint64_t x = mix((uint64_t)(2 * i + k));
+
+		CHECK(write(out[k], &x, sizeof x) == sizeof x);
+	}
+}
+
+static void run_reopened(void)
+{
+	int down[2], up[2], in[2], out[2], to[2], status;
+	uint64_t x;
+	pid_t pid;
+
+	CHECK(!pipe(down) && !pipe(up));
+	in[0] = down[0];
+	in[1] = reopen(down[0], O_RDONLY | O_NONBLOCK);
+	to[0] = down[1];
+	to[1] = reopen(down[1], O_WRONLY);
+	out[0] = up[1];
+	out[1] = reopen(up[1], O_WRONLY);
+	pid = fork();
+	if (!pid) {
+		close(to[0]);
+		close(to[1]);
+		echo(in, out);
+	}
+	close(out[0]);
+	close(out[1]);
+	for (long i = 0; i < rounds + WAITING; i++) {
+		if (i < rounds)
+			send_two(to, i);
+		else if (i == rounds)
+			CHECK(!close(to[0]) && !close(to[1]));
+		if (i < WAITING)
+			continue;
+		CHECK(read(up[0], &x, sizeof x) == sizeof x);
+		CHECK(x == mix((uint64_t)(2 * (i - WAITING) + 1)));
+		pause_us(700);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	printf("reopened %ld\n", rounds);
+}
+
 #define ORPHANS 3
 
 static void run_orphans(void)
@@ -1350,7 +1436,7 @@ static const struct {
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
 	{"tree", run_tree},       {"family", run_family}, {"orphans", run_orphans},
-	{"locks", run_locks},
+	{"locks", run_locks},     {"reopened", run_reopened},
 };
 
 int main(int argc, char **argv)
