@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# pool.py STEPS OUT: processes of Python: a Pool, a ProcessPoolExecutor, and workers with Queue,
-# Lock, Value, Array, Barrier and SharedMemory. Every run has the same output. With POOL_UNTIL=FILE
-# in the environment it is slow and does not end before FILE exists.
+# pool.py STEPS OUT: processes of Python: a Pool, a ProcessPoolExecutor that starts its own (spawn),
+# and workers with Queue, Lock, Value, Array, Barrier and SharedMemory. Every run has the same
+# output. With POOL_UNTIL=FILE in the environment it is slow and does not end before FILE exists.
 import concurrent.futures
 import hashlib
 import multiprocessing
@@ -55,7 +55,9 @@ def main():
     for worker in workers:
         worker.start()
     sum_ = "start"
-    with multiprocessing.Pool(2) as pool, concurrent.futures.ProcessPoolExecutor(2) as executor:
+    spawn = multiprocessing.get_context("spawn")
+    with multiprocessing.Pool(2) as pool, \
+            concurrent.futures.ProcessPoolExecutor(2, spawn) as executor:
         for step in range(steps):
             for i in range(WORKERS):
                 tasks[i].put(f"{sum_} {i}")

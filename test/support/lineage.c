@@ -189,7 +189,8 @@ static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 	if (!c)
 		return -1;
 	start = seconds();
-	failed = gck_capture_freeze(c, err) || gck_capture_take(c, err);
+	failed = gck_capture_freeze(c, err) || gck_capture_take(c, err) ||
+		 gck_capture_update_files(c, err);
 	*again = failed;
 	gck_capture_resume(c);
 	l->held = seconds() - start;

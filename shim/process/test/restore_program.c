@@ -1256,6 +1256,7 @@ struct board {
 static struct {
 	struct board *board;      /* without a name, in all */
 	sem_t *named;             /* a semaphore whose name is gone */
+	sem_t *opened;            /* one with a name, by which the others open it */
 	uint64_t *file, *memfd;   /* the first's mappings; the others have the descriptors */
 	uint64_t *shm;            /* a file of /dev/shm, in all */
 	char *halves;             /* the first has one half, the second the other */
@@ -1284,6 +1285,8 @@ static void begin_family(void)
 	snprintf(name, sizeof name, "/gpuckpt-family-%d", (int)getpid());
 	family.named = sem_open(name, O_CREAT | O_EXCL, 0600, 1);
 	CHECK(family.named != SEM_FAILED && !sem_unlink(name));
+	family.opened = sem_open(name, O_CREAT | O_EXCL, 0600, 1);
+	CHECK(family.opened != SEM_FAILED);
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	CHECK(fd >= 0 && !ftruncate(fd, 4096));
 	family.shm = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -1358,6 +1361,7 @@ static void play(int me, long i)
 	CHECK(pthread_mutex_lock(&family.board->lock) == EDEADLK);
 	while (sem_wait(family.named))
 		CHECK(errno == EINTR);
+	CHECK(!sem_trywait(family.opened));
 	next_in_memory(me, sum, next);
 	next_in_file(family.file_fd, family.file, sum, next);
 	CHECK(pread(family.memfd_fd, &is, sizeof is, 0) == sizeof is);
@@ -1372,7 +1376,8 @@ static void play(int me, long i)
 	if (i % 16 == 0)
 		await_timer();
 	family.board->sum = next;
-	CHECK(!sem_post(family.named) && !pthread_mutex_unlock(&family.board->lock));
+	CHECK(!sem_post(family.opened) && !sem_post(family.named));
+	CHECK(!pthread_mutex_unlock(&family.board->lock));
 }
 
 static void await_turn(int me)
@@ -1381,8 +1386,11 @@ static void await_turn(int me)
 		CHECK(errno == EINTR);
 }
 
-static void play_below(int me)
+static void play_below(int me, const char *name)
 {
+	CHECK(!sem_close(family.opened));
+	family.opened = sem_open(name, 0);
+	CHECK(family.opened != SEM_FAILED);
 	if (me == 1)
 		CHECK(!munmap(family.halves, HALF));
 	else
@@ -1403,11 +1411,12 @@ static void run_family(void)
 	int status;
 
 	begin_family();
+	snprintf(name, sizeof name, "/gpuckpt-family-%d", (int)getpid());
 	for (int me = 1; me < FAMILY; me++) {
 		pids[me] = fork();
 		CHECK(pids[me] >= 0);
 		if (!pids[me])
-			play_below(me);
+			play_below(me, name);
 	}
 	map_family();
 	CHECK(!munmap(family.halves + HALF, HALF));
@@ -1422,8 +1431,7 @@ static void run_family(void)
 		CHECK(!sem_post(&family.board->turns[me]));
 		CHECK(waitpid(pids[me], &status, 0) == pids[me] && WEXITSTATUS(status) == me);
 	}
-	snprintf(name, sizeof name, "/gpuckpt-family-%d", (int)getpid());
-	CHECK(!shm_unlink(name));
+	CHECK(!shm_unlink(name) && !sem_unlink(name));
 	printf("family %llu\n", (unsigned long long)family.board->sum);
 }
 
@@ -1435,7 +1443,7 @@ static const struct {
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
-	{"tree", run_tree},       {"family", run_family}, {"orphans", run_orphans},
+	{"tree", run_tree},       {"family", run_family},   {"orphans", run_orphans},
 	{"locks", run_locks},     {"reopened", run_reopened},
 };
 
