@@ -7,12 +7,15 @@
 #include "shim/kernels/pass/record.h"
 #include "shim/kernels/pass/refuse.h"
 
+#define LOOK_CYCLES 131072u /* of a thread's clock between two looks at the word */
+
 struct writer {
 	const struct gck_ptx *ptx;
 	const struct gck_plan *plan;
 	FILE *out;
 	bool is_again; /* the second body: its labels have other names */
 	size_t place;  /* the next */
+	bool has_mark; /* the module's */
 };
 
 static const char *ending(const struct writer *w)
@@ -71,11 +74,34 @@ static void write_statement(const struct writer *w, uint32_t i)
 	}
 }
 
-/* A thread leaves here if the word is set. It comes back behind the test. */
+/* %gck_p: whether the word is set. Its address is loaded each time: that is rare, and a register
+ * less in the kernel's loops. */
+static void write_look(const struct writer *w)
+{
+	gck_record_variable(w->plan, w->out);
+	fputs("\tld.global.u64 %gck_w, [%gck_z];\n\tsetp.eq.u64 %gck_p, %gck_w, 0;\n"
+	      "\t@%gck_p add.u64 %gck_w, %gck_z, 16;\n"
+	      "\tld.volatile.global.u32 %gck_t, [%gck_w];\n"
+	      "\tsetp.ne.u32 %gck_p, %gck_t, 0;\n", w->out);
+}
+
+/* A thread leaves here if the word is set. It comes back behind the test. If all threads looked
+ * each time, they would wait for one bank of the memory: they look when some time has passed. */
 static void write_test(const struct writer *w, size_t place)
 {
-	fputs("\n\tld.volatile.global.u32 %gck_t, [%gck_w];\n"
-	      "\tsetp.ne.u32 %gck_p, %gck_t, 0;\n", w->out);
+	if (w->plan->places[place].kind == GCK_PLACE_ENTRY) {
+		fputs("\n\tmov.u32 %gck_l, %clock;\n", w->out);
+		write_look(w);
+	} else {
+		fprintf(w->out, "\n\tmov.u32 %%gck_t, %%clock;\n"
+				"\tsub.u32 %%gck_s, %%gck_t, %%gck_l;\n"
+				"\tsetp.gt.u32 %%gck_p, %%gck_s, %u;\n"
+				"\t@!%%gck_p bra $gck_looked_%zu%s;\n"
+				"\tmov.u32 %%gck_l, %%gck_t;\n", LOOK_CYCLES, place + 1,
+			ending(w));
+		write_look(w);
+		fprintf(w->out, "$gck_looked_%zu%s:\n", place + 1, ending(w));
+	}
 	if (w->plan->warp != GCK_NONE)
 		fputs("\tvote.sync.any.pred %gck_p, %gck_p, 0xffffffff;\n", w->out);
 	fprintf(w->out, "\t@%%gck_p bra $gck_leave_%zu;\n", place + 1);
@@ -158,11 +184,6 @@ static void write_body(struct writer *w)
 	fputs("\n\tret;\n", w->out);
 }
 
-static void write_name(const struct writer *w)
-{
-	fprintf(w->out, "%.*s$ckpt", GCK_PTX_TEXT(w->ptx, w->plan->flow.function->name));
-}
-
 /* NAME$ckpt: the word's address (0: never leave), the records' address, a zero to read as the word
  * and whether this launch goes on; then for whoever launches: the bytes of a thread's record, of
  * the static shared memory, and whether the dynamic is saved as well. */
@@ -173,10 +194,9 @@ static void write_variable(const struct writer *w)
 
 	for (uint32_t i = f->header.first; i < f->name; i++)
 		is_weak |= gck_ptx_is(w->ptx, i, ".weak");
-	fprintf(w->out, "%s .global .align 8 .u64 ", is_weak ? ".weak" : ".visible");
-	write_name(w);
-	fprintf(w->out, "[6] = {0, 0, 0, %" PRIu64 ", %" PRIu64 ", %d};\n\n",
-		w->plan->record_size, w->plan->variables.shared_size,
+	fprintf(w->out, "%s .global .align 8 .u64 %.*s$ckpt[6] = {0, 0, 0, %" PRIu64 ", %" PRIu64
+			", %d};\n\n", is_weak ? ".weak" : ".visible",
+		GCK_PTX_TEXT(w->ptx, f->name), w->plan->record_size, w->plan->variables.shared_size,
 		w->plan->variables.is_dynamic);
 }
 
@@ -185,18 +205,24 @@ static void write_begin(const struct writer *w)
 {
 	fputs("\n", w->out);
 	gck_record_declare(w->out);
-	fputs("\tmov.u64 %gck_z, ", w->out);
-	write_name(w);
-	fputs(";\n\tld.global.u64 %gck_w, [%gck_z];\n\tsetp.eq.u64 %gck_p, %gck_w, 0;\n"
-	      "\t@%gck_p add.u64 %gck_w, %gck_z, 16;\n"
-	      "\tld.global.u32 %gck_t, [%gck_z+20];\n\tsetp.ne.u32 %gck_p, %gck_t, 0;\n"
+	gck_record_variable(w->plan, w->out);
+	fputs("\tld.global.u32 %gck_t, [%gck_z+20];\n\tsetp.ne.u32 %gck_p, %gck_t, 0;\n"
 	      "\t@%gck_p bra $gck_resume;\n", w->out);
+}
+
+/* An empty kernel, by which the run time knows a module with points. */
+static void write_mark(struct writer *w)
+{
+	if (!w->has_mark)
+		fputs(".weak .entry gpuckpt$points()\n{\n\tret;\n}\n\n", w->out);
+	w->has_mark = true;
 }
 
 static void write_kernel(struct writer *w)
 {
 	const struct gck_ptx_function *f = w->plan->flow.function;
 
+	write_mark(w);
 	write_variable(w);
 	copy(w, begin(w->ptx, f->at.first), w->ptx->tokens[f->header.last].end);
 	write_begin(w);

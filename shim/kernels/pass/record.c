@@ -81,15 +81,22 @@ void gck_record_declare(FILE *out)
 {
 	fputs("\t.reg .pred %gck_p, %gck_q;\n"
 	      "\t.reg .b32 %gck_t, %gck_k, %gck_n, %gck_i, %gck_s, %gck_x, %gck_y;\n"
-	      "\t.reg .b32 %gck_c, %gck_m;\n"
+	      "\t.reg .b32 %gck_c, %gck_m, %gck_l;\n"
 	      "\t.reg .b64 %gck_w, %gck_z, %gck_r, %gck_t4, %gck_t8, %gck_a, %gck_b, %gck_d, "
 	      "%gck_e;\n", out);
+}
+
+void gck_record_variable(const struct gck_plan *plan, FILE *out)
+{
+	fprintf(out, "\tmov.u64 %%gck_z, %.*s$ckpt;\n",
+		GCK_PTX_TEXT(plan->flow.ptx, plan->flow.function->name));
 }
 
 /* %gck_i: the thread's number in its block, %gck_n: their number; %gck_b: the block's record,
  * %gck_r: that of its threads, %gck_t4, %gck_t8: this thread's words of four and of eight bytes. */
 static void write_where(const struct gck_plan *plan, FILE *out)
 {
+	gck_record_variable(plan, out);
 	fputs("\tmov.u32 %gck_i, %tid.z;\n\tmov.u32 %gck_x, %ntid.y;\n\tmov.u32 %gck_y, %tid.y;\n"
 	      "\tmad.lo.u32 %gck_i, %gck_i, %gck_x, %gck_y;\n"
 	      "\tmov.u32 %gck_n, %ntid.x;\n\tmov.u32 %gck_y, %tid.x;\n"
@@ -270,7 +277,7 @@ static void write_leave(const struct gck_plan *plan, FILE *out, size_t i)
  * memory, and ends. */
 static void write_resume(const struct gck_plan *plan, FILE *out)
 {
-	fputs("$gck_resume:\n", out);
+	fputs("$gck_resume:\n\tmov.u32 %gck_l, %clock;\n", out);
 	write_where(plan, out);
 	fputs("\tmov.u32 %gck_c, %gck_i;\n\tmov.u32 %gck_m, %gck_n;\n", out);
 	write_shared(plan, out, 0, true);

@@ -13,6 +13,9 @@ void gck_record_measure(struct gck_plan *plan);
 /* Declares the registers that the written code needs. */
 void gck_record_declare(FILE *out);
 
+/* %gck_z: the address of NAME$ckpt. */
+void gck_record_variable(const struct gck_plan *plan, FILE *out);
+
 /* What a leaving thread does at each place, and the threads of a later launch at their begin. */
 void gck_record_write(const struct gck_plan *plan, FILE *out);
 

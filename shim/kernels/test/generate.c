@@ -251,6 +251,8 @@ char *generate(unsigned seed, int is_marked, unsigned *threads, unsigned *dynami
 	m->has_barrier = draw(m, 3) > 0;
 	m->has_dynamic = m->has_barrier && draw(m, 2);
 	m->has_warp = draw(m, 3) == 0;
+	if (m->has_warp) /* shfl of a lane that is not there gives anything */
+		m->threads = (m->threads + 31) / 32 * 32;
 	header(m);
 	begin(m);
 	statements(m, 3 + draw(m, 5), 0, true);

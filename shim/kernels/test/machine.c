@@ -39,7 +39,9 @@ static const struct {
 };
 
 enum where { IN_REGISTER, IN_NUMBER, IN_SPECIAL, IN_PARAM };
-enum special { TID_X, TID_Y, NTID_X, NTID_Y, CTAID_X, CTAID_Y, NCTAID_X, DYNAMIC, LANE, ONE, NIL };
+enum special {
+	TID_X, TID_Y, NTID_X, NTID_Y, CTAID_X, CTAID_Y, NCTAID_X, DYNAMIC, LANE, ONE, NIL, CLOCK
+};
 
 struct operand {
 	enum where where;
@@ -156,6 +158,7 @@ static bool find_special(const struct machine *m, uint32_t token, struct operand
 		{ "%ntid.y", NTID_Y }, { "%ntid.z", ONE }, { "%ctaid.x", CTAID_X },
 		{ "%ctaid.y", CTAID_Y }, { "%ctaid.z", NIL }, { "%nctaid.x", NCTAID_X },
 		{ "%nctaid.y", ONE }, { "%dynamic_smem_size", DYNAMIC }, { "%laneid", LANE },
+		{ "%clock", CLOCK },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -466,10 +469,15 @@ static unsigned draw(struct run *r, unsigned n)
 	return (r->random >> 8) % n;
 }
 
+#define CLOCK_STEP 200000 /* more than a kernel waits between two looks at the word */
+
 static uint64_t special_value(const struct run *r, const struct block *b, const struct thread *t,
 			      enum special s)
 {
+	static uint32_t clock;
+
 	switch (s) {
+	case CLOCK: return clock += CLOCK_STEP;
 	case TID_X: return t->number;
 	case NTID_X: return r->l->threads;
 	case CTAID_X: return b->number;
