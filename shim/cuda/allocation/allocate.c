@@ -4,6 +4,7 @@
 
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/follow.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/managed/managed.h"
 #include "shim/cuda/stream/ordered_memory.h"
@@ -98,6 +99,7 @@ GCK_CUDA_FUNCTION(cuMemFree_v2, (CUdeviceptr address))
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
+	gck_cuda_follow_all();
 	if (!gck_cuda_allocation_is_ours(address, &a, &rc)) {
 		rc = gck_cuda_real.cuMemFree_v2(address);
 		if (rc == CUDA_SUCCESS)

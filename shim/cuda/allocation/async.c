@@ -5,6 +5,7 @@
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
+#include "shim/cuda/gate/follow.h"
 #include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/ordered_memory.h"
 
@@ -110,6 +111,7 @@ static CUresult give(CUdeviceptr address, CUstream stream)
 	{ \
 		CUresult rc = CUDA_ERROR_NOT_FOUND; \
 		GCK_CUDA_ENTER(stream); \
+		gck_cuda_follow(named(stream, per_thread)); \
 		if (!gck_cuda_capture_has(named(stream, per_thread))) \
 			rc = give(address, named(stream, per_thread)); \
 		if (rc == CUDA_ERROR_NOT_FOUND) { \
@@ -127,19 +129,21 @@ FREES(cuMemFreeAsync_ptsz, true)
 
 /* After the program waited for the GPU its pools give back what they should not keep, as the
  * driver's do. */
-#define WAITS(name, parameters, object, argument) \
+#define WAITS(name, parameters, object, follow, argument) \
 	GCK_CUDA_FUNCTION(name, parameters) \
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(object); \
+		follow; \
 		rc = gck_cuda_real.name(argument); \
 		if (rc == CUDA_SUCCESS) \
 			gck_cuda_ordered_waited(); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
-WAITS(cuStreamSynchronize, (CUstream stream), stream, stream)
-WAITS(cuStreamSynchronize_ptsz, (CUstream stream), stream, stream)
-WAITS(cuEventSynchronize, (CUevent event), 0, event)
-WAITS(cuCtxSynchronize, (void), 0, )
-WAITS(cuCtxSynchronize_v2, (CUcontext context), 0, context)
+WAITS(cuStreamSynchronize, (CUstream stream), stream, gck_cuda_follow(named(stream, false)), stream)
+WAITS(cuStreamSynchronize_ptsz, (CUstream stream), stream, gck_cuda_follow(named(stream, true)),
+      stream)
+WAITS(cuEventSynchronize, (CUevent event), 0, (void)0, event) /* no event is behind such a kernel */
+WAITS(cuCtxSynchronize, (void), 0, gck_cuda_follow_all(), )
+WAITS(cuCtxSynchronize_v2, (CUcontext context), 0, gck_cuda_follow_all(), context)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/follow.h"
 
 /* A capture is listed by the stream where it began, which alone can end it. */
 struct capture {
@@ -118,6 +119,7 @@ static CUresult has_begun(CUresult rc, CUstream stream)
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(s); \
+		gck_cuda_follow(stream); \
 		begins(stream); \
 		rc = has_begun(gck_cuda_real.call, stream); \
 		GCK_CUDA_LEAVE(); \

@@ -10,6 +10,7 @@
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/context.h"
 #include "shim/cuda/gate/driver_checkpoint.h"
+#include "shim/cuda/gate/follow.h"
 #include "shim/cuda/gate/stream.h"
 #include "shim/cuda/real.h"
 
@@ -288,12 +289,15 @@ static int wait_all(const struct gck_cuda_contexts *all, int64_t end_ns, struct 
 	return gck_gate_empty() ? 0 : name_inside(err);
 }
 
+#define SETTLE_NS (1000 * MS) /* for kernels that were asked to leave, beside a closed gate */
+
 static int attempt(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
 {
 	int64_t left;
 	int failed;
 
 	gck_gate_close();
+	gck_cuda_follow_ask(end_ns);
 	left = (end_ns - gck_cuda_now_ns()) / MS;
 	failed = gck_gate_wait_empty(left > 0 ? (int)left : 0) ? gck_cuda_contexts_take(all, err)
 							       : name_inside(err);
@@ -302,8 +306,12 @@ static int attempt(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_err
 		if (failed)
 			gck_cuda_contexts_give(all);
 	}
-	if (failed)
+	if (failed) {
+		/* a launch that fails shows again when the drain asks (drain.c) */
+		if (gck_cuda_follow_settle(gck_cuda_now_ns() + SETTLE_NS, NULL))
+			failed = -1;
 		gck_gate_open();
+	}
 	return failed;
 }
 
@@ -350,6 +358,9 @@ bool gck_cuda_queue_done(int64_t end_ns, bool *seen)
 	struct gck_cuda_contexts all;
 	bool done = false;
 
+	*seen = true;
+	if (gck_cuda_follow_running()) /* which will leave; the rest is left to the drain */
+		return true;
 	gck_gate_close();
 	*seen = leave_soon(end_ns);
 	if (*seen && gck_cuda_contexts_take(&all, NULL) == 0) {

@@ -10,6 +10,7 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/context.h"
+#include "shim/cuda/gate/follow.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -65,6 +66,7 @@ GCK_CUDA_FUNCTION(cuStreamCreateWithPriority, (CUstream *stream, unsigned int fl
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(stream); \
+		gck_cuda_follow(stream); \
 		gone(stream); \
 		gck_cuda_context_stream_ends(stream); \
 		gck_cuda_capture_stream_ends(stream); \

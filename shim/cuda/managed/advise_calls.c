@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * CUDA's calls about the location of managed memory. */
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/follow.h"
 #include "shim/cuda/managed/advice.h"
 #include "shim/cuda/managed/managed.h"
 
@@ -92,6 +93,7 @@ static void note_batch(const CUdeviceptr *addresses, const size_t *bytes, size_t
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(stream); \
+		gck_cuda_follow_all(); /* it may discard what a kernel still reads */ \
 		rc = gck_cuda_real.name(addresses, bytes, n, locations, firsts, nlocations, flags, \
 					stream); \
 		if (rc == CUDA_SUCCESS) \

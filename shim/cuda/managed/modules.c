@@ -7,6 +7,7 @@
 #include "shim/cuda/base/handle_map.h"
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/follow.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_cuda_handle_map modules; /* modules of libraries, one for each context: the
@@ -75,6 +76,7 @@ GCK_CUDA_FUNCTION(cuLibraryUnload, (CUlibrary library))
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
+	gck_cuda_follow_unload(NULL, library);
 	forget(library);
 	rc = gck_cuda_real.cuLibraryUnload(library);
 	if (rc == CUDA_SUCCESS)

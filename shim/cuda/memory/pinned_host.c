@@ -7,6 +7,7 @@
 #include "shim/cuda/base/handle_map.h"
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/follow.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_cuda_handle_map combined; /* addresses that the program asked to be
@@ -71,6 +72,7 @@ GCK_CUDA_FUNCTION(cuMemFreeHost, (void *address))
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
+	gck_cuda_follow_all();
 	forget(address);
 	rc = gck_cuda_real.cuMemFreeHost(address);
 	GCK_CUDA_LEAVE();

@@ -9,6 +9,7 @@
 #include "shim/cuda/base/participant.h"
 #include "shim/cuda/gate/backlog.h"
 #include "shim/cuda/gate/driver_checkpoint.h"
+#include "shim/cuda/gate/follow.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/gate/pace.h"
 #include "shim/cuda/managed/mmap_hook.h"
@@ -175,12 +176,14 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *request, gck_cuda_fails_fn 
 	atomic_flag_clear(&on_failure.told);
 	gck_cuda_stream_wait_tells(drain_fails);
 	take_order(request);
-	if (quiesce(err))
+	if (quiesce(err)) {
+		*lost = gck_cuda_follow_settle(0, err) != 0;
 		return -1;
+	}
 	gck_cuda_able(refuse, &why);
 	if (!why.code && drain_parts(&why) == 0 && driver_down(&why) == 0)
 		return 0;
-	if (resume_parts(false, &back)) {
+	if (resume_parts(false, &back) || gck_cuda_follow_settle(0, &back)) {
 		*lost = true;
 		return gck_fail(err, back.code, "%s, after: %s", back.text, why.text);
 	}
@@ -192,7 +195,8 @@ int gck_cuda_resume(gck_cuda_source_fn *source, void *arg, struct gck_error *err
 {
 	order.source = source;
 	order.source_arg = arg;
-	if (gck_cuda_driver_up(err) || resume_parts(source != NULL, err))
+	if (gck_cuda_driver_up(err) || resume_parts(source != NULL, err) ||
+	    gck_cuda_follow_settle(0, err))
 		return -1;
 	gck_gate_open();
 	return 0;

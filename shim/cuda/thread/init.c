@@ -8,6 +8,7 @@
 #include "shim/cuda/memory/device_memory.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/memory/slab_supply.h"
+#include "shim/cuda/points/launch.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/ordered_memory.h"
@@ -33,6 +34,7 @@ GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
 /* A context has ended: forget all memory in it that is not newer. */
 static void forget(CUcontext gone, uint64_t newest)
 {
+	gck_cuda_points_forget(gone);
 	gck_cuda_ordered_forget(gone, newest);
 	gck_cuda_memory_forget(gone, newest);
 	gck_cuda_managed_forget(gone, newest);
@@ -63,6 +65,7 @@ static void assemble(void)
 	gck_cuda_load_then(hook_the_driver);
 	gck_cuda_reclaim_begin(&reclaim);
 	gck_cuda_contexts_begin(&ends);
+	gck_cuda_points_begin();
 	gck_cuda_slabs_reserve_by(gck_cuda_pools_retained);
 }
 
