@@ -247,6 +247,24 @@ int gck_store_list(struct gck_store *s, uint32_t **seqs, size_t *n, struct gck_e
 
 /* ---- a commit that is not there ------------------------------------------------------------ */
 
+json_t *gck_commit_entry(const json_t *commit, uint32_t seq, const char *hash, const char *cluster)
+{
+	static const char *const numbers[] = {"restarts", "time", "from"};
+	const char *origin = json_string_value(json_object_get(commit, "cluster"));
+	char program[GCK_HASH_TEXT];
+	json_t *e;
+
+	gck_hash_json(json_object_get(commit, "fingerprint"), program);
+	e = json_pack("{s:I, s:s, s:s}", "seq", (json_int_t)seq, "hash", hash, "fingerprint",
+		      program);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (json_is_integer(json_object_get(commit, numbers[i])))
+			json_object_set(e, numbers[i], json_object_get(commit, numbers[i]));
+	if (origin && strcmp(origin, cluster) != 0)
+		json_object_set_new(e, "info", json_pack("{s:b}", "imported", 1));
+	return e;
+}
+
 int gck_commit_missing(const char *url, uint32_t job, uint32_t step, uint32_t seq,
 		       const uint32_t *have, size_t n, struct gck_error *err)
 {

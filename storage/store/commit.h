@@ -24,6 +24,12 @@ GCK_MUST_CHECK json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, 
 GCK_MUST_CHECK json_t *gck_commit_load(struct gck_store *s, uint32_t seq, const char *hash,
 				       char found[GCK_HASH_TEXT], struct gck_error *err);
 
+/* What a list of a step's commits tells of one: {"seq","hash","fingerprint" (its hash)}, and as far
+ * as the document has them "restarts", "time", "from". One of another cluster was imported here:
+ * {"info":{"imported":true}}. A new reference. */
+json_t *gck_commit_entry(const json_t *commit, uint32_t seq, const char *hash,
+			 const char *cluster);
+
 /* Fail with ENOENT: step job.step has no commit seq in the store of this URL, and the n commits in
  * have, the newest first, instead. Returns -1. */
 #define GCK_COMMITS_NAMED 8 /* of them */

@@ -454,6 +454,26 @@ static void test_commit(void)
 	json_decref(commit);
 }
 
+/* What a list tells of the commit of another cluster. */
+static void test_entry(void)
+{
+	json_t *commit = json_pack("{s:{}, s:i, s:i, s:i, s:s}", "fingerprint", "restarts", 2,
+				   "time", 50, "from", 8, "cluster", "far"), *entry;
+
+	entry = gck_commit_entry(commit, 9, "aa", "far");
+	ok(all_of(json_integer_value(json_object_get(entry, "seq")) == 9,
+		  json_integer_value(json_object_get(entry, "restarts")) == 2,
+		  json_integer_value(json_object_get(entry, "from")) == 8,
+		  !json_object_get(entry, "info")),
+	   "a commit is listed with the start that made it, and what that came from");
+	json_decref(entry);
+	entry = gck_commit_entry(commit, 9, "aa", "here");
+	ok(json_is_true(json_object_get(json_object_get(entry, "info"), "imported")),
+	   "another cluster's was imported");
+	json_decref(entry);
+	json_decref(commit);
+}
+
 /* An object store's signer permits no removal there. */
 static void test_prune_kept(void)
 {
@@ -800,6 +820,7 @@ int main(void)
 	test_big();
 	test_close_unfinished();
 	test_commit();
+	test_entry();
 	test_prune_kept();
 	test_strays();
 	test_linked_directory();

@@ -35,22 +35,20 @@ static struct gck_store *open_unconnected(const struct store_request *r, struct 
 
 /* A damaged commit is left out. One that cannot be read now may be the one to restart from: an
  * error. */
-static int add_commit(json_t *all, struct gck_store *store, uint32_t seq, struct gck_error *err)
+static int add_commit(json_t *all, struct gck_store *store, uint32_t seq, const char *cluster,
+		      struct gck_error *err)
 {
-	char hash[GCK_HASH_TEXT], program[GCK_HASH_TEXT];
+	char hash[GCK_HASH_TEXT];
 	json_t *commit = gck_store_read_commit(store, seq, NULL, hash, err);
 
 	if (!commit)
 		return err->code == EBADMSG ? 0 : -1;
-	gck_hash_json(json_object_get(commit, "fingerprint"), program);
-	json_array_append_new(all,
-			      json_pack("{s:I, s:s, s:s}", "seq", (json_int_t)seq, "hash", hash,
-					     "fingerprint", program));
+	json_array_append_new(all, gck_commit_entry(commit, seq, hash, cluster));
 	json_decref(commit);
 	return 0;
 }
 
-static json_t *list_commits(struct gck_store *store, struct gck_error *err)
+static json_t *list_commits(struct gck_store *store, const char *cluster, struct gck_error *err)
 {
 	json_t *all = json_array();
 	uint32_t *seqs = NULL;
@@ -58,7 +56,7 @@ static json_t *list_commits(struct gck_store *store, struct gck_error *err)
 	int rc = gck_store_list(store, &seqs, &n, err);
 
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = add_commit(all, store, seqs[i], err);
+		rc = add_commit(all, store, seqs[i], cluster, err);
 	free(seqs);
 	if (rc == 0)
 		return all;
@@ -70,12 +68,13 @@ static json_t *list_commits(struct gck_store *store, struct gck_error *err)
  * cluster's directory, is an error (ENODEV). */
 json_t *store_list(const void *request, struct gck_error *err)
 {
-	struct gck_store *store = open_unconnected(request, err);
+	const struct store_request *r = request;
+	struct gck_store *store = open_unconnected(r, err);
 	json_t *all;
 
 	if (!store)
 		return err->code == ENOENT ? json_array() : NULL;
-	all = list_commits(store, err);
+	all = list_commits(store, r->step->cluster, err);
 	gck_store_close(store);
 	return all;
 }

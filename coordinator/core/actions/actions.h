@@ -17,8 +17,9 @@ gck_action_fn gck_act_repeat; /* repeats the order to the agent that came back *
 gck_action_fn gck_act_quiesce, gck_act_quiesced;
 
 /* ending.c */
-gck_action_fn gck_act_abort, gck_act_abort_go, gck_act_abort_late, gck_act_release, gck_act_idle,
-	gck_act_terminate, gck_act_end_again, gck_act_taken, gck_act_end_late, gck_act_over;
+gck_action_fn gck_act_abort, gck_act_abort_go, gck_act_abort_late, gck_act_unheard, gck_act_release,
+	gck_act_idle, gck_act_terminate, gck_act_end_again, gck_act_taken, gck_act_end_late,
+	gck_act_over;
 gck_action_fn gck_act_recount; /* counts lost agents as answered */
 gck_action_fn gck_act_ended;   /* raises GCK_ENDED if no agent is connected */
 gck_action_fn gck_act_alone;   /* ... after a time limit, if no agent is connected */

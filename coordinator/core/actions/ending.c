@@ -100,7 +100,8 @@ void gck_act_abort_late(struct gck_core *core, struct gck_step *step)
 		gck_raise(core, step, GCK_ALL);
 }
 
-void gck_act_abort(struct gck_core *core, struct gck_step *step)
+/* unheard: nobody told whether its commit object was written. */
+static void give_up(struct gck_core *core, struct gck_step *step, bool unheard)
 {
 	struct gck_live *live = step->live;
 	struct gck_checkpoint *c = &live->checkpoint;
@@ -114,6 +115,7 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 		json_t *r = gck_record_seq(step, "abort", c->seq);
 
 		json_object_set_new(r, "why", json_string(live->last_error));
+		json_object_set_new(r, "unheard", json_boolean(unheard));
 		gck_warn("step %u.%u: checkpoint %u is aborted, its ranks go on%s: %s",
 			 step->job->id, step->id, c->seq, tried ? ", and it is tried again" : "",
 			 live->last_error);
@@ -130,6 +132,16 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 		gck_operation_failed(core, step, live->last_error);
 	}
 	gck_act_recount(core, step);
+}
+
+void gck_act_abort(struct gck_core *core, struct gck_step *step)
+{
+	give_up(core, step, false);
+}
+
+void gck_act_unheard(struct gck_core *core, struct gck_step *step)
+{
+	give_up(core, step, true);
 }
 
 void gck_act_release(struct gck_core *core, struct gck_step *step)

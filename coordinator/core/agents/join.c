@@ -252,22 +252,23 @@ static void take_up_held(struct gck_core *core, struct gck_step *step, struct gc
 	gck_raise(core, step, GCK_FOUND);
 }
 
-/* A node that runs may have a checkpoint under way. */
+/* A node that runs may have a checkpoint under way: a later one than the journal has, if that is an
+ * older copy. */
 static void settle(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
 	bool committed = node->seq && gck_step_commit(step, node->seq);
 
-	if (live->phase == GCK_RECOVERING) {
-		recover(core, step, node);
-		return;
-	}
 	if (committed)
 		send_committed(core, step, node);
 	else if (node->seq && live->checkpoint.seq != node->seq)
 		send_seq(core, node, "abort");
 	if (committed && node->state == GCK_AGENT_HELD)
 		take_up_held(core, step, node);
+	if (live->phase == GCK_RECOVERING) {
+		recover(core, step, node);
+		return;
+	}
 	gck_raise(core, step, GCK_BACK);
 }
 

@@ -252,7 +252,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	[GCK_RECOVERING] = {
 		ON(FOUND,     HELD,       gck_act_adopt),     /* M */
 		ON(MISSING,   ABORTING,   gck_act_abort),     /* M */
-		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
+		ON(TIMEOUT,   ABORTING,   gck_act_unheard),   /* M */
 		ON(FAILED,    RECOVERING, nothing),           /* M */
 		ON(LOST,      RECOVERING, nothing),           /* M */
 		ON(BACK,      RECOVERING, nothing),           /* M */

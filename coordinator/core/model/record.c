@@ -204,6 +204,18 @@ static void dump_intent(json_t *out, const struct gck_step *step)
 	}
 }
 
+static void dump_unheard(json_t *out, const struct gck_step *step)
+{
+	json_t *r;
+
+	if (!step->unheard)
+		return;
+	r = about(step, "abort");
+	json_object_set_new(r, "seq", json_integer(step->unheard));
+	json_object_set_new(r, "unheard", json_true());
+	add(out, r);
+}
+
 static void dump_job(json_t *out, const struct gck_job *job)
 {
 	json_t *r = json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b}", "t", "job", "job",
@@ -234,6 +246,7 @@ static void dump_job(json_t *out, const struct gck_job *job)
 		dump_flags(out, step);
 		dump_failures(out, step);
 		dump_removals(out, step);
+		dump_unheard(out, step);
 		dump_intent(out, step);
 	}
 }

@@ -27,7 +27,8 @@
  *   committing {job, step, seq, info}        all images are complete; the commit object may exist
  *   commit {job, step, seq, restarts, hash, time, keep, abandoned, aside, info}
  *                                            the checkpoint is valid; keep commits stay (0: all)
- *   abort {job, step, seq, why}              the checkpoint or import was given up
+ *   abort {job, step, seq, why, unheard}     the checkpoint or import was given up; unheard: the
+ *                                            commit object may exist
  *   seq {job, step, seq, listed}             numbers up to this are used; listed: the store was
  *                                            read
  *   disable {job, step, value}

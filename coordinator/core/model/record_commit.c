@@ -83,11 +83,16 @@ static int apply_abort(struct gck_state *s, json_t *r, struct gck_error *err)
 {
 	uint32_t seq;
 	struct gck_step *step = gck_record_find_seq(s, r, &seq, err);
+	int unheard = 0;
 
-	if (!step)
+	if (!step || gck_record_unpack(r, err, "{s?b}", "unheard", &unheard))
 		return -1;
 	if (step->intent.seq == seq)
 		gck_step_give_up_intent(step);
+	if (unheard) {
+		step->unheard = seq;
+		step->listed = false;
+	}
 	return 0;
 }
 
@@ -102,6 +107,8 @@ static int apply_seq(struct gck_state *s, json_t *r, struct gck_error *err)
 	if (step->last_seq < seq)
 		step->last_seq = seq;
 	step->listed |= listed;
+	if (listed)
+		step->unheard = 0;
 	return 0;
 }
 

@@ -29,7 +29,7 @@ static void forget_former(struct gck_job *job)
 			c->abandoned = true;
 		gck_step_give_up_intent(step);
 		step->finished = step->decided = step->disabled = step->listed = false;
-		step->run_seq = step->restore_seq = 0;
+		step->run_seq = step->restore_seq = step->unheard = 0;
 		gck_step_clear_failures(step);
 		step->from_job = step->from_seq = 0;
 		gck_record_set_json(&step->fingerprint, NULL);
@@ -192,8 +192,8 @@ static int apply_restore(struct gck_state *s, json_t *r, struct gck_error *err)
 	return 0;
 }
 
-/* Commits newer than the one that the step goes back to, or all before a cold start, are
- * abandoned. */
+/* Commits newer than the one that the step goes back to, or all before a cold start, are abandoned,
+ * and so is what a former incarnation left open. */
 static int apply_run(struct gck_state *s, json_t *r, struct gck_error *err)
 {
 	uint32_t seq;
@@ -205,6 +205,8 @@ static int apply_run(struct gck_state *s, json_t *r, struct gck_error *err)
 	for (struct gck_commit *c = step->commits; c; c = c->older)
 		if (c->seq > seq && c->restarts < step->restarts)
 			c->abandoned = true;
+	if (!step->decided && step->intent.seq && !step->intent.import)
+		gck_step_give_up_intent(step);
 	step->run_seq = seq;
 	step->run_ms = ms;
 	step->decided = true;

@@ -81,6 +81,8 @@ struct gck_step {
 	uint32_t last_seq;        /* sequence numbers go on across restarts */
 	bool listed;              /* the journal has all commits and numbers that the store has:
 				   * they were told since it was in doubt */
+	uint32_t unheard;         /* nobody could tell whether this aborted checkpoint's commit
+				   * object was written; 0: none */
 	uint32_t restarts;        /* the incarnation that the following members describe */
 	uint32_t nodes, ntasks;
 	char *store, *options;

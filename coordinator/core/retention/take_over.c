@@ -42,7 +42,8 @@ bool gck_take_over_lacks(const struct gck_step *step, uint32_t seq, uint32_t las
 	bool under_way = step->live && step->live->checkpoint.seq;
 	bool doubt = open->seq == seq && !open->import && (open->committing || !step->listed);
 
-	return !gck_step_commit(step, seq) && (seq > last || (doubt && !under_way));
+	return !gck_step_commit(step, seq) &&
+	       (seq > last || seq == step->unheard || (doubt && !under_way));
 }
 
 /* Which entries are abandoned: a later incarnation went back behind them. NULL without memory. */
@@ -56,6 +57,8 @@ static bool *find_abandoned(const json_t *commits)
 	for (size_t i = n; abandoned && i-- > 0;) {
 		const struct listed l = parse(json_array_get(commits, i));
 
+		if (json_is_true(json_object_get(l.info, "imported")))
+			continue;
 		if (restarts < 0 || l.restarts < restarts) {
 			later = from < later ? from : later;
 			restarts = l.restarts;
@@ -68,12 +71,21 @@ static bool *find_abandoned(const json_t *commits)
 	return abandoned;
 }
 
+/* Has the step's newest incarnation gone back behind this commit? It may have none of its own yet. */
+static bool is_behind(const struct gck_step *step, uint32_t seq, uint32_t restarts)
+{
+	return step->decided && restarts < step->restarts && seq > step->run_seq;
+}
+
 static void take(struct gck_core *core, struct gck_step *step, const struct listed *l,
 		 uint32_t restarts, bool abandoned)
 {
 	json_t *r = gck_record_seq(step, "commit", l->seq);
 
-	json_object_set_new(r, "restarts", json_integer(l->restarts < 0 ? restarts : l->restarts));
+	if (l->restarts >= 0)
+		restarts = (uint32_t)l->restarts;
+	abandoned = abandoned || is_behind(step, l->seq, restarts);
+	json_object_set_new(r, "restarts", json_integer(restarts));
 	json_object_set_new(r, "hash", json_string(l->hash));
 	json_object_set_new(r, "time",
 			    json_integer(l->time < 0 ? core->world->now_ms() / 1000 : l->time));

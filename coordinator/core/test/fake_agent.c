@@ -153,6 +153,16 @@ json_t *fake_exited(const struct gck_agent *a)
 	return out;
 }
 
+/* The number of eight digits there (write_commit of fake_reactions.c). */
+static json_int_t part_of(const json_t *hash, size_t at)
+{
+	char digits[9];
+
+	snprintf(digits, sizeof digits, "%s", json_string_value(hash) + at);
+	return (json_int_t)strtoul(digits, NULL, 16);
+}
+
+/* In their order, as an agent lists them. */
 static json_t *commits(const struct fake *f, unsigned step)
 {
 	json_t *out = json_array(), *hash, *made_by = json_pack("{s:s}", "program", "p");
@@ -162,8 +172,10 @@ static json_t *commits(const struct fake *f, unsigned step)
 	gck_hash_json(made_by, fingerprint);
 	json_decref(made_by);
 	json_object_foreach(f->store[step], seq, hash)
-		json_array_append_new(out, json_pack("{s:i, s:O, s:s}", "seq", atoi(seq), "hash",
-						     hash, "fingerprint", fingerprint));
+		json_array_append_new(out, json_pack("{s:i, s:O, s:s, s:I, s:I}", "seq", atoi(seq),
+						     "hash", hash, "fingerprint", fingerprint,
+						     "from", part_of(hash, 16), "restarts",
+						     part_of(hash, 24)));
 	return out;
 }
 

@@ -113,11 +113,13 @@ static void check_document(struct fake *f, const struct gck_agent *a, const json
 
 static void write_commit(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
+	const json_t *document = json_object_get(body, "document");
 	char name[16], hash[GCK_HASH_TEXT];
 
-	check_document(f, a, json_object_get(body, "document"), seq);
+	check_document(f, a, document, seq);
 	snprintf(name, sizeof name, "%u", seq);
-	snprintf(hash, sizeof hash, "%024x%08x", seq, a->restarts);
+	snprintf(hash, sizeof hash, "%016x%08x%08x", seq,
+		 (unsigned)json_integer_value(json_object_get(document, "from")), a->restarts);
 	json_object_set_new(f->store[a->step], name, json_string(hash));
 	done(a, "commit", seq, true, json_pack("{s:s}", "hash", hash));
 }

@@ -44,7 +44,8 @@ static const char *const history[] = {
 	"\"options\":\"\",\"fingerprint\":{\"program\":\"p\"}}",
 	"{\"t\":\"run\",\"job\":5,\"step\":0,\"seq\":0}",
 	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":1,\"nonce\":\"aa\",\"held\":false}",
-	"{\"t\":\"abort\",\"job\":5,\"step\":0,\"seq\":1,\"why\":\"w\"}",
+	"{\"t\":\"abort\",\"job\":5,\"step\":0,\"seq\":1,\"why\":\"w\","
+	"\"unheard\":true}",
 	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":2,\"nonce\":\"bb\",\"held\":true}",
 	"{\"t\":\"committing\",\"job\":5,\"step\":0,\"seq\":2,\"info\":{\"put\":7}}",
 	"{\"t\":\"commit\",\"job\":5,\"step\":0,\"seq\":2,\"restarts\":0,"
@@ -170,6 +171,7 @@ static void test_dump(void)
 	json_decref(second);
 	second = gck_state_dump(&again);
 	ok(json_equal(first, second), "and read back equally");
+	is_int(gck_state_step(&again, 5, 0)->unheard, 1, "with the commit in doubt");
 	gck_journal_close(j);
 	gck_state_clear(&again);
 	gck_state_clear(&state);

@@ -42,8 +42,10 @@ static bool step_0_is_held_back(void)
 /* The agent has written the commit object; its answer is lost. */
 static void commit_in_doubt(void)
 {
+	size_t before = json_object_size(f.store[0]);
+
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-	for (unsigned i = 0; i < 1000 && !json_object_size(f.store[0]); i++)
+	for (unsigned i = 0; i < 1000 && json_object_size(f.store[0]) == before; i++)
 		fake_deliver(&f);
 }
 
@@ -128,6 +130,48 @@ static void test_recovery(void)
 	fake_disconnect(&f, &f.agents[0][0]);
 	fake_settle(&f);
 	ok(step_0()->commits != NULL, "then the commit is valid");
+	end();
+}
+
+/* The coordinator is killed while the commit object is written, and nobody can tell it in time
+ * whether it was. */
+static void test_unheard(bool killed)
+{
+	begin(0);
+	commit_in_doubt();
+	f.unreadable = true;
+	fake_crash(&f);
+	fake_settle(&f);
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	ok(!step_0()->intent.seq, "a commit in doubt that nobody can tell of is given up in time");
+	if (killed)
+		fake_crash(&f);
+	fake_requeued(&f);
+	fake_settle(&f);
+	ok(step_0_is_held_back(), "it may be there: the job is held%s", killed ?
+	   ", also by another coordinator" : "");
+	f.unreadable = false;
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "once the store can be read, it is a commit");
+	end();
+}
+
+/* The step is restored from the commit before, since the store cannot be read. */
+static void test_doubt_of_a_former_start(void)
+{
+	begin(1);
+	commit_in_doubt();
+	fake_requeued(&f);
+	f.unreadable = true;
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "a commit in doubt and one that is not: it is restored");
+	f.unreadable = false;
+	fake_crash(&f);
+	fake_settle(&f);
+	is_int(gck_step_newest(step_0(), 0)->seq, 1,
+	       "the commit of a line that was left is none of this start's");
 	end();
 }
 
@@ -244,6 +288,51 @@ static void test_journal_of_a_checkpoint(bool committing)
 	fake_disconnect(&f, &f.agents[0][0]);
 	fake_settle(&f);
 	is_int(step_0()->commits->seq, 2, "it was committed, as the store tells later");
+	end();
+}
+
+/* The user asks for a commit, and the older journal does not have the newer one. */
+static void test_asked_of_an_older_journal(void)
+{
+	begin(1);
+	fake_journal_copy(&f);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	f.unreadable = true;
+	fake_crash_losing(&f, FAKE_SINCE_COPY);
+	f.options = "restart=1";
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "an older journal has the commit that is asked for");
+	f.unreadable = false;
+	fake_disconnect(&f, &f.agents[0][0]);
+	fake_settle(&f);
+	ok(all_of(gck_step_commit(step_0(), 2), gck_step_newest(step_0(), 0)->seq == 1),
+	   "a newer one that the store tells of later is abandoned");
+	end();
+}
+
+/* The older journal is from the middle of the checkpoint before the one that ranks are held for. */
+static void test_held_for_a_later_one(void)
+{
+	begin(0);
+	commit_in_doubt();
+	fake_journal_copy(&f);
+	fake_settle(&f);
+	gck_operation_begin(&f.core, GCK_VACATE, JOB, 0, "test", NULL, NULL);
+	for (unsigned i = 0; i < 1000 && json_object_size(f.store[0]) < 2; i++)
+		fake_deliver(&f);
+	while (step_0()->commits->seq < 2 && fake_core_takes(&f, &f.agents[0][0]))
+		continue;
+	for (unsigned n = 0; n < NODES; n++)
+		fake_agent_takes(&f, &f.agents[0][n]); /* that it is committed */
+	ok(f.agents[0][0].held, "ranks are held for their second commit");
+	fake_crash_losing(&f, FAKE_SINCE_COPY);
+	for (unsigned n = 0; n < NODES; n++)
+		fake_connect(&f, &f.agents[0][n]); /* before it lets go by itself */
+	fake_settle(&f);
+	ok(all_of(f.agents[0][0].state == F_RUNNING, !f.agents[0][0].held),
+	   "a journal from the middle of the first: they go on");
 	end();
 }
 
@@ -1043,12 +1132,17 @@ int main(void)
 	test_nothing_known(FAKE_SINCE_COPY, "an older journal");
 	test_nothing_known(FAKE_JOURNAL, "a lost journal");
 	test_recovery();
+	test_unheard(false);
+	test_unheard(true);
+	test_doubt_of_a_former_start();
 	test_unanswered_commit();
 	test_no_journal();
 	test_another_program();
 	test_older_journal();
 	test_journal_of_a_checkpoint(false);
 	test_journal_of_a_checkpoint(true);
+	test_asked_of_an_older_journal();
+	test_held_for_a_later_one();
 	test_journal_before_a_requeue();
 	test_found_full();
 	test_half_started();

@@ -167,8 +167,12 @@ static void test_abandoned(void)
 	add(found, 3, 1, 1);
 	add(found, 4, 2, 3);
 	add(found, 5, 2, 3);
-	is_int(take(found, NULL), 5, "commits of three incarnations");
-	is_str(commits_of(100), "1 (2) 3 4 5", "a restart went back behind one: it is abandoned");
+	add(found, 6, 9, 1);
+	json_object_set_new(json_object_get(json_array_get(json_object_get(found, "commits"), 5),
+					    "info"), "imported", json_true());
+	is_int(take(found, NULL), 6, "commits of three incarnations, and an imported one");
+	is_str(commits_of(100), "1 (2) 3 4 5 6",
+	       "a restart went back behind one: it is abandoned; another job's is not counted");
 	fake_end(&f);
 }
 

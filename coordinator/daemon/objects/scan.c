@@ -61,9 +61,8 @@ static void act_as_root(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-static json_t *info_of(const json_t *commit, const char *cluster)
+static json_t *info_of(const json_t *commit)
 {
-	const char *origin = json_string_value(json_object_get(commit, "cluster"));
 	json_t *info = json_deep_copy(json_object_get(commit, "info"));
 
 	if (!json_is_object(info) || json_dumpb(info, NULL, 0, JSON_COMPACT) > INFO_MOST ||
@@ -74,23 +73,15 @@ static json_t *info_of(const json_t *commit, const char *cluster)
 	json_object_set(info, "nodes", json_object_get(commit, "nodes"));
 	json_object_set_new(info, "ranks", json_integer((json_int_t)json_array_size(
 					json_object_get(commit, "ranks"))));
-	if (origin && strcmp(origin, cluster) != 0)
-		json_object_set_new(info, "imported", json_true());
 	return info;
 }
 
 static json_t *entry_of(const json_t *commit, uint32_t seq, const char *hash, const char *cluster)
 {
-	static const char *const numbers[] = {"restarts", "time", "from"};
-	char program[GCK_HASH_TEXT];
-	json_t *e;
+	json_t *e = gck_commit_entry(commit, seq, hash, cluster), *info = info_of(commit);
 
-	gck_hash_json(json_object_get(commit, "fingerprint"), program);
-	e = json_pack("{s:I, s:s, s:s, s:o}", "seq", (json_int_t)seq, "hash", hash, "fingerprint",
-		      program, "info", info_of(commit, cluster));
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		if (json_is_integer(json_object_get(commit, numbers[i])))
-			json_object_set(e, numbers[i], json_object_get(commit, numbers[i]));
+	json_object_update(info, json_object_get(e, "info"));
+	json_object_set_new(e, "info", info);
 	return e;
 }
 
