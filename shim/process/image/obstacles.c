@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Obstacles to a checkpoint: the list, and the first refusal as an error. */
+ * Obstacles to a checkpoint: the list, and the first refusal as an error, one that stays if any
+ * does. */
 #include "shim/process/image/obstacles.h"
 
 #include <limits.h>
@@ -73,8 +74,9 @@ static void add(struct gck_obstacles *f, int code, const char *object, const cha
 		ascii(reason);
 		add_item(f, code != 0, name, reason, remedy);
 	}
-	if (code && !f->refused) {
+	if (code && (!f->refused || (f->passing && code != EAGAIN))) {
 		f->refused = true;
+		f->passing = code == EAGAIN;
 		gck_fail(f->err, code, "%s: %s; %s", object, reason, remedy);
 	}
 }

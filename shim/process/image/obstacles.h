@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Obstacles: what an image cannot hold. gck_process_able collects all of them; a capture fails with
- * the first that refuses. Both run the same scans, so they cannot disagree. */
+ * the first that refuses, or the first that stays if there is one: then waiting is in vain. Both
+ * run the same scans, so they cannot disagree. */
 #ifndef GCK_OBSTACLES_H
 #define GCK_OBSTACLES_H
 
@@ -11,8 +12,8 @@
 
 struct gck_obstacles {
 	json_t *items;         /* array to append to, or NULL */
-	struct gck_error *err; /* gets the first that refuses (may be NULL) */
-	bool refused;
+	struct gck_error *err; /* gets the first that refuses, or that stays (may be NULL) */
+	bool refused, passing; /* passing: err has one that passes */
 };
 
 /* Report an obstacle. refuse: no checkpoint can be taken; else it is a limit that the user should

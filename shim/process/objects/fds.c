@@ -146,7 +146,7 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 {
 	if (gck_fd_locks(s, v, x))
 		return -1;
-	if (v->flags & O_ASYNC)
+	if (v->flags & O_ASYNC && !strstr(v->info, " LEASE ")) /* which the kernel sets it for */
 		gck_obstacle_add(s->f, true, v->object, "use poll or threads",
 			 "signal-driven I/O (O_ASYNC) on %s", v->link);
 	if (is_queue(s, v)) {

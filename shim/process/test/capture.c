@@ -33,6 +33,23 @@ static bool passes(const char *name)
 	return false;
 }
 
+/* One obstacle that passes and one that stays: the error is the latter's. first is found before
+ * second. */
+static void refused_for_good(const char *first, const char *second)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c;
+
+	tell("do", first);
+	tell("do", second);
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	ok(!c && err.code == ENOTSUP, "what stays is told, not what passes: %s, %s: %s", first,
+	   second, err.text);
+	gck_capture_close(c);
+	tell("undo", first);
+	tell("undo", second);
+}
+
 static void test_able(void)
 {
 	static const char *const bad[][2] = {
@@ -82,6 +99,8 @@ static void test_able(void)
 		gck_capture_close(c);
 		tell("undo", bad[i][0]);
 	}
+	refused_for_good("zombie", "fifo");
+	refused_for_good("sysv", "procfd");
 	tell("do", "twice");
 	ok(refuses("signal-driven I/O") && refuses("a named pipe") && named_once(),
 	   "a descriptor with two obstacles is named once, with both");

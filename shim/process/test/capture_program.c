@@ -127,8 +127,9 @@ static void do_connected(void)
 	fds[0] = listen_abstract(SOCK_STREAM, 1);
 	fds[1] = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (getsockname(fds[0], (struct sockaddr *)&a, &n) ||
-	    connect(fds[1], (struct sockaddr *)&a, n))
+	    connect(fds[1], (struct sockaddr *)&a, n) || close(fds[1]))
 		perror("connect");
+	fds[1] = -1; /* the connection waits all the same */
 }
 
 static int32_t listed;
