@@ -71,7 +71,8 @@ static bool *find_abandoned(const json_t *commits)
 	return abandoned;
 }
 
-/* Has the step's newest incarnation gone back behind this commit? It may have none of its own yet. */
+/* Has the step's newest incarnation gone back behind this commit? It may have none of its own
+ * yet. */
 static bool is_behind(const struct gck_step *step, uint32_t seq, uint32_t restarts)
 {
 	return step->decided && restarts < step->restarts && seq > step->run_seq;

@@ -15,8 +15,8 @@
 
 /* Is this commit one that the journal lacks? It gave the numbers up to last: those that it does not
  * list were aborted or removed. The open one may have been committed when the journal ended; if a
- * checkpoint is under way, that ends by its phase. An aborted one may have been, if nobody was there
- * to tell. */
+ * checkpoint is under way, that ends by its phase. An aborted one may have been, if nobody was
+ * there to tell. */
 bool gck_take_over_lacks(const struct gck_step *step, uint32_t seq, uint32_t last);
 
 /* Take over what the journal lacks of a list of the step's store, if it is the same program's:
