@@ -31,11 +31,7 @@ steps_of_ranks()
 make_input()
 {
 	say "making a box of water: gmx solvate, steepest descent, four sets of velocities"
-	"$here/water" "$home/reference" 4 ||
-		fail "no input was made" "$home/reference/box/water.log"
-	mkdir "$home/checkpointed"
-	cp -r "$home"/reference/rank? "$home/checkpointed"
-	cp -r "$home/reference" "$home/calibration"
+	"$here/water" "$home/input" 4 || fail "no input was made" "$home/input/box/water.log"
 	chown -R --reference="$home" "$home"
 }
 
@@ -44,7 +40,7 @@ choose_steps()
 {
 	local rate
 	steps=500
-	run_job calibration calibration
+	run_job calibration
 	follow_until_end
 	rate=$(awk '/^ *Time:/ { print 500 / $3 }' "$dir/rank0/md.log")
 	steps=$(calc "int(60 * $rate / 500 + 1) * 500")

@@ -7,11 +7,13 @@
 root() { "$cluster" exec "$@"; }
 alice() { "$cluster" exec -u alice "$@"; }
 
-# run_job NAME DIR [SRUN-OPTION]: four ranks on two nodes; sets $job and $dir
+# run_job NAME [SRUN-OPTION]: four ranks on two nodes, in a copy of the input; sets $job and $dir
 run_job()
 {
-	dir=$home/$2
-	job=$(job_script "${3-}" |
+	dir=$home/$1
+	rm -rf "$dir"
+	cp -a "$home/input" "$dir"
+	job=$(job_script "${2-}" |
 		alice sbatch --parsable --requeue --open-mode=append -J "$1" -N2 -n4 \
 		--chdir="$dir" -o "$dir/out") || fail "sbatch refused the job"
 	job_seen=
@@ -53,10 +55,12 @@ watch_job()
 # follow_until CMD...: show progress until CMD succeeds or the job is over
 follow_until()
 {
-	local end=$((SECONDS + 240))
+	local end=$((SECONDS + 120)) step last=
 	until "$@" || job_ended; do
 		watch_job
-		bar "$bar_name" "$(step_reached)" "$steps"
+		step=$(step_reached)
+		bar "$bar_name" "$step" "$steps"
+		[[ $step = "$last" ]] || end=$((SECONDS + 120)) last=$step
 		[[ $SECONDS -lt $end ]] ||
 			fail "job $job makes no progress" "$dir/out" "$dir/$progress_log"
 		sleep 0.3
@@ -80,8 +84,9 @@ follow_until_end()
 step_state() { alice gpuckpt status "$job" --json 2>/dev/null | jq -r '.steps[0].state // "none"'; }
 step_runs() { [[ $(step_state) = running ]]; }
 
-# Take a checkpoint with the ranks running, show its write, keep its figures in $figures. Its cost
-# is the time until a second after its commit, less the usual time of the steps done meanwhile.
+# Take a checkpoint with the ranks running, unless the job ends first; show its write, keep its
+# figures in $figures. Its cost is the time until a second after its commit, less the usual time of
+# the steps done meanwhile.
 checkpoint()
 {
 	local pid answer=$GPUCKPT_LAB/create.json progress begin first size
@@ -96,7 +101,10 @@ checkpoint()
 			bar "writing the image" "${progress% *}" "${progress#* }"
 		sleep 0.1
 	done
-	wait $pid || fail "gpuckpt create: $(cat "$answer.err")" "$dir/out"
+	wait $pid || {
+		wait_for 10 job_ended || fail "gpuckpt create: $(cat "$answer.err")" "$dir/out"
+		return 0
+	}
 	bar "writing the image" 1 1
 	figures+=("$(jq -r '.steps[0] |
 		"\(.stall_ms * 10 | round / 10) \(.put) \(.stored) " +

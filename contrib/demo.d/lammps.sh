@@ -27,11 +27,7 @@ steps_of_ranks()
 make_input()
 {
 	say "making the input: a Lennard-Jones crystal of $((4 * edge ** 3)) atoms that melts"
-	local d
-	for d in reference checkpointed calibration; do
-		mkdir "$home/$d"
-		install -m 644 "$here/melt.in" "$home/$d"
-	done
+	install -D -m 644 -t "$home/input" "$here/melt.in"
 	chown -R --reference="$home" "$home"
 }
 
@@ -40,7 +36,7 @@ choose_steps()
 {
 	local rate
 	steps=300
-	run_job calibration calibration
+	run_job calibration
 	follow_until_end
 	rate=$(awk '/^Loop time/ { print 300 / $4 }' "$dir/log.lammps")
 	steps=$(calc "int(60 * $rate / 100 + 1) * 100")
