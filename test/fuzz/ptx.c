@@ -17,7 +17,8 @@ static void write_points(const struct gck_ptx *ptx, bool is_auto)
 	fclose(out);
 	if (!result) {
 		again = gck_ptx_read(text, size, &err);
-		if (!again || again->n_functions != ptx->n_functions)
+		/* with points it has the mark besides */
+		if (!again || again->n_functions - ptx->n_functions > 1)
 			abort();
 		gck_ptx_free(again);
 	}
