@@ -29,6 +29,7 @@ struct lasting {
 			   * a limit */
 	int cut_off;     /* this node is isolated: its ranks must stay stopped */
 	int released;    /* the ranks were let go: the start of the step is over */
+	int late;        /* the agent was forked after the end of the step, to await its requeue */
 };
 
 /* What ranks that wait in their constructor are told. */

@@ -122,7 +122,7 @@ static bool lacks_welcome(const struct agent *a)
 static void await_welcome(struct agent *a)
 {
 	upstream_connect(a->upstream);
-	await_word(a, lacks_welcome, LAST_WORD_S);
+	await_word(a, lacks_welcome, a->lasting->late ? GCK_REQUEUE_WAIT_MS / 1000. : LAST_WORD_S);
 	for (size_t i = 0; i < a->tasks.n; i++)
 		if (a->tasks.v[i]->ended)
 			send_exit(a, a->tasks.v[i]);
@@ -166,8 +166,7 @@ static void finish(struct agent *a)
 {
 	if (!upstream_welcomed(a->upstream))
 		await_welcome(a);
-	else
-		await_requeue(a);
+	await_requeue(a);
 	upstream_bye(a, BYE_MS);
 	upstream_stop(a->upstream);
 	if (all_succeeded(a))

@@ -40,6 +40,7 @@ struct supervisor {
 	unsigned deaths;
 	int64_t born_ms, fork_at_ms; /* fork_at_ms: 0 if no fork is due */
 	int64_t kill_at_ms;      /* at the end of the step: when the child is killed */
+	bool requeues;           /* until then it awaits the job's requeue, and is forked again */
 	int64_t look_at_ms;      /* when to look next whether the child runs */
 	int64_t awake_ms;        /* that of `lasting` at the last look */
 	unsigned asleep;         /* looks in succession that found it the same */
@@ -69,6 +70,8 @@ static void forward(struct supervisor *s, const struct gck_control *m)
 		kill(s->child, SIGKILL);
 	}
 }
+
+static const struct gck_control end_of_step = { .type = GCK_CONTROL_END };
 
 /* A new agent must know the tasks, and the statuses of those that have ended. */
 static void tell_tasks(struct supervisor *s)
@@ -115,6 +118,7 @@ static int fork_child(struct supervisor *s)
 		return -1;
 	}
 	setsockopt(sv[0], SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
+	s->lasting->late = s->done;
 	pid = fork();
 	if (pid == 0) {
 		close(sv[0]);
@@ -132,6 +136,8 @@ static int fork_child(struct supervisor *s)
 	s->fork_at_ms = 0;
 	s->asleep = 0;
 	tell_tasks(s);
+	if (s->done)
+		forward(s, &end_of_step);
 	return 0;
 }
 
@@ -149,7 +155,6 @@ static void kill_tasks(struct supervisor *s)
 
 static void finish(struct supervisor *s, int status, int grace_ms)
 {
-	const struct gck_control end = { .type = GCK_CONTROL_END };
 	int64_t kill_at_ms = now_ms() + grace_ms;
 
 	if (!s->done || kill_at_ms < s->kill_at_ms)
@@ -158,8 +163,9 @@ static void finish(struct supervisor *s, int status, int grace_ms)
 		return;
 	s->status = status;
 	s->done = true;
-	s->fork_at_ms = 0;
-	forward(s, &end);
+	if (!s->requeues)
+		s->fork_at_ms = 0;
+	forward(s, &end_of_step);
 }
 
 /* slurmstepd died. Slurm cannot signal its tasks any more, and they would run beside the
@@ -196,7 +202,8 @@ static void take_control(struct supervisor *s)
 
 	while ((rc = control_take(GCK_AGENT_CONTROL_FD, &m)) > 0) {
 		if (m.type == GCK_CONTROL_END) {
-			finish(s, 0, END_GRACE_MS + (awaits_restart(s) ? GCK_REQUEUE_WAIT_MS : 0));
+			s->requeues = awaits_restart(s);
+			finish(s, 0, END_GRACE_MS + (s->requeues ? GCK_REQUEUE_WAIT_MS : 0));
 			return;
 		}
 		enter_task(s, &m);
@@ -249,7 +256,7 @@ static void child_died(struct supervisor *s, int status)
 {
 	close(s->pipe);
 	s->child = 0;
-	if (s->done)
+	if (s->done && (!s->requeues || (WIFEXITED(status) && !WEXITSTATUS(status))))
 		return;
 	if (now_ms() - s->born_ms > FORK_SETTLED_MS)
 		s->deaths = 0;
@@ -279,9 +286,11 @@ static void take_signals(struct supervisor *s)
 /* Milliseconds until something is due. */
 static int time_left(const struct supervisor *s)
 {
-	int64_t at = s->kill_at_ms ? s->kill_at_ms : s->fork_at_ms ? s->fork_at_ms : s->look_at_ms;
-	int64_t left = at - now_ms();
+	int64_t at = s->fork_at_ms ? s->fork_at_ms : s->look_at_ms, left;
 
+	if (s->kill_at_ms && (!s->fork_at_ms || s->kill_at_ms < s->fork_at_ms))
+		at = s->kill_at_ms;
+	left = at - now_ms();
 	return left < 0 ? 0 : (int)left;
 }
 
@@ -307,10 +316,14 @@ static void what_is_due(struct supervisor *s)
 {
 	int64_t now = now_ms();
 
-	if (s->kill_at_ms && now >= s->kill_at_ms && s->child) {
+	if (s->kill_at_ms && now >= s->kill_at_ms) {
+		s->requeues = false;
+		s->fork_at_ms = 0;
+		s->kill_at_ms = now + END_GRACE_MS;
+		if (!s->child)
+			return;
 		gck_warn("the agent did not end in time: killed");
 		kill(s->child, SIGKILL);
-		s->kill_at_ms = now + END_GRACE_MS;
 	} else if (s->fork_at_ms && now >= s->fork_at_ms && fork_child(s) < 0) {
 		try_again_later(s);
 	} else if (!s->done && now >= s->look_at_ms) {
@@ -327,7 +340,7 @@ static void serve(struct supervisor *s)
 
 	if (fork_child(s) < 0)
 		try_again_later(s);
-	while (s->child || !s->done) {
+	while (s->child || s->fork_at_ms || !s->done) {
 		p[1].fd = s->done ? -1 : GCK_AGENT_CONTROL_FD;
 		if (poll(p, 2, time_left(s)) < 0 && errno != EINTR)
 			break;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/fault.h"
@@ -131,6 +132,43 @@ static void restart_with(struct plugin *p, int point)
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or repeated");
 }
 
+/* The ranks die with the restorers, and the step ends before there is a new agent. It comes, since
+ * the script, and the job with it, would end before the coordinator had heard of the ranks. */
+static void restart_killed(struct plugin *p)
+{
+	char hash[40] = "";
+	json_t *m;
+
+	p->fault = NULL;
+	p->restarts = 0;
+	plugin_new_output(p);
+	plugin_start(p);
+	json_decref(coord_welcome("cold", NULL));
+	ok(plugin_both_count(p) && coord_checkpoint(1, hash), "a checkpoint");
+	plugin_stop(p);
+	p->restarts++;
+	plugin_start(p);
+	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 1, "hash", hash)));
+	ok(coord_ask("build", 1, NULL, NULL), "the restart's agent dies with its ranks");
+	plugin_signal_agent(p, SIGKILL);
+	plugin_end(p);
+	m = coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 1, "hash", hash));
+	ok(m != NULL, "  a new one comes after the end of the step");
+	json_decref(m);
+	for (int i = 0; i < PLUGIN_RANKS; i++) {
+		m = coord_await("exit", NULL);
+		ok(m != NULL, "  it tells the end of a rank");
+		json_decref(m);
+	}
+	ok(waitpid(p->agent, NULL, WNOHANG) == 0, "  and waits for the job's requeue");
+	test_clock_rate(HURRY);
+	plugin_stop(p);
+	test_clock_rate(1);
+	ok(restored(p, hash), "  the next restart works");
+	plugin_stop(p);
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or repeated");
+}
+
 /* One point of each class by default: before the freeze, while ranks are held, as they are let go,
  * in the write, in the commit, and each step of a restart. All with GPUCKPT_LONG=1. */
 static bool is_wanted(int point)
@@ -199,6 +237,7 @@ int main(void)
 	}
 	sweep(&p);
 	sweep_staged(&p);
+	restart_killed(&p);
 	plugin_close(&p);
 	return tap_done();
 }

@@ -332,10 +332,8 @@ bool plugin_stays(struct plugin *p, unsigned rank, int ms)
 	return reap_within(p, rank, ms, true) < 0;
 }
 
-int plugin_stop(struct plugin *p)
+void plugin_end(struct plugin *p)
 {
-	int status = 0;
-
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {
 		if (p->rank[i])
 			kill(p->rank[i], SIGKILL);
@@ -346,6 +344,13 @@ int plugin_stop(struct plugin *p)
 		close(p->control);
 	}
 	p->control = -1;
+}
+
+int plugin_stop(struct plugin *p)
+{
+	int status = 0;
+
+	plugin_end(p);
 	if (p->agent)
 		waitpid(p->agent, &status, 0);
 	return status;

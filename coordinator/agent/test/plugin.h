@@ -38,7 +38,10 @@ void plugin_start(struct plugin *p);
 /* The same with these options. A first start empties the ranks' output. */
 void plugin_begin(struct plugin *p, const char *options, unsigned restarts);
 
-/* End the step as Slurm does: SIGKILL to the ranks, EXIT, END. Returns the agent's wait status. */
+/* End the step as Slurm does: SIGKILL to the ranks, EXIT, END. */
+void plugin_end(struct plugin *p);
+
+/* The same; then wait for the agent. Returns its wait status. */
 int plugin_stop(struct plugin *p);
 
 /* Start a process of the job's script, or of another step of the job. */
