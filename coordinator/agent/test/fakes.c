@@ -363,10 +363,10 @@ void fake_rank_ends(unsigned rank, bool told)
 
 static void new_world(void)
 {
-	if (!fake_world)
-		fake_world = mmap(NULL, sizeof *fake_world, PROT_READ | PROT_WRITE,
-				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	memset(fake_world, 0, sizeof *fake_world);
+	if (fake_world) /* workers of the world before may still count in it */
+		munmap(fake_world, sizeof *fake_world);
+	fake_world = mmap(NULL, sizeof *fake_world, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	fake_world->space = fake_world->memory = INT64_MAX;
 	fake_world->finished_rank = -1;
 	fake_opened = fake_holding = fake_ended = false;
