@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What ranks of this node share and write: mappings and open files. */
+ * What ranks of this node, each with the processes below it, share and write: mappings and open
+ * files. */
 #include "config.h"
 
 #include "coordinator/agent/base/shared_objects.h"
@@ -19,6 +20,7 @@
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/task_stdio.h"
+#include "shim/process/proc/procfs.h"
 #include "shim/process/rank/exclusions.h"
 
 enum kind { MAPPING, OPEN_FILE };
@@ -53,19 +55,19 @@ static int add(struct uses *all, const struct use *u)
 
 /* ---- mappings ------------------------------------------------------------------------------ */
 
-static void read_maps(struct uses *all, const struct task *t, const struct gck_exclusions *left)
+static void read_maps(struct uses *all, pid_t pid, uint32_t rank, const struct gck_exclusions *left)
 {
 	char path[64], line[PATH_MAX + 128], perms[5];
 	uint64_t start, end;
 	unsigned major, minor;
 	FILE *f;
 
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)t->pid);
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
 	f = fopen(path, "re");
 	if (!f)
 		return;
 	while (fgets(line, sizeof line, f)) {
-		struct use u = { .kind = MAPPING, .rank = t->rank };
+		struct use u = { .kind = MAPPING, .rank = rank };
 
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %lu %127[^\n]", &start,
 			   &end, perms, &major, &minor, &u.inode, u.name) < 6)
@@ -99,19 +101,24 @@ static int flags_of(pid_t pid, const char *fd)
 	return flags;
 }
 
-static void look_at_fd(struct uses *all, const struct task *t, int dir, const char *fd,
-		       const struct task_stdio *own, const struct gck_exclusions *left)
+struct process {
+	pid_t pid;
+	uint32_t rank;
+	struct task_stdio own; /* output that Slurm lets ranks share; every restart appends to it */
+};
+
+static void look_at_fd(struct uses *all, const struct process *p, int dir, const char *fd,
+		       const struct gck_exclusions *left)
 {
-	struct use u = { .kind = OPEN_FILE, .rank = t->rank };
+	struct use u = { .kind = OPEN_FILE, .rank = p->rank };
 	struct stat st;
 	ssize_t n;
 	int flags;
 
 	if (gck_exclusions_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 ||
-	    !S_ISREG(st.st_mode) ||
-	    task_stdio_has(own, &st))
+	    !S_ISREG(st.st_mode) || task_stdio_has(&p->own, &st))
 		return;
-	flags = flags_of(t->pid, fd);
+	flags = flags_of(p->pid, fd);
 	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
 		return;
 	n = readlinkat(dir, fd, u.name, sizeof u.name - 1);
@@ -122,22 +129,65 @@ static void look_at_fd(struct uses *all, const struct task *t, int dir, const ch
 	add(all, &u);
 }
 
-static void read_fds(struct uses *all, const struct task *t, const struct gck_exclusions *left)
+static void read_fds(struct uses *all, const struct process *p, const struct gck_exclusions *left)
 {
 	const struct dirent *e;
-	struct task_stdio own; /* output that Slurm lets ranks share; every restart appends to it */
 	char path[64];
 	DIR *d;
 
-	snprintf(path, sizeof path, "/proc/%d/fd", (int)t->pid);
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)p->pid);
 	d = opendir(path);
 	if (!d)
 		return;
-	task_stdio_read(t, &own);
 	while ((e = readdir(d)))
 		if (e->d_name[0] != '.')
-			look_at_fd(all, t, dirfd(d), e->d_name, &own, left);
+			look_at_fd(all, p, dirfd(d), e->d_name, left);
 	closedir(d);
+}
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static void look_at_process(struct uses *all, struct process *p, const struct gck_exclusions *left);
+
+/* Those that a thread has made: PIDs, with blanks between. */
+static void look_at_children(struct uses *all, struct process *p, const char *pids,
+			     const struct gck_exclusions *left)
+{
+	const pid_t parent = p->pid;
+	char *end;
+
+	for (long pid; (pid = strtol(pids, &end, 10)) > 0; pids = end) {
+		p->pid = (pid_t)pid;
+		look_at_process(all, p, left);
+	}
+	p->pid = parent;
+}
+
+/* The process and those below it, except for descendants whose parents have ended. What is left out
+ * of a rank is left out of its children, which have it at the same place. */
+static void look_at_process(struct uses *all, struct process *p, const struct gck_exclusions *left)
+{
+	int proc = gck_proc_open(p->pid, NULL), *tids = NULL;
+	size_t n = 0;
+
+	if (proc < 0)
+		return;
+	read_maps(all, p->pid, p->rank, left);
+	read_fds(all, p, left);
+	if (gck_proc_list(proc, "task", &tids, &n, NULL))
+		n = 0;
+	for (size_t i = 0; i < n; i++) {
+		char file[48], *pids;
+
+		snprintf(file, sizeof file, "task/%d/children", tids[i]);
+		pids = gck_proc_read(proc, file, NULL, NULL);
+		if (pids)
+			look_at_children(all, p, pids, left);
+		free(pids);
+	}
+	if (n)
+		free(tids);
+	close(proc);
 }
 
 /* ---- shared objects ------------------------------------------------------------------------ */
@@ -199,6 +249,7 @@ static json_t *entry(const struct use *a, const struct use *b)
 static void look_at(struct uses *all, const struct task *t)
 {
 	struct gck_exclusions left = { .link_fd = -1 };
+	struct process p = { .pid = t->pid, .rank = t->rank };
 	uint64_t states[2] = { 0 };
 	struct iovec to[2] = { { &states[0], sizeof states[0] }, { &states[1], sizeof states[1] } };
 	struct iovec from[2] = { to[0], to[1] };
@@ -213,8 +264,8 @@ static void look_at(struct uses *all, const struct task *t)
 	}
 	if (states[0] || states[1]) /* if it fails, nothing counts as excluded */
 		(void)!gck_exclusions_read(&left, t->pid, states[0], states[1], NULL);
-	read_maps(all, t, &left);
-	read_fds(all, t, &left);
+	task_stdio_read(t, &p.own);
+	look_at_process(all, &p, &left);
 	gck_exclusions_free(&left);
 }
 

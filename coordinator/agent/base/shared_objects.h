@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What ranks of this node share and write, and a restart would not share again. Memory: each rank
- * would get a copy of its own. Files open for writing: each rank's image would restore the whole
- * file over the others'. Files are fine that have a name and to which all ranks only append, and
- * the output of the step. */
+ * What ranks of this node, each with the processes below it, share and write, and a restart would
+ * not share again. Memory: each rank would get a copy of its own. Files open for writing: each
+ * rank's image would restore the whole file over the others'. Files are fine that have a name and
+ * to which all ranks only append, and the output of the step. */
 #ifndef AGENT_SHARED_OBJECTS_H
 #define AGENT_SHARED_OBJECTS_H
 

@@ -124,6 +124,49 @@ static void sharing(void)
 	munmap(p, 4096);
 }
 
+/* A process that has not the page: a child of its own has it. */
+static pid_t parent_of_sharer(void *page)
+{
+	pid_t pid = fork(), below;
+
+	if (pid == 0) {
+		below = fork();
+		if (below == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			close_range(0, ~0u, 0);
+			raise(SIGSTOP);
+		}
+		waitpid(below, NULL, WUNTRACED);
+		munmap(page, 4096);
+		close_range(0, ~0u, 0);
+		raise(SIGSTOP);
+	}
+	waitpid(pid, NULL, WUNTRACED);
+	return pid;
+}
+
+static void sharing_below(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct gck_control m = { GCK_CONTROL_TASK, 0, 0, 0 };
+	struct gck_error err = { 0 };
+	struct tasks t = { 0 };
+
+	for (m.rank = 0; m.rank < 2; m.rank++) {
+		m.pid = parent_of_sharer(p);
+		tasks_apply(&t, &m);
+	}
+	ok(shared_objects_refuse(&t, &err) < 0 && strstr(err.text, "ranks 0 and 1"),
+	   "memory that processes below two ranks share: %s", err.text);
+	t.v[1]->ended = true;
+	ok(shared_objects_refuse(&t, &err) == 0, "below one rank it is fine");
+	for (size_t i = 0; i < t.n; i++) {
+		kill(t.v[i]->pid, SIGKILL);
+		waitpid(t.v[i]->pid, NULL, 0);
+	}
+	munmap(p, 4096);
+}
+
 static void sharing_files(void)
 {
 	char path[] = "/tmp/gck-shared-XXXXXX";
@@ -375,6 +418,7 @@ int main(void)
 	table();
 	lines_before_exec();
 	sharing();
+	sharing_below();
 	sharing_files();
 	late_job();
 	reminders();
