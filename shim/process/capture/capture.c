@@ -425,7 +425,7 @@ void gck_capture_close(struct gck_capture *c)
 	gck_external_free(&c->external);
 	gck_maps_free(&c->flags);
 	gck_target_close(&c->t);
-	for (uint32_t i = 0; i < c->nmemory; i++)
+	for (uint32_t i = 0; c->seen && i < c->nmemory; i++)
 		free(c->seen[i]);
 	free(c->seen);
 	free(c->exe);

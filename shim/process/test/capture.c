@@ -435,7 +435,6 @@ static void test_headless(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* Comes last: after unshare the rank's helper connects again. */
 /* A child is part of the image, with a pipe between it and the rank. */
 static void test_child(void)
 {
@@ -453,6 +452,10 @@ static void test_child(void)
 	gck_image_free(img);
 	json_decref(manifest);
 	ok(tell("undo", "half") && refuses(NULL), "it runs on, and ends when it is killed");
+	tell("do", "outside");
+	ok(!checkpoint(&manifest, &err) && strstr(err.text, "no descendant of the rank"),
+	   "a child with memory of the rank's, and a pipe to another process: %s", err.text);
+	ok(tell("undo", "outside") && refuses(NULL), "it is unharmed");
 	is_int(stop(), 0, "the rank ends by itself");
 }
 

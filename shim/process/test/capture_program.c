@@ -321,11 +321,21 @@ static bool is_answered(void)
 	return !kill(child, SIGUSR1) && poll(&p, 1, 20000) > 0 && read(fds[0], &byte, 1) == 1;
 }
 
+/* Until every other process that has the pipe has executed a program, or closed it. */
+static void await_exec(const int executed[2])
+{
+	char byte;
+
+	close(executed[1]);
+	if (read(executed[0], &byte, 1))
+		perror("read");
+	close(executed[0]);
+}
+
 /* A child that the preload is not in. */
 static void do_bare_child(void)
 {
 	int executed[2];
-	char byte;
 
 	if (pipe2(executed, O_CLOEXEC))
 		perror("pipe2");
@@ -335,10 +345,7 @@ static void do_bare_child(void)
 		execlp("sleep", "sleep", "1000", NULL);
 		_exit(1);
 	}
-	close(executed[1]);
-	if (read(executed[0], &byte, 1))
-		perror("read");
-	close(executed[0]);
+	await_exec(executed);
 }
 
 static void do_child(void)
@@ -347,6 +354,41 @@ static void do_child(void)
 	if (child == 0)
 		for (;;)
 			pause();
+}
+
+/* A child that shares memory with the rank, and has a pipe to a process that is no descendant. */
+static void do_outside(void)
+{
+	static char *const nothing[] = {NULL};
+	int executed[2], ends[2];
+
+	area = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (pipe2(executed, O_CLOEXEC))
+		perror("pipe2");
+	child = fork();
+	if (child) {
+		await_exec(executed);
+		return;
+	}
+	if (pipe(ends))
+		_exit(1);
+	if (fork() == 0) {
+		if (fork() == 0 && dup2(ends[0], 0) == 0 && !close(ends[1]))
+			execle("/bin/cat", "cat", NULL, nothing);
+		_exit(0);
+	}
+	wait(NULL);
+	close(ends[0]);
+	close(executed[0]);
+	close(executed[1]);
+	for (;;)
+		pause();
+}
+
+static void undo_outside(void)
+{
+	undo_child();
+	munmap(area, PAGE);
 }
 
 /* A child that has ended, in a process group whose leader was waited for. */
@@ -1027,6 +1069,7 @@ static const struct {
 	{"immutable", do_immutable, undo_attributes},
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
+	{"outside", do_outside, undo_outside},
 	{"answering", do_answering, undo_child}, {"bare-child", do_bare_child, undo_child},
 	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
 	{"procfd", do_procfd, NULL},
