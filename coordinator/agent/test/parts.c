@@ -85,6 +85,14 @@ static pid_t sharer(int keep, void *page, int prot)
 	return pid;
 }
 
+static void end_all(const struct tasks *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		kill(t->v[i]->pid, SIGKILL);
+		waitpid(t->v[i]->pid, NULL, 0);
+	}
+}
+
 static void sharing(void)
 {
 	static const struct {
@@ -116,10 +124,7 @@ static void sharing(void)
 			   err.text);
 		t.v[1]->ended = true;
 		ok(shared_objects_refuse(&t, &err) == 0, "memory of one rank alone is fine");
-		for (size_t i = 0; i < t.n; i++) {
-			kill(t.v[i]->pid, SIGKILL);
-			waitpid(t.v[i]->pid, NULL, 0);
-		}
+		end_all(&t);
 	}
 	munmap(p, 4096);
 }
@@ -160,10 +165,7 @@ static void sharing_below(void)
 	   "memory that processes below two ranks share: %s", err.text);
 	t.v[1]->ended = true;
 	ok(shared_objects_refuse(&t, &err) == 0, "below one rank it is fine");
-	for (size_t i = 0; i < t.n; i++) {
-		kill(t.v[i]->pid, SIGKILL);
-		waitpid(t.v[i]->pid, NULL, 0);
-	}
+	end_all(&t);
 	munmap(p, 4096);
 }
 
@@ -199,10 +201,7 @@ static void sharing_files(void)
 		if (refused[k])
 			ok(strstr(err.text, path) != NULL, "the entry names the file: %s",
 			   err.text);
-		for (size_t i = 0; i < t.n; i++) {
-			kill(t.v[i]->pid, SIGKILL);
-			waitpid(t.v[i]->pid, NULL, 0);
-		}
+		end_all(&t);
 	}
 }
 

@@ -71,8 +71,9 @@ static void test_in_doubt(void)
 	end();
 }
 
-/* An older journal, or none, and a store that cannot be read. */
-static void test_nothing_known(enum fake_loss loss, const char *name)
+/* The step has two commits, of which an older journal has the first, one that is lost none, and the
+ * store cannot be read. */
+static void forget_commit(enum fake_loss loss)
 {
 	begin(1);
 	fake_journal_copy(&f);
@@ -80,6 +81,12 @@ static void test_nothing_known(enum fake_loss loss, const char *name)
 	fake_settle(&f);
 	f.unreadable = true;
 	fake_crash_losing(&f, loss);
+}
+
+/* An older journal, or none, and a store that cannot be read. */
+static void test_nothing_known(enum fake_loss loss, const char *name)
+{
+	forget_commit(loss);
 	fake_requeued(&f);
 	fake_settle(&f);
 	ok(step_0_is_held_back(), "%s and a store that cannot be read: the job is held", name);
@@ -294,12 +301,7 @@ static void test_journal_of_a_checkpoint(bool committing)
 /* The user asks for a commit, and the older journal does not have the newer one. */
 static void test_asked_of_an_older_journal(void)
 {
-	begin(1);
-	fake_journal_copy(&f);
-	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-	fake_settle(&f);
-	f.unreadable = true;
-	fake_crash_losing(&f, FAKE_SINCE_COPY);
+	forget_commit(FAKE_SINCE_COPY);
 	f.options = "restart=1";
 	fake_requeued(&f);
 	fake_settle(&f);
@@ -393,12 +395,7 @@ static void test_half_started(void)
 
 static void test_no_numbers_since(void)
 {
-	begin(1);
-	fake_journal_copy(&f);
-	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-	fake_settle(&f);
-	f.unreadable = true;
-	fake_crash_losing(&f, FAKE_SINCE_COPY);
+	forget_commit(FAKE_SINCE_COPY);
 	fake_settle(&f);
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	fake_settle(&f);

@@ -1181,12 +1181,11 @@ static void run_reopened(void)
 
 #define ORPHANS 3
 
-static void run_orphans(void)
+/* Processes take turns by SIGUSR1, and read the numbers that they add up. */
+static int begin_turns(void)
 {
 	struct sigaction usr1 = {.sa_handler = on_turn};
-	struct below b[ORPHANS];
 	sigset_t blocked;
-	uint64_t sum = 0;
 	char path[512];
 	int file;
 
@@ -1196,6 +1195,15 @@ static void run_orphans(void)
 	snprintf(path, sizeof path, "%s/numbers", directory);
 	file = open(path, O_RDONLY);
 	CHECK(file >= 0);
+	return file;
+}
+
+static void run_orphans(void)
+{
+	struct below b[ORPHANS];
+	int file = begin_turns();
+	uint64_t sum = 0;
+
 	for (int i = 0; i < ORPHANS; i++)
 		b[i] = start_orphan(i == 1, i == 2, file);
 	for (long i = 0; i < rounds; i++) {
@@ -1211,19 +1219,10 @@ static void run_orphans(void)
 
 static void run_tree(void)
 {
-	struct sigaction usr1 = {.sa_handler = on_turn};
 	struct below b[2], waiter, in_system;
-	sigset_t blocked;
+	int file = begin_turns();
 	uint64_t sum = 0;
-	char path[512];
-	int file;
 
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGUSR1);
-	CHECK(!sigaction(SIGUSR1, &usr1, NULL) && !sigprocmask(SIG_BLOCK, &blocked, NULL));
-	snprintf(path, sizeof path, "%s/numbers", directory);
-	file = open(path, O_RDONLY);
-	CHECK(file >= 0);
 	for (int i = 0; i < 2; i++)
 		b[i] = start_below(1, file);
 	in_system = start_system();
