@@ -74,6 +74,24 @@ static int check_header(const struct gck_ptx *ptx, const struct gck_ptx_function
 	return 0;
 }
 
+static bool is_name_of_function(const struct gck_ptx *ptx, uint32_t token)
+{
+	for (size_t i = 0; i < ptx->n_functions; i++)
+		if (ptx->functions[i].name == token)
+			return true;
+	return false;
+}
+
+/* Device code that has its address may launch it, and does not prepare that as the host does. */
+static int check_address(const struct gck_ptx *ptx, const struct gck_ptx_function *f,
+			 const struct gck_ptx_statement *at, struct gck_error *err)
+{
+	for (uint32_t i = 0; i < ptx->n_tokens; i++)
+		if (gck_ptx_same(ptx, i, f->name) && !is_name_of_function(ptx, i))
+			return gck_flow_fail(ptx, at, err, "a kernel that device code may launch");
+	return 0;
+}
+
 /* Special registers of what is not saved, and names of the pass itself. */
 static int check_names(const struct gck_ptx *ptx, const struct gck_ptx_statement *s,
 		       struct gck_error *err)
@@ -121,12 +139,7 @@ static size_t find_function(const struct gck_ptx *ptx, uint32_t name)
 	size_t found = ptx->n_functions;
 
 	for (size_t i = 0; i < ptx->n_functions; i++)
-		if (!memcmp(ptx->text + ptx->tokens[ptx->functions[i].name].begin,
-			    ptx->text + ptx->tokens[name].begin,
-			    ptx->tokens[name].end - ptx->tokens[name].begin) &&
-		    ptx->tokens[ptx->functions[i].name].end -
-				    ptx->tokens[ptx->functions[i].name].begin ==
-			    ptx->tokens[name].end - ptx->tokens[name].begin &&
+		if (gck_ptx_same(ptx, ptx->functions[i].name, name) &&
 		    (found == ptx->n_functions || ptx->functions[i].has_body))
 			found = i;
 	return found;
@@ -251,7 +264,8 @@ int gck_refuse_kernel(struct gck_plan *plan, struct gck_error *err)
 	while (first->does != GCK_PTX_POINT && first + 1 < flow->statements + flow->n_statements)
 		first++;
 	if (check_target(flow->ptx, first, err) ||
-	    check_header(flow->ptx, flow->function, first, err))
+	    check_header(flow->ptx, flow->function, first, err) ||
+	    check_address(flow->ptx, flow->function, first, err))
 		return -1;
 	plan->warp = GCK_NONE;
 	for (uint32_t i = 0; i < flow->n_statements; i++)

@@ -99,12 +99,8 @@ static int add_declared(struct gck_variables *v, const struct gck_ptx *ptx,
 
 static bool names(const struct gck_ptx *ptx, const struct gck_ptx_function *f, uint32_t name)
 {
-	const struct gck_ptx_token *t = &ptx->tokens[name];
-
 	for (uint32_t i = f->header.last; i < f->at.last; i++)
-		if (ptx->tokens[i].end - ptx->tokens[i].begin == t->end - t->begin &&
-		    !memcmp(ptx->text + ptx->tokens[i].begin, ptx->text + t->begin,
-			    t->end - t->begin))
+		if (gck_ptx_same(ptx, i, name))
 			return true;
 	return false;
 }

@@ -21,6 +21,14 @@ bool gck_ptx_is(const struct gck_ptx *ptx, uint32_t token, const char *text)
 	       !memcmp(ptx->text + t->begin, text, t->end - t->begin);
 }
 
+bool gck_ptx_same(const struct gck_ptx *ptx, uint32_t a, uint32_t b)
+{
+	const struct gck_ptx_token *x = &ptx->tokens[a], *y = &ptx->tokens[b];
+
+	return x->end - x->begin == y->end - y->begin &&
+	       !memcmp(ptx->text + x->begin, ptx->text + y->begin, x->end - x->begin);
+}
+
 static bool is_one_of(const struct gck_ptx *ptx, uint32_t token, const char *const *names)
 {
 	for (; *names; names++)

@@ -32,6 +32,9 @@ static const struct {
 	{ POINT, "clusters", 3, "", ".reqnctapercluster 2, 1, 1" },
 	{ POINT, "clusters", 3, "", ".explicitcluster" },
 	{ POINT AT "mov.u32 %r1, %envreg2;", "grid", 7 },
+	{ POINT, "device code may launch", 3,
+	  ".func g() {\n.reg .b64 %l;\nmov.u64 %l, k; ret; }" },
+	{ POINT, "device code may launch", 3, ".entry k(.param .u64 p);\n.global .u64 x = k;" },
 	{ POINT AT "mbarrier.init.shared.b64 [%r1], 1;", "mbarrier", 7 },
 	{ POINT AT "mbarrier.try_wait.shared.b64 %p1, [%r1], %l1;", "mbarrier", 7 },
 	{ POINT AT "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
