@@ -305,6 +305,9 @@ struct gck_shim_state {
 	uint64_t scratch;          /* GCK_SHIM_SCRATCH bytes for CALLS' arguments and results */
 	int32_t link_fd;           /* R the helper's socket; -1: none */
 	uint32_t restarts;         /* R how many times this rank was restored */
+	uint64_t guard_check, guard_call; /* instructions: a thread that was captured after the
+				    * first and has not executed the other begins again at the
+				    * first, since it may use numbers of the start before */
 	uint32_t ntids;            /* R length of tids; some entries may be free or stale */
 	uint32_t naltstacks;
 	uint64_t stdio[3][2];      /* R device and inode of descriptors 0..2 as the first

@@ -112,20 +112,19 @@ static bool was_signalled(int result, int32_t vtid)
 
 GCK_EXPORT int pthread_cancel(pthread_t thread)
 {
-	int32_t tid, vtid;
+	int32_t vtid;
 	int r;
 
 	if (gck_is_original() || !gck_is_rank())
 		return gck_real()->pthread_cancel(thread);
-	tid = gck_kernel_tid(thread);
 	vtid = *gck_tid_of(thread);
 	pthread_mutex_lock(&lock);
 	install();
 	ask(thread);
 	pthread_mutex_unlock(&lock);
 	r = gck_real()->pthread_cancel(thread);
-	if (!tid || thread == pthread_self() || !was_signalled(r, vtid))
+	if (!gck_kernel_tid(thread) || thread == pthread_self() || !was_signalled(r, vtid))
 		return r;
-	gck_raw(SYS_tgkill, gck_state.rpid, tid, GCK_SIGCANCEL);
+	gck_signal_thread(thread, GCK_SIGCANCEL, NULL);
 	return r == ESRCH ? 0 : r;
 }

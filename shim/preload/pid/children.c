@@ -32,19 +32,28 @@ static bool is_end(const siginfo_t *info)
  * wrong if a restart came next. 0: none yet, -1: errno. */
 static int32_t peek(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	memset(info, 0, sizeof *info);
-	if (type == P_PID || type == P_PGID)
-		id = gck_id_to_kernel(id);
-	if (gck_real()->waitid(type, id, info, options | WNOWAIT))
-		return -1;
-	return info->si_pid ? gck_id_to_program(info->si_pid) : 0;
+	bool named = type == P_PID || type == P_PGID;
+	uint32_t start;
+	int32_t vpid;
+
+	do {
+		start = gck_start();
+		memset(info, 0, sizeof *info);
+		if (gck_real()->waitid(type, named ? (id_t)gck_id_to_kernel(id) : id, info,
+				       options | WNOWAIT))
+			vpid = -1;
+		else
+			vpid = gck_id_to_program(info->si_pid);
+	} while (gck_start() != start && (vpid >= 0 || errno == ECHILD));
+	return vpid;
 }
 
 /* The raw result of waitid for this child. Another thread may have been first. */
 static long reap(int32_t vpid, siginfo_t *info, int options, struct rusage *usage)
 {
+	uint32_t start = gck_start();
 	int32_t rpid = gck_id_to_kernel(vpid);
-	long r = gck_raw(SYS_waitid, P_PID, rpid, info, options | WNOHANG, usage);
+	long r = gck_call_in(start, SYS_waitid, P_PID, rpid, info, options | WNOHANG, usage);
 
 	if (r == 0 && info->si_pid && is_end(info))
 		gck_child_forget(vpid, rpid);
@@ -62,7 +71,7 @@ static int wait_for(idtype_t type, id_t id, siginfo_t *info, int options, struct
 		if (vpid <= 0)
 			break;
 		r = options & WNOWAIT ? 0 : reap(vpid, &own, options, usage);
-		if (r < 0 && r != -ECHILD)
+		if (r < 0 && r != -ECHILD && r != GCK_STALE)
 			return gck_result(r);
 	} while (r || !own.si_pid);
 	if (vpid < 0)
@@ -166,22 +175,25 @@ GCK_EXPORT int pclose(FILE *f)
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-static pid_t made(pid_t pid)
+static pid_t made(pid_t pid, uint32_t start)
 {
-	return pid > 0 && !gck_is_original() && gck_is_rank() ? gck_child_make_unique(pid) : pid;
+	return pid > 0 && start && gck_is_rank() ? gck_child_make_unique(pid, start) : pid;
 }
 
 GCK_EXPORT pid_t fork(void)
 {
-	return made(gck_real()->fork());
+	uint32_t start = gck_start();
+
+	return made(gck_real()->fork(), start);
 }
 
 /* Without the handlers of pthread_atfork. */
 GCK_EXPORT pid_t _Fork(void)
 {
+	uint32_t start = gck_start();
 	pid_t pid = gck_real()->_Fork();
 
 	if (!pid)
 		gck_link_leave();
-	return made(pid);
+	return made(pid, start);
 }

@@ -56,6 +56,9 @@ bool gck_wants_one_thread(long nr, long a, long b, long c);
 /* Make such a call while the helper is away. Returns the raw result. */
 long gck_call_alone(long nr, long a, long b, long c);
 
+/* Tell the capture where gck_raw_in() compares and calls. */
+void gck_guard_begin(void);
+
 /* ---- children ------------------------------------------------------------------------------ */
 
 /* waitid() with the system call's fifth argument. */
@@ -73,6 +76,10 @@ void gck_altstack_begin(void);
 /* The kernel's TID of a thread whose TID in libc is a virtual one; 0: libc can handle the
  * thread. */
 int32_t gck_kernel_tid(pthread_t thread);
+
+/* Send it a signal; with info, whose sender is set, as rt_tgsigqueueinfo does. Returns the raw
+ * result. */
+long gck_signal_thread(pthread_t thread, int sig, siginfo_t *info);
 
 /* In a new thread: drop a cancellation of an earlier thread with the same pthread_t. */
 void gck_cancel_forget(void);

@@ -24,48 +24,62 @@ static bool has_owner(int command)
 	       command == F_GETOWN_EX || command == F_GETLK;
 }
 
-static long set_owner(int fd, const struct f_owner_ex *program)
+/* Translate a number that a call has returned since this start. */
+static int32_t returned(uint32_t start, int32_t id, long *stale)
+{
+	int32_t number = gck_id_to_program(id);
+
+	if (gck_start() != start)
+		*stale = GCK_STALE;
+	return number;
+}
+
+static long set_owner(uint32_t start, int fd, const struct f_owner_ex *program)
 {
 	struct f_owner_ex kernel = *program;
 
-	kernel.pid = kernel.type == F_OWNER_TID ? gck_id_to_kernel(kernel.pid)
-						: gck_id_to_kernel(kernel.pid);
-	return gck_raw(SYS_fcntl, fd, F_SETOWN_EX, &kernel);
+	kernel.pid = gck_id_to_kernel(kernel.pid);
+	return gck_call_in(start, SYS_fcntl, fd, F_SETOWN_EX, &kernel);
 }
 
-static long get_owner(int fd, struct f_owner_ex *o)
+static long get_owner(uint32_t start, int fd, struct f_owner_ex *o)
 {
 	long r = gck_raw(SYS_fcntl, fd, F_GETOWN_EX, o);
 
-	if (r < 0)
-		return r;
-	o->pid = o->type == F_OWNER_TID ? gck_id_to_program(o->pid) : gck_id_to_program(o->pid);
+	if (r == 0)
+		o->pid = returned(start, o->pid, &r);
 	return r;
 }
 
-static long get_lock(int fd, struct flock *lock)
+static long get_lock(uint32_t start, int fd, struct flock *lock)
 {
-	long r = gck_raw(SYS_fcntl, fd, F_GETLK, lock);
+	struct flock got = *lock;
+	long r = gck_raw(SYS_fcntl, fd, F_GETLK, &got);
 
-	if (r == 0 && lock->l_type != F_UNLCK)
-		lock->l_pid = gck_id_to_program(lock->l_pid);
+	if (r == 0 && got.l_type != F_UNLCK)
+		got.l_pid = returned(start, got.l_pid, &r);
+	if (r == 0)
+		*lock = got;
 	return r;
 }
 
 /* The raw result of such a command. */
-static long owner_command(int fd, int command, long arg)
+static long owner_command(uint32_t start, int fd, int command, long arg)
 {
+	long r, stale = 0;
+
 	switch (command) {
 	case F_SETOWN:
-		return gck_raw(SYS_fcntl, fd, command, gck_id_to_kernel(arg));
+		return gck_call_in(start, SYS_fcntl, fd, command, gck_id_to_kernel(arg));
 	case F_SETOWN_EX:
-		return set_owner(fd, (const struct f_owner_ex *)arg);
+		return set_owner(start, fd, (const struct f_owner_ex *)arg);
 	case F_GETOWN_EX:
-		return get_owner(fd, (struct f_owner_ex *)arg);
+		return get_owner(start, fd, (struct f_owner_ex *)arg);
 	case F_GETLK:
-		return get_lock(fd, (struct flock *)arg);
+		return get_lock(start, fd, (struct flock *)arg);
 	default:
-		return gck_id_to_program(gck_raw(SYS_fcntl, fd, F_GETOWN));
+		r = returned(start, gck_raw(SYS_fcntl, fd, F_GETOWN), &stale);
+		return stale ? stale : r;
 	}
 }
 
@@ -77,24 +91,32 @@ static long priority_who(long which, long who, long process, long group)
 	return which == group ? gck_id_to_kernel(who) : who;
 }
 
-/* A system call with the PIDs and TIDs among its arguments and result translated. */
-static long translated(long nr, long a, long b, long c, long d, long e, long f)
+/* The raw result of a call that returns a number. */
+static long number_call(uint32_t start, long nr, long a)
+{
+	long r = gck_call_in(start, nr, a), stale = 0;
+
+	if (r >= 0)
+		r = returned(start, r, &stale);
+	return stale ? stale : r;
+}
+
+/* A system call with the PIDs and TIDs among its arguments and result translated in this start. */
+static long translated(uint32_t start, long nr, long a, long b, long c, long d, long e, long f)
 {
 	switch (nr) {
 	case SYS_getpid:
 	case SYS_getppid:
 	case SYS_getpgrp:
-		return gck_id_to_program(gck_raw(nr));
+	case SYS_gettid:
+	case SYS_set_tid_address:
+		return number_call(start, nr, a);
 	case SYS_getpgid:
 	case SYS_getsid:
-		return gck_id_to_program(gck_raw(nr, gck_id_to_kernel(a)));
-	case SYS_gettid:
-		return gck_id_to_program(gck_raw(nr));
-	case SYS_set_tid_address:
-		return gck_id_to_program(gck_raw(nr, a));
+		return number_call(start, nr, gck_id_to_kernel(a));
 	case SYS_fcntl:
 		if (has_owner(b))
-			return owner_command(a, b, c);
+			return owner_command(start, a, b, c);
 		break;
 	case SYS_kill:
 	case SYS_rt_sigqueueinfo:
@@ -144,14 +166,18 @@ static long translated(long nr, long a, long b, long c, long d, long e, long f)
 		b = priority_who(a, b, IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP);
 		break;
 	}
-	return gck_raw(nr, a, b, c, d, e, f);
+	return gck_raw_in(start, nr, a, b, c, d, e, f);
 }
 
 static inline long call6(long nr, long a, long b, long c, long d, long e, long f)
 {
+	long r = GCK_STALE;
+
 	if (gck_is_original())
-		return gck_raw6(nr, a, b, c, d, e, f);
-	return translated(nr, a, b, c, d, e, f);
+		r = gck_raw_in(0, nr, a, b, c, d, e, f);
+	while (r == GCK_STALE)
+		r = translated(gck_start(), nr, a, b, c, d, e, f);
+	return r;
 }
 
 #define call_(nr, a, b, c, d, e, f, ...) \
@@ -344,9 +370,9 @@ static int owner_call(int fd, int command, long arg)
 	long r;
 
 	if (command != F_GETOWN)
-		return gck_result(owner_command(fd, command, arg));
+		return gck_result(call(SYS_fcntl, fd, command, arg));
 	/* a process group is a negative result, which must not be mistaken for an error */
-	r = get_owner(fd, &owner);
+	r = call(SYS_fcntl, fd, F_GETOWN_EX, &owner);
 	if (r < 0)
 		return gck_result(r);
 	return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;

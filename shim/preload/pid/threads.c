@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * libc's functions on a thread, interposed: libc passes its cached TID to the kernel, which in a
- * restored rank is the thread's virtual TID. Calls on threads without a virtual TID go to libc. */
+ * restored rank is the thread's virtual TID. Functions in which libc does more than one system call
+ * go to libc for threads without a virtual TID. */
 #include "config.h"
 
 #include "shim/preload/pid/pid.h"
@@ -59,14 +60,36 @@ const struct gck_real *gck_real(void)
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
+static int32_t now_in_kernel(pthread_t thread)
+{
+	return gck_id_to_kernel(__atomic_load_n(gck_tid_of(thread), __ATOMIC_ACQUIRE));
+}
+
+/* A system call whose first argument is the thread's number. */
+static long call_on(pthread_t thread, long nr, long b, long c)
+{
+	uint32_t start;
+	long r;
+
+	do {
+		start = gck_start();
+		r = gck_call_in(start, nr, now_in_kernel(thread), b, c);
+	} while (r == GCK_STALE);
+	return r;
+}
+
 int32_t gck_kernel_tid(pthread_t thread)
 {
 	int32_t vtid, rtid;
+	uint32_t start;
 
-	if (GCK_LIKELY(!gck_state.ntids) || !gck_state.tid_offset)
-		return 0;
-	vtid = __atomic_load_n(gck_tid_of(thread), __ATOMIC_ACQUIRE);
-	rtid = gck_id_to_kernel(vtid);
+	do {
+		start = gck_start();
+		if (GCK_LIKELY(!start) || !gck_state.tid_offset)
+			return 0;
+		vtid = __atomic_load_n(gck_tid_of(thread), __ATOMIC_ACQUIRE);
+		rtid = gck_id_to_kernel(vtid);
+	} while (gck_start() != start);
 	return vtid > 0 && rtid != vtid ? rtid : 0;
 }
 
@@ -121,51 +144,63 @@ static bool is_internal(int sig)
 	return sig == GCK_SIGCANCEL || sig == GCK_SIGCANCEL + 1;
 }
 
+long gck_signal_thread(pthread_t thread, int sig, siginfo_t *info)
+{
+	int32_t tid, pid;
+	uint32_t start;
+	long r;
+
+	do {
+		start = gck_start();
+		tid = now_in_kernel(thread);
+		pid = gck_raw(SYS_getpid);
+		if (!info) {
+			r = gck_call_in(start, SYS_tgkill, pid, tid, sig);
+			continue;
+		}
+		info->si_pid = pid;
+		r = gck_call_in(start, SYS_rt_tgsigqueueinfo, pid, tid, sig, info);
+	} while (r == GCK_STALE);
+	return r;
+}
+
 GCK_EXPORT int pthread_kill(pthread_t thread, int sig)
 {
-	int32_t tid = gck_kernel_tid(thread);
-
-	if (!tid || is_internal(sig))
+	if (!gck_state.tid_offset || is_internal(sig))
 		return gck_real()->pthread_kill(thread, sig);
-	return signal_result(thread, gck_raw(SYS_tgkill, gck_state.rpid, tid, sig));
+	return signal_result(thread, gck_signal_thread(thread, sig, NULL));
 }
 
 GCK_EXPORT int pthread_sigqueue(pthread_t thread, int sig, const union sigval value)
 {
-	int32_t tid = gck_kernel_tid(thread);
 	siginfo_t info;
 
-	if (!tid || is_internal(sig))
+	if (!gck_state.tid_offset || is_internal(sig))
 		return gck_real()->pthread_sigqueue(thread, sig, value);
 	memset(&info, 0, sizeof info);
 	info.si_signo = sig;
 	info.si_code = SI_QUEUE;
-	info.si_pid = gck_state.rpid;
 	info.si_uid = gck_raw(SYS_getuid);
 	info.si_value = value;
-	return signal_result(thread,
-			     gck_raw(SYS_rt_tgsigqueueinfo, gck_state.rpid, tid, sig, &info));
+	return signal_result(thread, gck_signal_thread(thread, sig, &info));
 }
 
 /* ---- scheduling ---------------------------------------------------------------------------- */
 
 GCK_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
-	int32_t tid = gck_kernel_tid(thread);
-
-	if (!tid)
+	if (!gck_state.tid_offset)
 		return gck_real()->pthread_setaffinity_np(thread, size, set);
-	return -gck_raw(SYS_sched_setaffinity, tid, size, set);
+	return -call_on(thread, SYS_sched_setaffinity, size, (long)set);
 }
 
 GCK_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 {
-	int32_t tid = gck_kernel_tid(thread);
 	long n;
 
-	if (!tid)
+	if (!gck_state.tid_offset)
 		return gck_real()->pthread_getaffinity_np(thread, size, set);
-	n = gck_raw(SYS_sched_getaffinity, tid, size < INT32_MAX ? size : INT32_MAX, set);
+	n = call_on(thread, SYS_sched_getaffinity, size < INT32_MAX ? size : INT32_MAX, (long)set);
 	if (n < 0)
 		return -n;
 	memset((char *)set + n, 0, size - n);
@@ -174,22 +209,19 @@ GCK_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *
 
 GCK_EXPORT int pthread_setschedparam(pthread_t thread, int policy, const struct sched_param *param)
 {
-	int32_t tid = gck_kernel_tid(thread);
-
-	if (!tid)
+	if (!gck_kernel_tid(thread))
 		return gck_real()->pthread_setschedparam(thread, policy, param);
-	return -gck_raw(SYS_sched_setscheduler, tid, policy, param);
+	return -call_on(thread, SYS_sched_setscheduler, policy, (long)param);
 }
 
 GCK_EXPORT int pthread_getschedparam(pthread_t thread, int *policy, struct sched_param *param)
 {
-	int32_t tid = gck_kernel_tid(thread);
 	long r;
 
-	if (!tid)
+	if (!gck_kernel_tid(thread))
 		return gck_real()->pthread_getschedparam(thread, policy, param);
-	r = gck_raw(SYS_sched_getparam, tid, param);
-	if (r == 0 && (r = gck_raw(SYS_sched_getscheduler, tid)) >= 0) {
+	r = call_on(thread, SYS_sched_getparam, (long)param, 0);
+	if (r == 0 && (r = call_on(thread, SYS_sched_getscheduler, 0, 0)) >= 0) {
 		*policy = r;
 		return 0;
 	}
@@ -199,16 +231,15 @@ GCK_EXPORT int pthread_getschedparam(pthread_t thread, int *policy, struct sched
 GCK_EXPORT int pthread_setschedprio(pthread_t thread, int priority)
 {
 	struct sched_param param = { .sched_priority = priority };
-	int32_t tid = gck_kernel_tid(thread);
 
-	if (!tid)
+	if (!gck_kernel_tid(thread))
 		return gck_real()->pthread_setschedprio(thread, priority);
-	return -gck_raw(SYS_sched_setparam, tid, &param);
+	return -call_on(thread, SYS_sched_setparam, (long)&param, 0);
 }
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-static long open_comm(int32_t tid, int flags)
+static long open_number(uint32_t start, int32_t tid, int flags)
 {
 	char path[] = "/proc/self/task/4294967295/comm";
 	char *end = path + sizeof "/proc/self/task/" - 1;
@@ -220,20 +251,31 @@ static long open_comm(int32_t tid, int flags)
 	while (n)
 		*end++ = digits[--n];
 	memcpy(end, "/comm", sizeof "/comm");
-	return gck_raw(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0);
+	return gck_call_in(start, SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0);
+}
+
+static long open_comm(pthread_t thread, int flags)
+{
+	uint32_t start;
+	long r;
+
+	do {
+		start = gck_start();
+		r = open_number(start, now_in_kernel(thread), flags);
+	} while (r == GCK_STALE);
+	return r;
 }
 
 GCK_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
-	int32_t tid = gck_kernel_tid(thread);
 	size_t n = strlen(name);
 	long fd, r;
 
-	if (!tid)
+	if (!gck_kernel_tid(thread))
 		return gck_real()->pthread_setname_np(thread, name);
 	if (n >= NAME_SIZE)
 		return ERANGE;
-	if ((fd = open_comm(tid, O_WRONLY)) < 0)
+	if ((fd = open_comm(thread, O_WRONLY)) < 0)
 		return -fd;
 	r = gck_raw(SYS_write, fd, name, n);
 	gck_raw(SYS_close, fd);
@@ -242,14 +284,13 @@ GCK_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 
 GCK_EXPORT int pthread_getname_np(pthread_t thread, char *name, size_t size)
 {
-	int32_t tid = gck_kernel_tid(thread);
 	long fd, n;
 
-	if (!tid)
+	if (!gck_kernel_tid(thread))
 		return gck_real()->pthread_getname_np(thread, name, size);
 	if (size < NAME_SIZE)
 		return ERANGE;
-	if ((fd = open_comm(tid, O_RDONLY)) < 0)
+	if ((fd = open_comm(thread, O_RDONLY)) < 0)
 		return -fd;
 	n = gck_raw(SYS_read, fd, name, size);
 	gck_raw(SYS_close, fd);
@@ -283,24 +324,29 @@ GCK_EXPORT int clock_getcpuclockid(pid_t pid, clockid_t *clock)
  * know, or gets another thread's. */
 GCK_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
 {
-	int32_t tid = gck_kernel_tid(thread);
 	int r = gck_real()->pthread_getattr_np(thread, attr);
 	cpu_set_t set[8];
 	long n;
 
-	if (!tid || (r && r != ESRCH))
+	if (!gck_kernel_tid(thread) || (r && r != ESRCH))
 		return r;
-	n = gck_raw(SYS_sched_getaffinity, tid, sizeof set, set);
+	n = call_on(thread, SYS_sched_getaffinity, sizeof set, (long)set);
 	return n < 0 ? -n : pthread_attr_setaffinity_np(attr, n, set);
 }
 
 GCK_EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer)
 {
 	struct sigevent kernel;
+	uint32_t start;
+	int r;
 
-	if (gck_is_original() || !event || event->sigev_notify != SIGEV_THREAD_ID)
+	if (!event || event->sigev_notify != SIGEV_THREAD_ID)
 		return gck_real()->timer_create(clock, event, timer);
-	kernel = *event;
-	kernel._sigev_un._tid = gck_id_to_kernel(kernel._sigev_un._tid);
-	return gck_real()->timer_create(clock, &kernel, timer);
+	do {
+		start = gck_start();
+		kernel = *event;
+		kernel._sigev_un._tid = gck_id_to_kernel(kernel._sigev_un._tid);
+		r = gck_real()->timer_create(clock, &kernel, timer);
+	} while (r && gck_start() != start);
+	return r;
 }

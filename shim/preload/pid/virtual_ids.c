@@ -20,6 +20,44 @@ union entry {
 	uint64_t word;
 };
 
+/* ---- calls --------------------------------------------------------------------------------- */
+
+extern const char gck_guard_check[] __attribute__((visibility("hidden")));
+extern const char gck_guard_call[] __attribute__((visibility("hidden")));
+
+void gck_guard_begin(void)
+{
+	gck_state.guard_check = (uint64_t)gck_guard_check;
+	gck_state.guard_call = (uint64_t)gck_guard_call;
+}
+
+/* One copy, since the labels are the program's. */
+__attribute__((noinline, noclone)) long gck_raw_in(uint32_t start, long nr, long a, long b, long c,
+						   long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ volatile("gck_guard_check:\n\t"
+			 "cmpl %[start], %[now]\n\t"
+			 "jne 1f\n"
+			 "gck_guard_call:\n\t"
+			 "syscall\n\t"
+			 "jmp 2f\n"
+			 "1:\tmovq %[stale], %%rax\n"
+			 "2:"
+			 : "=a"(result)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9),
+			   [start] "r"(start), [now] "m"(gck_state.restarts),
+			   [stale] "i"(GCK_STALE)
+			 : "rcx", "r11", "cc", "memory");
+	return result;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
 static uint64_t *word_of(uint32_t i)
 {
 	return (uint64_t *)(void *)&gck_state.tids[i];
@@ -120,15 +158,20 @@ static void add(int32_t vtid, int32_t rtid)
 	gck_state.overflow = 1;
 }
 
-/* The kernel gave this number to a new thread or child: its previous owner is gone. */
-static void forget(int32_t rtid)
+static bool drop(uint32_t i, uint64_t old)
+{
+	return __atomic_compare_exchange_n(word_of(i), &old, 0, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+/* In this start the kernel gave this number to a new thread or child: its last owner is gone. */
+static void forget(int32_t rtid, uint32_t start)
 {
 	for (uint32_t i = 0; i < gck_state.ntids; i++) {
-		uint64_t old = load(i).word;
+		union entry e = load(i);
 
-		if ((union entry){ .word = old }.tid.rtid == rtid)
-			__atomic_compare_exchange_n(word_of(i), &old, 0, false, __ATOMIC_ACQ_REL,
-						    __ATOMIC_RELAXED);
+		if (e.tid.rtid == rtid && gck_start() == start)
+			drop(i, e.word);
 	}
 }
 
@@ -157,47 +200,64 @@ static int32_t unused_for(int32_t rtid)
 	return vtid;
 }
 
+static bool drop_pair(int32_t vtid, int32_t rtid)
+{
+	union entry e = { .tid = { .vtid = vtid, .rtid = rtid } };
+	bool found = false;
+
+	for (uint32_t i = 0; i < gck_state.ntids; i++)
+		found |= drop(i, e.word);
+	return found;
+}
+
+/* The number that the program gets for one which the kernel gave in this start. If a restart has
+ * come since, the thread or child was restored with the number that it had at the capture: the
+ * kernel's, or the one in the table. An entry with the kernel's old number is newer than that. */
+static int32_t make_unique(int32_t rtid, uint32_t start)
+{
+	int32_t vtid;
+
+	forget(rtid, start);
+	if (!is_used(rtid) || gck_start() != start)
+		return rtid;
+	vtid = unused_for(rtid);
+	add(vtid, rtid);
+	return gck_start() != start && drop_pair(vtid, rtid) ? rtid : vtid;
+}
+
 void gck_tid_make_unique(void)
 {
+	uint32_t start = gck_start();
 	int32_t rtid = gck_raw(SYS_gettid);
 	int32_t vtid;
 
-	forget(rtid);
-	if (!is_used(rtid) || !gck_state.tid_offset)
+	if (!gck_state.tid_offset)
 		return;
-	vtid = unused_for(rtid);
-	add(vtid, rtid);
-	__atomic_store_n(gck_tid_of(pthread_self()), vtid, __ATOMIC_RELEASE);
+	vtid = make_unique(rtid, start);
+	if (vtid != rtid)
+		__atomic_store_n(gck_tid_of(pthread_self()), vtid, __ATOMIC_RELEASE);
 }
 
-int32_t gck_child_make_unique(int32_t rpid)
+int32_t gck_child_make_unique(int32_t rpid, uint32_t start)
 {
-	int32_t vpid;
-
-	forget(rpid);
-	if (!is_used(rpid))
-		return rpid;
-	vpid = unused_for(rpid);
-	add(vpid, rpid);
-	return vpid;
+	return make_unique(rpid, start);
 }
 
 void gck_child_forget(int32_t vpid, int32_t rpid)
 {
-	union entry ended = { .tid = { .vtid = vpid, .rtid = rpid } };
-
-	if (is_group(rpid))
-		return;
-	for (uint32_t i = 0; i < gck_state.ntids; i++) {
-		uint64_t old = ended.word;
-
-		__atomic_compare_exchange_n(word_of(i), &old, 0, false, __ATOMIC_ACQ_REL,
-					    __ATOMIC_RELAXED);
-	}
+	if (!is_group(rpid))
+		drop_pair(vpid, rpid);
 }
 
 bool gck_is_child(int32_t vpid)
 {
-	return gck_raw(SYS_waitid, P_PID, gck_id_to_kernel(vpid), 0,
-		       WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
+	uint32_t start;
+	long r;
+
+	do {
+		start = gck_start();
+		r = gck_call_in(start, SYS_waitid, P_PID, gck_id_to_kernel(vpid), 0,
+				WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL, 0);
+	} while (r == GCK_STALE);
+	return r == 0;
 }

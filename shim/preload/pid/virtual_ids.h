@@ -25,6 +25,30 @@ static inline bool gck_is_original(void)
 /* Whether this is the rank itself, and not a child that has its memory. */
 bool gck_is_rank(void);
 
+/* ---- numbers and restarts ------------------------------------------------------------------ */
+
+/* The kernel's numbers are those of one start. A restart may come at any moment: also between the
+ * translation of a number and the system call that uses it, or between a call that returned one and
+ * its translation. So whoever translates notes the start before, and begins again where another has
+ * come. */
+static inline uint32_t gck_start(void)
+{
+	return __atomic_load_n(&gck_state.restarts, __ATOMIC_ACQUIRE);
+}
+
+/* No result of a system call that returns no address. */
+#define GCK_STALE (-4096)
+
+/* A system call with numbers that were translated in this start. GCK_STALE, without the call, in
+ * any other. The capture moves a thread from between comparison and call back to the comparison. */
+long gck_raw_in(uint32_t start, long nr, long a, long b, long c, long d, long e, long f);
+
+#define gck_call_in_(start, nr, a, b, c, d, e, f, ...) \
+	gck_raw_in(start, nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define gck_call_in(start, ...) gck_call_in_(start, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
 /* Convert a PID, a TID, or a process group as a negative number: those of the rank, its threads and
  * its children. In a child only the rank's own PID is virtual. */
 int32_t gck_id_to_kernel(int32_t id);
@@ -34,8 +58,8 @@ int32_t gck_id_to_program(int32_t id);
  * thread's virtual TID, give it one that the kernel never uses. */
 void gck_tid_make_unique(void);
 
-/* The same for a new child; returns its number for the program. */
-int32_t gck_child_make_unique(int32_t rpid);
+/* The same for a child that was made since `start`; returns its number for the program. */
+int32_t gck_child_make_unique(int32_t rpid, uint32_t start);
 
 /* A child with these numbers was waited for. If it led a process group that still exists, they stay
  * known. */

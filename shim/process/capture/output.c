@@ -223,10 +223,22 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 	return 0;
 }
 
+/* What a restore would refuse is no image. */
+static json_t *make_manifest(struct gck_capture *c, struct gck_error *err)
+{
+	if (gck_tree_join(c, err))
+		return NULL;
+	if (gck_image_check(c->img, err)) {
+		gck_fail_in(err, "what was captured is not whole; try again");
+		return NULL;
+	}
+	return gck_image_to_json(c->img, err);
+}
+
 int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
 			 const json_t *extra, char hash[GCK_HASH_TEXT], struct gck_error *err)
 {
-	json_t *j = gck_tree_join(c, err) ? NULL : gck_image_to_json(c->img, err);
+	json_t *j = make_manifest(c, err);
 	int result = -1;
 
 	gck_image_free(c->img); /* j shares its lists */

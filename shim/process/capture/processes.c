@@ -11,11 +11,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <stddef.h>
+#include <time.h>
 
 #include "shim/process/capture/capture.h"
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
+#include "shim/process/proc/procfs.h"
 #include "shim/process/tree/tree.h"
+
+#define LOOKS_PER_MS 5
 
 /* ---- before the rank is held --------------------------------------------------------------- */
 
@@ -127,6 +131,32 @@ static int prepare(struct gck_capture *c, struct gck_error *err)
 	       gck_capture_read_flags(c, err) ? -1 : 0;
 }
 
+static bool is_ending(pid_t pid)
+{
+	int proc = gck_proc_open(pid, NULL);
+	uint64_t v[GCK_STAT_FIELDS];
+	char state;
+	bool ending = proc >= 0 && !gck_proc_stat(proc, &state, v, NULL) && state != 'Z';
+
+	if (proc >= 0)
+		close(proc);
+	return ending;
+}
+
+/* Let a process that is ending come to its end. Before, its parent cannot wait for it, and it would
+ * be described as one that runs. */
+static int await_end(pid_t pid, int timeout_ms, struct gck_error *err)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000 / LOOKS_PER_MS};
+
+	for (int looks = 0; is_ending(pid); looks++) {
+		if (looks / LOOKS_PER_MS > timeout_ms)
+			return gck_fail(err, EAGAIN, "process %d is ending: try again", (int)pid);
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 /* Hold a child and all below it. One that has ended meanwhile is a child like those that had ended
  * before. */
 static int hold(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_ms,
@@ -135,7 +165,7 @@ static int hold(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_
 	struct gck_capture *c = add(parent, pid, err);
 
 	if (!c)
-		return gck_process_ended(pid) ? 0 : -1;
+		return gck_process_ended(pid) ? await_end(pid, timeout_ms, err) : -1;
 	c->orphan = orphan;
 	gck_threads_wait_transfers(&c->t);
 	if (gck_threads_hold(&c->held, &c->t, timeout_ms, err)) {
@@ -143,7 +173,7 @@ static int hold(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_
 			return -1;
 		parent->nchildren--;
 		gck_capture_close(c);
-		return 0;
+		return await_end(pid, timeout_ms, err);
 	}
 	return prepare(c, err) || gck_tree_hold(c, timeout_ms, err) ? -1 : 0;
 }

@@ -495,6 +495,83 @@ static void run_process(void)
 	printf("process %ld %llu\n", rounds, (unsigned long long)sum);
 }
 
+/* ---- numbers: PIDs and TIDs that are used all the time ------------------------------------- */
+
+static volatile bool enough;
+
+static void *ask_own(void *arg)
+{
+	pid_t pid = getpid(), tid = gettid(), group = getpgid(0), session = getsid(0);
+
+	while (!enough) {
+		CHECK(getpid() == pid && gettid() == tid);
+		CHECK(getpgid(pid) == group && getsid(pid) == session);
+	}
+	return arg;
+}
+
+static void *use_own(void *arg)
+{
+	pid_t pid = getpid(), tid = gettid();
+	cpu_set_t set;
+
+	while (!enough) {
+		CHECK(!kill(pid, 0) && !tgkill(pid, tid, 0));
+		CHECK(!pthread_kill(pthread_self(), 0));
+		CHECK(!sched_getaffinity(tid, sizeof set, &set));
+		CHECK(!pthread_getaffinity_np(pthread_self(), sizeof set, &set));
+	}
+	return arg;
+}
+
+static void *make_and_wait(void *arg)
+{
+	while (!enough) {
+		int status;
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(3);
+		CHECK(pid > 0 && !kill(pid, 0));
+		CHECK(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 3);
+	}
+	return arg;
+}
+
+static void *own_number(void *arg)
+{
+	*(pid_t *)arg = gettid();
+	CHECK(!tgkill(getpid(), gettid(), 0));
+	return arg;
+}
+
+static void *make_and_join(void *arg)
+{
+	while (!enough) {
+		pthread_t thread;
+		pid_t tid = 0;
+
+		CHECK(!pthread_create(&thread, NULL, own_number, &tid));
+		CHECK(!pthread_join(thread, NULL) && tid);
+	}
+	return arg;
+}
+
+static void run_numbers(void)
+{
+	void *(*const work[])(void *) = {ask_own, use_own, make_and_wait, make_and_join};
+	pthread_t threads[4];
+
+	for (size_t i = 0; i < 4; i++)
+		CHECK(!pthread_create(&threads[i], NULL, work[i], NULL));
+	for (long i = 0; i < rounds; i++)
+		pause_us(1000);
+	enough = true;
+	for (size_t i = 0; i < 4; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	printf("numbers %ld\n", rounds);
+}
+
 /* ---- areas: mappings of every kind --------------------------------------------------------- */
 
 #define SMALL 20000 /* mappings of a page each */
@@ -1440,6 +1517,7 @@ static const struct {
 } programs[] = {
 	{"threads", run_threads}, {"kernel", run_kernel},   {"shared", run_shared},
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
+	{"numbers", run_numbers},
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
 	{"tree", run_tree},       {"family", run_family},   {"orphans", run_orphans},

@@ -167,6 +167,13 @@ static void restart_call(const struct gck_image *img, struct gck_thread *x, int 
 	x->regs.orig_rax = (uint64_t)-1;
 }
 
+/* Begin again where a call with numbers of this start has not begun. */
+static void leave_guard(const struct gck_shim_state *s, struct gck_thread *x)
+{
+	if (x->regs.rip > s->guard_check && x->regs.rip <= s->guard_call)
+		x->regs.rip = s->guard_check;
+}
+
 /* Whether the thread was about to take its first pending signal. Then its mask, which may be the
  * one from before a sigsuspend, does not matter. */
 static bool taken(const struct gck_held *h, const struct gck_thread *x)
@@ -191,5 +198,6 @@ void gck_threads_restart_calls(struct gck_image *img, const struct gck_held *h,
 			delivered = signal != 0;
 		}
 		restart_call(img, x, signal, t->pid);
+		leave_guard(t->shim, x);
 	}
 }
