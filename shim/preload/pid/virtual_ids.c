@@ -31,9 +31,14 @@ void gck_guard_begin(void)
 	gck_state.guard_call = (uint64_t)gck_guard_call;
 }
 
-/* One copy, since the labels are the program's. */
-__attribute__((noinline, noclone)) long gck_raw_in(uint32_t start, long nr, long a, long b, long c,
-						   long d, long e, long f)
+#ifdef __clang__ /* which makes no copies */
+#define ONE_COPY __attribute__((noinline))
+#else
+#define ONE_COPY __attribute__((noinline, noclone))
+#endif
+
+/* A second copy would have the same labels. */
+ONE_COPY long gck_raw_in(uint32_t start, long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
