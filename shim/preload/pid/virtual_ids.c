@@ -75,7 +75,14 @@ static union entry load(uint32_t i)
 
 bool gck_is_rank(void)
 {
-	return gck_raw(SYS_getpid) == gck_state.rpid;
+	uint32_t start;
+	bool is;
+
+	do {
+		start = gck_start();
+		is = gck_raw(SYS_getpid) == gck_state.rpid;
+	} while (gck_start() != start);
+	return is;
 }
 
 /* Length of the table. A child has the table, too, but not the threads and children. */

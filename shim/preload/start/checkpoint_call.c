@@ -11,12 +11,13 @@
 
 #include "shim/preload/helper/helper.h"
 #include "shim/preload/helper/raw.h"
+#include "shim/preload/pid/virtual_ids.h"
 #include "shim/preload/preload.h"
 
 /* A child of a rank is not a rank. */
 static bool is_rank(void)
 {
-	return gck_state.helper_tid && gck_raw(SYS_getpid) == gck_state.rpid;
+	return gck_state.helper_tid && gck_is_rank();
 }
 
 static uint32_t get(const uint32_t *word)
