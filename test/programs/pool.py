@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # pool.py STEPS OUT: processes of Python: a Pool, a ProcessPoolExecutor that starts its own (spawn),
-# and workers with Queue, Lock, Value, Array, Barrier and SharedMemory. Every run has the same
-# output. With POOL_UNTIL=FILE in the environment it is slow and does not end before FILE exists.
+# workers with Queue, Lock, Value, Array, Barrier and SharedMemory, and one that is started at the
+# end (spawn) with a Lock of the beginning. Every run has the same output. With POOL_UNTIL=FILE in
+# the environment it is slow and does not end before FILE exists.
 import concurrent.futures
 import hashlib
 import multiprocessing
@@ -36,6 +37,11 @@ def work(me, tasks, answers, barrier, counter, row, name):
     memory.close()
 
 
+def late(lock):
+    with lock:
+        pass
+
+
 def slowly(until):
     if not os.path.exists(until):
         time.sleep(0.01)
@@ -56,6 +62,8 @@ def main():
         worker.start()
     sum_ = "start"
     spawn = multiprocessing.get_context("spawn")
+    lock = spawn.Lock()
+    last = spawn.Process(target=late, args=(lock,))
     with multiprocessing.Pool(2) as pool, \
             concurrent.futures.ProcessPoolExecutor(2, spawn) as executor:
         for step in range(steps):
@@ -74,9 +82,10 @@ def main():
             time.sleep(0.01)
     for queue in tasks:
         queue.put(None)
-    for worker in workers:
+    last.start()
+    for worker in workers + [last]:
         worker.join()
-    codes = [worker.exitcode for worker in workers]
+    codes = [worker.exitcode for worker in workers + [last]]
     memory.close()
     memory.unlink()
     print(sum_, codes, counter.value, file=out)

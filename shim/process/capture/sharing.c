@@ -254,33 +254,6 @@ static struct gck_object best(const struct holding *group, size_t size)
 	return x;
 }
 
-/* The process that made a named semaphore has it under a name that is gone; one that opened it has
- * the name. */
-static int give_name(struct holding *group, size_t size, struct gck_error *err)
-{
-	const struct gck_object *named = NULL;
-
-	for (size_t i = 0; i < size && !named; i++)
-		if (object_of(&group[i])->has_path)
-			named = object_of(&group[i]);
-	for (size_t i = 0; i < size && named; i++) {
-		struct gck_object *o = object_of(&group[i]);
-		char *name = o->has_path ? NULL : strdup(named->name);
-
-		if (o->has_path)
-			continue;
-		if (!name)
-			return gck_fail(err, ENOMEM, "out of memory for the image");
-		free(o->name);
-		o->name = name;
-		o->has_path = true;
-		o->owner = named->owner;
-		o->size = named->size;
-		o->mode = named->mode;
-	}
-	return 0;
-}
-
 /* The first process that has all of its content gives that; if there is none, each gives what it
  * maps. */
 static int relate_memory(struct holding *group, size_t size, struct holding **known,
@@ -295,8 +268,6 @@ static int relate_memory(struct holding *group, size_t size, struct holding **kn
 			return -1;
 	if (size == 1)
 		return 0;
-	if (give_name(group, size, err))
-		return -1;
 	while (giver < size && !is_whole(&group[giver]))
 		giver++;
 	x = best(group, size);

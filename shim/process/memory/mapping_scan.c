@@ -2,6 +2,8 @@
  * Scan of the mappings: the kind of each, and its file or shared object. */
 #include "config.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +14,13 @@
 #include "shim/process/memory/memory.h"
 #include "shim/process/proc/procfs.h"
 
+#define SHM "/dev/shm/"
+
 /* A mapping being scanned. */
 struct area {
 	const struct gck_vma *vma;
 	uint32_t flags;        /* GCK_VM_*, as far as they are known */
+	char linked[32 + NAME_MAX]; /* the file's name, unless it is the mapping's; else "" */
 	bool deleted;          /* the file's name is gone, or is another file's now */
 	uint64_t device;       /* of the file: from stat(2), or from the mapping if deleted */
 	struct stat st;        /* of the file, unless deleted */
@@ -175,15 +180,38 @@ static const char *object_name(const char *name, bool deleted, char buffer[256])
 	return buffer;
 }
 
-static int shared_area(struct gck_scan *s, const struct area *a, struct gck_map *m)
+/* The name in the mapping is gone, but the file may have another: sem_open() makes a semaphore under
+ * a name that it links to the semaphore's own, and removes. */
+static void find_link(struct area *a)
+{
+	DIR *dir = opendir(SHM);
+	struct dirent *e;
+
+	while (dir && a->deleted && (e = readdir(dir))) {
+		if (e->d_ino != a->vma->inode)
+			continue;
+		snprintf(a->linked, sizeof a->linked, SHM "%s", e->d_name);
+		a->deleted = lstat(a->linked, &a->st) || a->st.st_ino != a->vma->inode ||
+			     a->st.st_dev != a->device;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static int shared_area(struct gck_scan *s, struct area *a, struct gck_map *m)
 {
 	struct gck_object *o;
 	char buffer[256];
+	const char *name = a->vma->name;
+	bool shm = starts(name, SHM);
 
-	m->kind = a->deleted || starts(a->vma->name, "/dev/shm/") ? GCK_MAP_SHARED
-								  : GCK_MAP_SHARED_FILE;
+	if (a->deleted && shm)
+		find_link(a);
+	if (!a->deleted && *a->linked)
+		name = a->linked;
+	m->kind = a->deleted || shm ? GCK_MAP_SHARED : GCK_MAP_SHARED_FILE;
 	m->object = gck_scan_object(s, a->device, a->vma->inode,
-				    object_name(a->vma->name, a->deleted, buffer));
+				    object_name(name, a->deleted, buffer));
 	if (m->object < 0)
 		return -1;
 	o = &s->img->objects[m->object];

@@ -288,7 +288,8 @@ static void describe_tiles(struct state *s, char text[TEXT])
 	sprintf(text, "%#lx", mask);
 }
 
-#define SEMAPHORE "/gpuckpt-test-state"
+#define SEMAPHORE_NAME "gpuckpt-test-state"
+#define SEMAPHORE "/" SEMAPHORE_NAME
 
 static bool make_semaphore(struct state *s)
 {
@@ -297,15 +298,19 @@ static bool make_semaphore(struct state *s)
 	return s->at != (char *)SEM_FAILED;
 }
 
-/* By its name, too. */
+/* By its name, too: it is one semaphore. (sem_open() would return what it has returned before.) */
 static void describe_semaphore(struct state *s, char text[TEXT])
 {
-	sem_t *again = sem_open(SEMAPHORE, 0);
-	int value = -1, named = -1;
+	int fd = open("/dev/shm/sem." SEMAPHORE_NAME, O_RDWR), value = -1, named = -1;
+	sem_t *again = mmap(NULL, sizeof *again, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
+	close(fd);
 	sem_getvalue((sem_t *)(void *)s->at, &value);
-	if (again != SEM_FAILED)
+	sem_post((sem_t *)(void *)s->at);
+	if (again != MAP_FAILED)
 		sem_getvalue(again, &named);
+	sem_wait((sem_t *)(void *)s->at);
+	munmap(again, sizeof *again);
 	sprintf(text, "%d %d", value, named);
 }
 
