@@ -65,6 +65,9 @@ check "restart= names a commit that is not there: the job is held" wait_for 20 h
 like "$(cat "$dir/out")" "$missing" "its output says what is missing, what there is, what to do"
 like "$(alice gpuckpt status "$job")" "$missing" "gpuckpt status does"
 like "$(root scontrol show job "$job")" "AdminComment=gpuckpt: .*$missing" "AdminComment does"
+"$cluster" kill gpuckptd
+"$cluster" start gpuckptd
+like "$(alice gpuckpt status "$job")" "$missing" "gpuckpt status still does after gpuckptd was away"
 job=$(submit "$dir" -n1 -o "$dir/own" <<-END
 	#!/bin/bash
 	srun --gpu-ckpt=restart=9 touch $dir/launched
