@@ -46,8 +46,26 @@ static json_t *try_new(const struct cli *c, json_t *data, struct gck_error *err)
 	return out;
 }
 
+static void tell_waits(const json_t *steps)
+{
+	static const struct column id = { "", "", KIND_STEP };
+	static const struct column what = { "", "waited_for", KIND_TEXT };
+	char text[2][CELL_MAX];
+	json_t *step;
+	size_t i;
+
+	json_array_foreach(steps, i, step) {
+		if (!json_object_get(step, "waited_for"))
+			continue;
+		print_cell(step, &id, text[0]);
+		print_cell(step, &what, text[1]);
+		fprintf(stderr, "gpuckpt: step %s was waited for: %s\n", text[0], text[1]);
+	}
+}
+
 static void print_new(const struct cli *c, const json_t *data)
 {
+	tell_waits(json_object_get(data, "steps"));
 	if (c->json)
 		cli_print_json(data);
 	else

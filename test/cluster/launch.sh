@@ -167,6 +167,28 @@ if [[ -x $b/launched-musl ]]; then
 	end_job "$job"
 fi
 
+# ---- what passes is waited for
+
+tries() { grep -c "step $1[.]0: .*it is tried again" "$GPUCKPT_LAB/log/gpuckptd.out"; }
+# shellcheck disable=SC2317 # called by wait_for
+has_tried() { [[ $(tries "$1") -ge $2 ]]; }
+job=$(submit "$dir" -n1 --gpu-ckpt <<-END
+	#!/bin/bash
+	LAUNCHED_UNTIL=$dir/first srun -n1 bash -c \
+		"$b/launched-static wait; until [ -e $dir/second ]; do sleep 0.1; done"
+END
+)
+check "able names a process without the preload" wait_for 30 refuses "$job" "has no preload"
+alice gpuckpt create "$job" >"$dir/create" 2>&1 &
+creating=$!
+check "create tries again, and does not give up" wait_for 30 has_tried "$job" 5
+alice touch "$dir/first"
+wait "$creating"
+report $? "when the process has ended, the checkpoint is done" || diag "$(cat "$dir/create")"
+like "$(cat "$dir/create")" "^gpuckpt: step $job.0 was waited for: .*has no preload" \
+	"create says what it waited for"
+end_job "$job"
+
 # ---- ranks that a launcher starts
 
 # ranks_end NAME [SBATCH-OPTION...] -- COMMAND...: a job of two ranks with the option, which its

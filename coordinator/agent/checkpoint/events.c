@@ -78,10 +78,12 @@ void events_await_status(struct rank_checkpoint *m)
 
 static void rank_failed(struct rank_checkpoint *m, const struct gck_error *err)
 {
-	if (m->carried || m->gone)
+	if (m->carried || m->gone || m->refused)
 		return;
 	if (may_be_carried(m))
 		events_await_status(m);
+	else if (m->t->asked == PHASE_PREPARE && err->code == EAGAIN)
+		prepare_refuse_for_now(m, err);
 	else
 		transaction_fail(m->t, m, err, false);
 }

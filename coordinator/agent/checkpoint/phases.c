@@ -188,6 +188,14 @@ static bool all_answered(const struct transaction *t, enum phase p)
 	return true;
 }
 
+/* What was waited for: a text, or null. */
+static json_t *waited_for(const struct transaction *t)
+{
+	return t->in_init ? json_sprintf("rank %u on %s: it was in MPI_Init",
+					 t->in_init->task->rank, t->agent->step->node)
+			  : json_null();
+}
+
 static json_t *carried(const struct transaction *t)
 {
 	json_t *all = json_array();
@@ -269,10 +277,11 @@ static void prepared(struct transaction *t)
 			PREPARE_PART * ev_timer_remaining(t->agent->loop, &t->limit)))
 		return;
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
-	answer(t, PHASE_PREPARE, json_pack("{s:I, s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "hold_ms",
-	       hold_needs(t), "expected", expected, "exited", carried(t), "needs_hold",
-	       memory < host, "memory", memory, "space", packet_int(t->checked, "space", 0), "mpi",
-	       (json_int_t)mpi, "pmix", pmix));
+	answer(t, PHASE_PREPARE,
+	       json_pack("{s:I, s:I, s:o, s:b, s:I, s:I, s:I, s:b, s:o}", "hold_ms", hold_needs(t),
+			 "expected", expected, "exited", carried(t), "needs_hold", memory < host,
+			 "memory", memory, "space", packet_int(t->checked, "space", 0), "mpi",
+			 (json_int_t)mpi, "pmix", pmix, "waited_for", waited_for(t)));
 }
 
 static void quiesced(struct transaction *t)
@@ -332,7 +341,9 @@ void phase_advance(struct transaction *t)
 		[PHASE_RESUME] = resumed, [PHASE_WRITE] = written,
 	};
 
-	if (t->failed || t->asked >= PHASE_COMMIT || !all_answered(t, t->asked))
+	if (t->failed || t->asked >= PHASE_COMMIT)
+		return;
+	if ((t->asked == PHASE_PREPARE && prepare_refused(t)) || !all_answered(t, t->asked))
 		return;
 	if (t->asked == PHASE_PREPARE && (!t->checked || prepare_waits(t)))
 		return;

@@ -201,19 +201,47 @@ void prepare_fail_in_init(struct rank_checkpoint *m)
 	transaction_fail(m->t, m, &err, false);
 }
 
+/* ---- reasons that pass --------------------------------------------------------------------- */
+
+void prepare_refuse_for_now(struct rank_checkpoint *m, const struct gck_error *why)
+{
+	struct transaction *t = m->t;
+
+	m->refused = true;
+	if (!t->refused) {
+		t->refused = m;
+		t->refusal = *why;
+	}
+	t->ops->advance(t);
+}
+
+bool prepare_refused(struct transaction *t)
+{
+	for (size_t i = 0; t->refused && i < t->n; i++)
+		if (!t->ranks[i].refused && !rank_checkpoint_answered(&t->ranks[i], PHASE_PREPARE))
+			return false;
+	if (!t->refused || !t->checked)
+		return false;
+	transaction_fail(t, t->refused, &t->refusal, false);
+	return true;
+}
+
 /* ---- the phase ----------------------------------------------------------------------------- */
 
 void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct transaction *t = w->data;
 	double waited = ev_now(loop) - t->look_began, longest = THREAD_WAIT_PART * t->timeout_s;
+	struct rank_checkpoint *m = in_init(t);
 
 	(void)events;
 	if (t->started)
 		look_for_threads(t, waited > LINK_WAIT_S && waited > longest);
-	else if (in_init(t) && waited > longest)
-		prepare_fail_in_init(in_init(t));
-	else if (!in_init(t) && (waited > LINK_WAIT_S || all_linked(t)))
+	else if (m && waited > longest)
+		prepare_fail_in_init(m);
+	else if (m)
+		t->in_init = m;
+	else if (waited > LINK_WAIT_S || all_linked(t))
 		start(t);
 }
 

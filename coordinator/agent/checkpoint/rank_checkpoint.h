@@ -48,6 +48,7 @@ struct rank_checkpoint {
 	uint32_t round;           /* the last that it waited for */
 	bool carried;             /* it ended before the freeze: its exit status is its image */
 	bool gone;                /* it seems so, and its exit status is awaited */
+	bool refused;             /* for now, by its worker's look at it */
 	uint64_t done, all;       /* bytes written */
 	uint64_t sent, waiting;   /* of those that were staged */
 	char *trouble;            /* why the write does not go on; NULL: it does, or the reason

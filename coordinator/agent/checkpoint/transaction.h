@@ -77,7 +77,11 @@ struct transaction {
 	ev_timer status_wait, dismissal, tick;
 	ev_timer look;            /* for shims and MPI threads that are about to connect again */
 	ev_tstamp look_began;
-	bool started;             /* the workers were started */
+	bool started;             /* the workers were started ... */
+	const struct rank_checkpoint *in_init; /* ... after a wait for this rank to leave MPI_Init,
+					        * or NULL */
+	struct gck_error refusal; /* of the first rank that is refused for now, ... */
+	const struct rank_checkpoint *refused; /* ... this one, or NULL */
 	json_t *next;             /* a `prepare` that waits for the workers of this one to leave */
 };
 

@@ -12,7 +12,8 @@
 
 /* FAKE_LATE: fail, but only after a while. FAKE_STUCK: hang, and report the same progress again
  * and again. */
-enum fake_act { FAKE_GOOD, FAKE_FAIL, FAKE_DIE, FAKE_HANG, FAKE_LATE, FAKE_STUCK };
+/* PASSING: it fails for a reason that passes. LATE: it fails later than others. */
+enum fake_act { FAKE_GOOD, FAKE_FAIL, FAKE_PASSING, FAKE_DIE, FAKE_HANG, FAKE_LATE, FAKE_STUCK };
 
 /* Shared with the workers. */
 struct fake_world {

@@ -57,6 +57,8 @@ static void comes_late(void)
 /* A rank that is still in MPI_Init, or enters it while its worker looks. */
 static void in_init(void)
 {
+	const json_t *m;
+
 	threads_begin();
 	thread_initializes(1, false);
 	fake_run(0.1);
@@ -64,7 +66,10 @@ static void in_init(void)
 	ok(!fake_await_within("done", "prepare", 0.5), "a rank in MPI_Init is awaited");
 	is_int(fake_workers(), 0, "and not looked at");
 	thread_initializes(1, true);
-	ok(packet_bool(fake_await("done", "prepare"), "ok"), "until it leaves it");
+	m = fake_await("done", "prepare");
+	ok(packet_bool(m, "ok"), "until it leaves it");
+	is_str(packet_text(json_object_get(m, "data"), "waited_for", ""),
+	       "rank 1 on n1: it was in MPI_Init", "the answer says what was waited for");
 	threads_end();
 
 	threads_begin();

@@ -112,6 +112,29 @@ static void one_fails(const char *phase, enum fake_act act, const char *text)
 	fake_end();
 }
 
+/* The others are asked as well, and whether their reason lasts. */
+static void refused_for_now(void)
+{
+	const json_t *m;
+
+	fake_begin();
+	fake_script(0, "prepare", FAKE_PASSING);
+	fake_script(2, "prepare", FAKE_PASSING);
+	m = ask("prepare", NULL);
+	ok(!packet_bool(m, "ok") && says(m, "for now"), "two ranks are refused for now");
+	is_int(packet_int(m, "code", 0), EAGAIN, "and so is the checkpoint");
+	ok(packet_bool(ask("abort", NULL), "ok"), "abort is answered");
+	fake_end();
+
+	fake_begin();
+	fake_script(0, "prepare", FAKE_PASSING);
+	fake_script(2, "prepare", FAKE_LATE);
+	m = ask("prepare", NULL);
+	ok(says(m, "as scripted"), "a rank is refused for good after another for now");
+	is_int(packet_int(m, "rank", -1), 2, "the answer is about the former");
+	fake_end();
+}
+
 static void not_resumed(void)
 {
 	const json_t *m;
@@ -347,6 +370,7 @@ int main(void)
 	one_fails("write", FAKE_FAIL, "as scripted");
 	one_fails("write", FAKE_HANG, "no progress");
 	one_fails("write", FAKE_STUCK, "no progress");
+	refused_for_now();
 	not_resumed();
 	ends_early();
 	ends_unseen();

@@ -114,6 +114,11 @@ has out '7.0    3 0.250s  1.2s 2.00K      0'
 [ ! -s "$dir/err" ]
 result $? "no progress without a terminal"
 on_terminal '7[.]0 checkpoint 3: writing .*50% of 2' create 7
+answers create '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"seq":3,
+"waited_for":"rank 0 on n1: it was in MPI_Init"}]}}]'
+call 0 create 7
+[ "$(cat "$dir/err")" = 'gpuckpt: step 7.0 was waited for: rank 0 on n1: it was in MPI_Init' ]
+result $? "create says what was waited for"
 call 0 create --no-wait 7.0
 has requests '{"job":7,"op":"create","step":0,"wait":false}'
 answers list '[{"op":"end","ok":true,"data":{"steps":[]}}]'

@@ -121,6 +121,14 @@ static void take_hold(struct gck_step *step, const json_t *data)
 		*hold_ms = (unsigned)ms;
 }
 
+static void take_waited(struct gck_core *core, struct gck_step *step, const json_t *data)
+{
+	const char *what = json_string_value(json_object_get(data, "waited_for"));
+
+	if (what)
+		gck_operation_waited(core, step, what);
+}
+
 static void take_first(int64_t *least, const json_t *data, const char *key)
 {
 	json_int_t v = json_integer_value(json_object_get(data, key));
@@ -216,6 +224,7 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 		gck_answer_exits(core, step, data);
 		take_needs(step, data);
 		take_hold(step, data);
+		take_waited(core, step, data);
 		gck_quiesce_note(node, data);
 		return 0;
 	case GCK_QUIESCING:
@@ -244,13 +253,19 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
+/* A reason that passes is told when all nodes have answered: another may have one that does not. */
+static bool is_refused_for_now(const struct gck_live *live)
+{
+	return live->phase == GCK_PREPARING && live->error.code == EAGAIN;
+}
+
 static void answered(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
 
 	node->answered = true;
 	if (gck_live_all_answered(live, is_way_out(live->phase)))
-		gck_raise(core, step, GCK_ALL);
+		gck_raise(core, step, is_refused_for_now(live) ? GCK_FAILED : GCK_ALL);
 	else if (live->phase == GCK_QUIESCING)
 		gck_quiesce_check(core, step);
 }
@@ -286,9 +301,11 @@ static void refused(struct gck_core *core, struct gck_step *step, struct gck_nod
 	if (is_way_out(step->live->phase)) {
 		gck_error_log("step %u.%u: %s", step->job->id, step->id, step->live->error.text);
 		answered(core, step, node);
-		return;
+	} else if (is_refused_for_now(step->live)) {
+		answered(core, step, node);
+	} else {
+		gck_raise(core, step, GCK_FAILED);
 	}
-	gck_raise(core, step, GCK_FAILED);
 }
 
 void gck_answer(struct gck_core *core, struct gck_step *step, struct gck_node *node,

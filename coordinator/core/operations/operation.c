@@ -11,8 +11,9 @@
 #include "coordinator/core/operations/requeue.h"
 
 #define PROGRESS_MS 500 /* between two progress messages to waiters */
-#define TRIES_MOST 4u     /* of a checkpoint, after the first */
-#define FIRST_PAUSE_MS 250u /* before the second try; doubled before each further one */
+#define TRIES_MOST 4u     /* of a checkpoint, after the first, unless a patient client waits */
+#define FIRST_PAUSE_MS 250u /* before the second try; doubled before each further one, ... */
+#define DOUBLINGS 4u        /* ... at most so often */
 
 /* Continue as far as the members allow. May free the operation. */
 static void check(struct gck_operation *op)
@@ -201,16 +202,25 @@ void gck_operation_meet(struct gck_core *core, struct gck_step *step)
 		gck_instant_go(core, step);
 }
 
+void gck_operation_waited(struct gck_core *core, struct gck_step *step, const char *why)
+{
+	struct member *m = gck_members_find(gck_operation_of(step), step);
+
+	(void)core;
+	if (m)
+		json_object_set_new(m->result, "waited_for", json_string(why));
+}
+
 /* ---- tries --------------------------------------------------------------------------------- */
 
 static unsigned pause_ms(const struct member *m)
 {
-	return FIRST_PAUSE_MS << m->tries;
+	return FIRST_PAUSE_MS << (m->tries < DOUBLINGS ? m->tries : DOUBLINGS);
 }
 
 static bool may_try(const struct gck_operation *op, const struct member *m)
 {
-	return m->tries < TRIES_MOST &&
+	return (m->tries < TRIES_MOST || gck_waiter_any_patient(op->waiters)) &&
 	       op->core->world->now_ms() + pause_ms(m) <=
 		       op->begun_ms + m->step->live->options.timeout_ms;
 }
@@ -229,7 +239,6 @@ bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step)
 	struct gck_operation *op = gck_operation_of(step);
 	struct member *m = gck_members_find(op, step);
 
-	(void)core;
 	if (!m || m->outcome != GOING)
 		return false;
 	if (m->waits) /* it was called back */
@@ -237,6 +246,7 @@ bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step)
 	if (!all_may_try(op))
 		return false;
 	m->waits = true;
+	gck_operation_waited(core, step, step->live->error.text);
 	gck_instant_call_back(op, m);
 	return true;
 }

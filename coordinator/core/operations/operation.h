@@ -17,6 +17,7 @@ struct gck_waiter {
 	struct gck_waiter *next;
 	void *arg;
 	bool wait;  /* false: waits only until the checkpoints have begun */
+	bool patient; /* its checkpoint is tried again until timeout=, not only some times */
 	void (*event)(void *arg, const char *text, const json_t *data);
 	void (*end)(void *arg, const char *error, const json_t *steps); /* error NULL: success */
 };
@@ -47,6 +48,9 @@ void gck_operation_ended(struct gck_core *core, struct gck_step *step);
 /* The step has come to a point of its checkpoint where the steps of its operation wait for each
  * other. GCK_MET or GCK_MET_HELD is raised when all are there. */
 void gck_operation_meet(struct gck_core *core, struct gck_step *step);
+
+/* What the checkpoint of a step has waited for, for the operation's answer. */
+void gck_operation_waited(struct gck_core *core, struct gck_step *step, const char *why);
 
 /* A checkpoint failed for a reason that passes. Is it tried again? It then has not failed for its
  * operation, which reserves the step and begins again some time after it has become idle; the other

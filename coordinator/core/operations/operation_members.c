@@ -164,6 +164,13 @@ void gck_waiter_remove(struct gck_waiter **list, const void *arg)
 	}
 }
 
+bool gck_waiter_any_patient(const struct gck_waiter *list)
+{
+	while (list && !list->patient)
+		list = list->next;
+	return list;
+}
+
 static void waiter_free_all(struct gck_waiter **list)
 {
 	while (*list)

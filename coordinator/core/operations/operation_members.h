@@ -74,6 +74,7 @@ void gck_instant_call_back(struct gck_operation *op, const struct member *again)
  * memory. */
 int gck_waiter_add(struct gck_waiter **list, const struct gck_waiter *waiter) GCK_MUST_CHECK;
 void gck_waiter_remove(struct gck_waiter **list, const void *arg);
+bool gck_waiter_any_patient(const struct gck_waiter *list);
 
 /* Tell every waiter the progress of a step's checkpoint. */
 void gck_waiter_tell_phase(const struct gck_waiter *list, const struct gck_step *step);

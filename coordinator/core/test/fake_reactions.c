@@ -166,6 +166,10 @@ static void on_prepare(struct fake *f, struct gck_agent *a, const json_t *body, 
 		failed(a, "prepare", seq, EAGAIN);
 		return;
 	}
+	if (a->no_prepare) {
+		failed(a, "prepare", seq, a->no_prepare);
+		return;
+	}
 	done(a, "prepare", seq, true, json_pack("{s:o, s:b, s:i, s:i, s:b}", "exited",
 						fake_exited(a), "needs_hold", a->needs_hold,
 						"hold_ms", a->hold_ms, "mpi", a->mpi, "pmix",

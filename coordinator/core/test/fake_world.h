@@ -48,7 +48,7 @@ struct gck_agent {
 	uint32_t built;      /* the commit that its ranks are built from */
 	uint32_t filed;      /* the commit that its files are cut back to */
 	unsigned passing;    /* it refuses so many times to prepare, for a reason that passes */
-	int no_build, no_run; /* what it answers to build, to run; 0: that it did it */
+	int no_prepare, no_build, no_run; /* what it answers to these; 0: that it did it */
 	uint32_t offered;
 	uint32_t from;       /* the commit that its ranks run from, 0: a cold start */
 	uint32_t prepared;   /* the last number that it was asked for */

@@ -31,7 +31,7 @@ static void all_ranks_end(int32_t status)
 
 /* The end of a request. */
 static bool ended, ended_well;
-static char why[300];
+static char why[300], waited_for[300];
 static unsigned events;
 
 static void on_event(void *arg, const char *text, const json_t *data)
@@ -44,21 +44,30 @@ static void on_event(void *arg, const char *text, const json_t *data)
 
 static void on_end(void *arg, const char *error, const json_t *steps)
 {
+	const char *what = json_string_value(json_object_get(json_array_get(steps, 0),
+							     "waited_for"));
+
 	(void)arg;
-	(void)steps;
 	ended = true;
 	ended_well = !error;
+	snprintf(waited_for, sizeof waited_for, "%s", what ? what : "");
 	snprintf(why, sizeof why, "%s", error ? error : "");
 }
 
-static void create(void)
+static void create_with(bool patient)
 {
-	const struct gck_waiter waiter = {.wait = true, .event = on_event, .end = on_end};
+	const struct gck_waiter waiter = {.wait = true, .patient = patient, .event = on_event,
+					  .end = on_end};
 	struct gck_error err = {0};
 
 	ended = false;
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", &waiter, &err);
 	is_str(err.text, "", "create begins");
+}
+
+static void create(void)
+{
+	create_with(true);
 }
 
 static void reach(enum gck_phase phase)
@@ -376,17 +385,60 @@ static unsigned tries(void)
 
 static void test_passing(void)
 {
+	int64_t begun_ms, limit_ms, ms;
+	unsigned n;
+
 	refused_for_now(2);
 	ok(all_of(!ended, step_0()->live->phase == GCK_IDLE, f.timers[0][GCK_TIMER_AGAIN]),
 	   "a node refuses for a passing reason: the create waits, and ranks run");
 	is_int(tries(), 2, "it is tried again and again");
 	ok(all_of(ended, ended_well, step_0()->commits), "until it is done");
+	ok(strstr(waited_for, "it failed") != NULL, "the answer says what was waited for: %s",
+	   waited_for);
 	is_int(step_0()->live->failures, 0, "no checkpoint has failed");
 	end();
 
 	refused_for_now(100);
+	begun_ms = fake_boot_ms();
+	limit_ms = step_0()->live->options.timeout_ms;
+	n = tries();
+	ms = fake_boot_ms() - begun_ms;
+	ok(all_of(n > 10, ended, !ended_well, strstr(why, "it failed")),
+	   "a reason that does not pass is told after %u tries", n);
+	ok(ms <= limit_ms && ms > limit_ms - 4000, "within the time limit: %lld of %lld ms",
+	   (long long)ms, (long long)limit_ms);
+	end();
+}
+
+static void test_passing_unawaited(void)
+{
+	begin();
+	f.agents[0][1].passing = 100;
+	create_with(false);
+	fake_settle(&f);
 	ok(all_of(tries() == 4, ended, !ended_well, strstr(why, "it failed")),
-	   "a reason that does not pass is told after some tries");
+	   "without a patient client such a reason is told after some tries");
+	end();
+}
+
+/* Whichever node answers first. */
+static void test_passing_beside_lasting(unsigned lasting)
+{
+	char told[80];
+
+	begin();
+	f.agents[0][lasting].no_prepare = ENOTSUP;
+	f.agents[0][1 - lasting].passing = 100;
+	create();
+	fake_settle(&f);
+	snprintf(told, sizeof told, "node %s,", step_0()->live->nodes[lasting].name);
+	ok(all_of(ended, strstr(why, told)),
+	   "a reason that does not pass is told at once, beside one that does: %s", why);
+	f.agents[0][lasting].no_prepare = 0;
+	f.agents[0][1 - lasting].passing = 0;
+	create();
+	fake_settle(&f);
+	ok(all_of(ended, ended_well), "and when both are gone a checkpoint is done: %s", why);
 	end();
 }
 
@@ -782,6 +834,9 @@ int main(void)
 	test_needs_hold();
 	test_hold_auto();
 	test_passing();
+	test_passing_unawaited();
+	test_passing_beside_lasting(0);
+	test_passing_beside_lasting(1);
 	test_passing_and_others();
 	test_missing();
 	test_starts_while_written();

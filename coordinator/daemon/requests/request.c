@@ -63,7 +63,7 @@ static void begin(const struct request *r, enum gck_verb verb)
 	struct gck_waiter waiter = {.arg = r->peer, .event = on_event, .end = on_end};
 	char reason[96];
 
-	waiter.wait = json_is_true(json_object_get(r->body, "wait"));
+	waiter.wait = waiter.patient = json_is_true(json_object_get(r->body, "wait"));
 	snprintf(reason, sizeof reason, "%s by %s", r->op, name_of_peer(r));
 	if (gck_operation_begin(&r->peer->daemon->core, verb, r->job->id, r->step, reason, &waiter,
 				&err))
