@@ -19,6 +19,7 @@ layers, lowest first. The lines are lowest first as well. Prints one line for ea
   unlisted     a folder with sources that structure.layers does not name
   limits       a row of the last table of doc/limits.md without a verdict, or whose test is missing
   security     SECURITY.md names a test that does not exist
+  readme       README.md has more than 1,200 words
 
 The files of tests (a folder named test, and test/ at the top) are left out, but for `line` and
 `unused`: a function that tests alone use counts as unused."""
@@ -35,9 +36,10 @@ LINES = 70
 COLUMNS = 100
 WORD = 80
 HEADER = 30
+README_WORDS = 1200
 MODULE = 100
 KINDS = ('upward', 'circle', 'declared', 'unused', 'header', 'name', 'folder', 'function',
-         'line', 'unlisted', 'limits', 'security')
+         'line', 'unlisted', 'limits', 'security', 'readme')
 OTHERS = ('.md', '.1', '.3', '.5', '.8', '.sh', '.py', '.am', '.ac', '.cu', '.F90', '.f90')
 MADE = ('configure', 'configure~', 'config.status', 'libtool', 'doc/mpi.md')
 VERDICTS = ('carried', 'refused', 'noted', 'harmless')
@@ -434,6 +436,12 @@ class Check:
             for test in sorted(set(re.findall(r'`([\w./-]*test/[\w./-]+)`', f.read()))):
                 if not os.path.exists(os.path.join(TOP, test)):
                     self.say('security', f'SECURITY.md: there is no {test}')
+
+    def readme(self):
+        path = os.path.join(TOP, 'README.md')
+        words = len(read(path).split()) if os.path.exists(path) else 0
+        if not self.chosen and words > README_WORDS:
+            self.say('readme', f'{words} words')
 
     def run(self):
         for kind in KINDS:

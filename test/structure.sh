@@ -135,6 +135,10 @@ finds limits "this: no verdict, or no test" "a limit without a test"
 make_tree
 put SECURITY.md "* So it is (\`test/structure.layers\`, \`lib/test/none.c\`)."
 finds security "there is no lib/test/none.c" "a claim about security whose test is missing"
+make_tree
+# shellcheck disable=SC2046 # words
+put README.md $(seq 1201)
+finds readme "1201 words" "a README that is too long"
 
 out=$("$here/structure.py" "${GPUCKPT_BUILD:-.}")
 report $? "the tree keeps its rule" || grep '^#' <<<"$out"
