@@ -95,10 +95,13 @@ has requests '{"job":7,"op":"list","step":0}'
 has out '"put": 3221225472'
 
 answers show '[{"op":"end","ok":true,"data":{"job":7,"step":0,"seq":2,"hash":"b",
-"nodes":["n1","n2"]}}]'
+"nodes":["n1","n2"],"copy_s":0.25}}]'
 call 0 show 7
 has requests '{"job":7,"op":"show","seq":2,"step":0}'
 has out 'Nodes=n1,n2'
+has out 'MemoryCopy=0.250s'
+! grep -v '^[A-Za-z]*=' "$dir/out"
+result $? "no key has a blank"
 call 0 show 7 --json
 [ "$(tr -d ' \n' <"$dir/out" | cut -c1-13)" = '{"commits":[{' ]
 result $? "one commit is a list as well"
