@@ -99,7 +99,7 @@ answers show '[{"op":"end","ok":true,"data":{"job":7,"step":0,"seq":2,"hash":"b"
 call 0 show 7
 has requests '{"job":7,"op":"show","seq":2,"step":0}'
 has out 'Nodes=n1,n2'
-has out 'MemoryCopy=0.250s'
+has out 'MemoryCopy=0.2s'
 ! grep -v '^[A-Za-z]*=' "$dir/out"
 result $? "no key has a blank"
 call 0 show 7 --json
@@ -201,6 +201,10 @@ has err 'gpuckpt: list: job 7 has no commit yet'
 call 0 status 7
 [ "$(wc -l <"$dir/out")" -eq 2 ]
 result $? "status of a job: its steps only"
+answers status '[{"op":"end","ok":true,"data":{"version":"1","time":1000,"steps":[]}}]'
+"$gpuckpt" check -f "$dir/conf" >"$dir/out" 2>&1
+grep -q '^warning  *clock .*ahead of gpuckptd.s.*NTP' "$dir/out"
+result $? "gpuckpt check warns of a clock that is ahead, and says what to do"
 
 # ---- several jobs and steps
 answers status '[{"op":"end","ok":false,"error":"no step runs or ran with --gpu-ckpt"}]'
