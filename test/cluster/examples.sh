@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The scripts of contrib/examples, as a user submits them: each job is requeued, comes back from its
 # checkpoint and ends right, and its output is whole. Only sizes differ, by options of sbatch and by
-# the files in the directory. With GPUCKPT_LONG=1 GROMACS and LAMMPS too. (PyTorch's runs where a
-# GPU is: test/gpu.)
+# the files in the directory. With GPUCKPT_LONG=1 GROMACS, LAMMPS and PyTorch too, as far as they are
+# installed; PyTorch on a CPU (test/gpu has it on a GPU).
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 top_dir=$(work_dir)
@@ -57,7 +57,8 @@ for task in 1 2; do
 done
 [[ ${GPUCKPT_LONG-} ]] || finish
 
-# restarts LOG LINE: the job is checkpointed once LOG has LINE, requeued, and ends
+# restarts LOG LINE [FILE]: the job is checkpointed once LOG has LINE, requeued, and ends, once FILE
+# is there
 restarts()
 {
 	check "$name: it runs under gpuckpt" wait_ready "$job" 60
@@ -65,6 +66,7 @@ restarts()
 	check "$name: create" alice gpuckpt create "$job"
 	root scontrol requeue "$job"
 	check "$name: it comes back" wait_for 60 comes_back "$job"
+	[[ ! ${3-} ]] || alice touch "$dir/$3"
 	check "$name: it ends" wait_job "$job" COMPLETED 300
 	like "$(cat "$dir/slurm-$job.out")" "is restored from checkpoint 1 " \
 		"$name: its output says where it was restored from"
@@ -97,5 +99,34 @@ if command -v gmx >/dev/null; then
 	example gromacs --cpus-per-task=2
 	restarts md.log '^Started mdrun'
 	check "$name: it is finished" grep -q '^Finished mdrun' "$dir/md.log"
+fi
+
+# ---- pytorch.sh
+
+if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+	alice mkdir "$top_dir/pytorch" "$top_dir/pytorch/reference"
+	cat >"$top_dir/pytorch/train.py" <<-'END'
+		import os, torch
+		torch.manual_seed(0)
+		layers = [torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1)]
+		model = torch.nn.Sequential(*layers)
+		optimizer = torch.optim.Adam(model.parameters())
+		steps, step = int(os.environ.get("TRAIN_STEPS", 0)), 0
+		with open("losses", "w", buffering=1) as losses:
+		    while step < steps or not (steps or os.path.exists("enough")):
+		        step += 1
+		        x = torch.randn(32, 64)
+		        loss = torch.nn.functional.mse_loss(model(x), x.sum(1, keepdim=True).sin())
+		        optimizer.zero_grad()
+		        loss.backward()
+		        optimizer.step()
+		        print(step, loss.item().hex(), file=losses)
+	END
+	example pytorch --gpus=0
+	restarts losses '^100 ' enough
+	alice env -C "$dir/reference" TRAIN_STEPS="$(wc -l <"$dir/losses")" \
+		/usr/bin/python3 "$dir/train.py"
+	check "$name: its losses are those of an uninterrupted run, bit for bit" \
+		cmp "$dir/losses" "$dir/reference/losses"
 fi
 finish
