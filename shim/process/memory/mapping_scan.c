@@ -180,8 +180,8 @@ static const char *object_name(const char *name, bool deleted, char buffer[256])
 	return buffer;
 }
 
-/* The name in the mapping is gone, but the file may have another: sem_open() makes a semaphore under
- * a name that it links to the semaphore's own, and removes. */
+/* The name in the mapping is gone, but the file may have another: sem_open() makes a semaphore
+ * under a name that it links to the semaphore's own, and removes. */
 static void find_link(struct area *a)
 {
 	DIR *dir = opendir(SHM);
