@@ -260,6 +260,8 @@ struct gck_shim_tid {
 	int32_t rtid; /* the kernel's */
 };
 
+#define GCK_TRACER_ANY (-1) /* PR_SET_PTRACER_ANY: any process of the user */
+
 #define GCK_SHIM_WAITS 1u    /* wait() and its kin give a restored child's first PID */
 #define GCK_SHIM_SUMMON 2u   /* a stopped thread can make a helper */
 #define GCK_SHIM_SUMMONED 4u /* W the helper serves one link and ends */
@@ -334,8 +336,8 @@ struct gck_shim_state {
 	uint32_t all_restored;     /* R number of the last gck_checkpoint_all() that any rank of the
 				    * step had called when the image was taken */
 	uint32_t linked;           /* 1: an agent has answered GO, to the constructor or a helper */
-	int32_t tracer;            /* PR_SET_PTRACER: this process and its descendants may trace; 0:
-				    * nobody */
+	int32_t tracer;            /* R PR_SET_PTRACER: this process and its descendants may trace;
+				    * 0: nobody; GCK_TRACER_ANY */
 };
 
 #endif

@@ -6,7 +6,11 @@
  *
  * GPUCKPT_FAULT=/DIR holds for all points. POINT is a name of the list below without GCK_FAULT_.
  * The file DIR/kill.POINT works like FILE. DIR/hold.POINT holds the thread that passes the point:
- * the thread renames the file to DIR/held.POINT and waits until that is removed. */
+ * the thread renames the file to DIR/held.POINT and waits until that is removed.
+ *
+ * YAMA is no point: while DIR/on.YAMA exists, agents trace as with kernel.yama.ptrace_scope 1, on a
+ * kernel without Yama, too. A process writes the tracer that it allows (int32_t) into
+ * DIR/tracer.NAMESPACE.PID, besides its prctl(PR_SET_PTRACER). */
 #ifndef GCK_FAULT_H
 #define GCK_FAULT_H
 
@@ -41,11 +45,13 @@ enum gck_fault {
 	GCK_FAULT_MPI_LOADED,      /* a new MPI library is loaded */
 	GCK_FAULT_MPI_INITIALIZED, /* the new library is initialised */
 	GCK_FAULT_MPI_REBUILT,     /* all MPI objects are rebuilt; about to answer */
+	GCK_FAULT_YAMA,            /* a process may be traced by ancestors, and by whom it names */
 	GCK_FAULT_LIMIT
 };
 
 #ifdef GCK_FAULTS
 #include <limits.h>
+#include <stdbool.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

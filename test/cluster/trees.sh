@@ -3,13 +3,16 @@
 # Ranks that are several processes: a script without exec, which starts one program after the other,
 # each beside tee, with another process behind a name of a pipe; a Python program with a pool of
 # processes and memory that they share; and make, of whose programs one waits in system(). Their
-# jobs are requeued twice, and they go on where they were.
+# jobs are requeued twice, and they go on where they were. Where faults can be made, their processes
+# may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 burn=$(program burn)
 args=(16 200 50)
 jobs=()
+faults=$(work_dir)
+touch "$faults/on.YAMA"
 
 # start NAME COMMAND: a job that runs it in a directory of its own, which $NAME gets, until a file
 # `enough` is there
@@ -18,7 +21,8 @@ start()
 	local -n dir=$1
 	dir=$(work_dir)
 	local until=$dir/enough
-	jobs+=("$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$until,POOL_UNTIL=$until" \
+	local environment=BURN_UNTIL=$until,POOL_UNTIL=$until,GPUCKPT_FAULT=$faults
+	jobs+=("$(submit "$dir" -N1 -n1 --export="ALL,$environment" \
 		< <(printf '#!/bin/bash\nsrun --gpu-ckpt %s\n' "$2"))")
 }
 

@@ -75,12 +75,12 @@ static void serve(int life)
 }
 
 /* No death signal: if the rank exits while its image is written, the image is still useful. */
-static _Noreturn void be_frozen(int life, int32_t tracer)
+static _Noreturn void be_frozen(int life)
 {
 	char byte = GCK_LINK_FROZEN;
 
 	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt-clone");
-	gck_helper_allow(tracer);
+	gck_tracer_allow(gck_state.tracer);
 	offer_to_oom_killer();
 	close_all_but(life);
 	gck_raw(SYS_sendto, life, &byte, 1, MSG_NOSIGNAL, 0, 0);
@@ -89,13 +89,13 @@ static _Noreturn void be_frozen(int life, int32_t tracer)
 		gck_raw(SYS_exit_group, 0);
 }
 
-long gck_clone_make(int life, int32_t tracer)
+long gck_clone_make(int life)
 {
 	/* No exit signal: the program gets no SIGCHLD, and its waitpid(-1) does not see it. */
 	long pid = gck_raw(SYS_clone, 0, 0, 0, 0, 0);
 
 	if (pid == 0)
-		be_frozen(life, tracer);
+		be_frozen(life);
 	return pid;
 }
 

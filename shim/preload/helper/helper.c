@@ -26,15 +26,9 @@
 #define THREAD_FLAGS \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
-static int32_t agent_pid, clone_pid;
+static int32_t clone_pid;
 static uint32_t told_to_end;
 static int last_exit = -1; /* the status with which a thread has ended last; -1: not known */
-
-void gck_helper_allow(int32_t agent)
-{
-	agent_pid = gck_state.tracer = agent;
-	gck_raw(SYS_prctl, PR_SET_PTRACER, agent); /* fails without Yama, and is not needed then */
-}
 
 void gck_helper_run(struct gck_link_msg *m)
 {
@@ -54,7 +48,7 @@ static long make_clone(int life)
 		return -EBADF;
 	if (clone_pid)
 		return -EBUSY;
-	pid = gck_clone_make(life, agent_pid);
+	pid = gck_clone_make(life);
 	if (pid > 0)
 		clone_pid = pid;
 	return pid;
@@ -88,7 +82,7 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 
 	switch (m->type) {
 	case GCK_LINK_GO:
-		gck_helper_allow(m->pid);
+		gck_tracer_allow(m->pid);
 		return 0;
 	case GCK_LINK_CALLS:
 		gck_helper_run(m);
@@ -154,7 +148,7 @@ static bool connect_once(void)
 		return false;
 	if (r == 0 && gck_link_receive(gck_state.link_fd, &m, NULL) == 1 &&
 	    m.type == GCK_LINK_GO) {
-		gck_helper_allow(m.pid);
+		gck_tracer_allow(m.pid);
 		return true;
 	}
 	drop_link();

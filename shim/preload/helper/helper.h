@@ -30,7 +30,7 @@ int gck_link_socket(void) GCK_MUST_CHECK;
  * -ECONNREFUSED can the same socket be tried again. */
 int gck_link_connect(int fd, bool reconnect) GCK_MUST_CHECK;
 
-/* In a process that was forked: it does not use its parent's link. */
+/* In a process that was forked: it does not use its parent's link, and may be traced as it may. */
 void gck_link_leave(void);
 
 /* Whether fd is still the socket that gck_link_socket made: the program may have closed it. */
@@ -78,21 +78,28 @@ void gck_lease_forget(void);
 
 /* clone.c ------------------------------------------------------------------------------------- */
 
-/* Fork a clone that serves CALLS on life until its end of file; tracer may trace it. Returns its
- * pid. */
-long gck_clone_make(int life, int32_t tracer) GCK_MUST_CHECK;
+/* Fork a clone that serves CALLS on life until its end of file; state->tracer may trace it. Returns
+ * its pid. */
+long gck_clone_make(int life) GCK_MUST_CHECK;
 
 /* Kill and reap a clone. Only a child with an exit signal other than SIGCHLD is touched. Returns
  * the pid. */
 long gck_clone_end(int32_t pid);
 
+/* tracer.c ------------------------------------------------------------------------------------ */
+
+/* Besides our ancestors let this process and its descendants trace us (GCK_TRACER_ANY: any of the
+ * user's), and nobody else. */
+void gck_tracer_allow(int32_t tracer);
+
+#ifdef GCK_FAULTS
+extern const char *gck_fault_dir; /* GPUCKPT_FAULT; NULL: none */
+#endif
+
 /* helper.c ------------------------------------------------------------------------------------ */
 
 /* Run a packet's system calls and fill in their results. */
 void gck_helper_run(struct gck_link_msg *m);
-
-/* Let the agent and its descendants trace this process. */
-void gck_helper_allow(int32_t agent);
 
 /* Start the helper on state->helper_stack_top, with all signals blocked. It serves state->link_fd,
  * or connects if that is -1. Returns the thread's TID. */

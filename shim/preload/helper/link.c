@@ -121,6 +121,7 @@ void gck_link_leave(void)
 	gck_state.link_fd = -1;
 	gck_state.helper_tid = 0;
 	gck_state.linked = 0;
+	gck_tracer_allow(gck_state.tracer);
 }
 
 /* Once a second, also while messages come more often than that (leases do, where SlurmdTimeout is

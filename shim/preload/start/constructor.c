@@ -209,14 +209,14 @@ static int ask(struct gck_link_msg *m)
 	const struct timespec pause = { .tv_nsec = ASK_PAUSE_NS };
 	int fd = -1;
 
-	gck_raw(SYS_prctl, PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	gck_tracer_allow(GCK_TRACER_ANY);
 	for (int i = 0; i < ASK_AGAIN && fd < 0; i++) {
 		if (i > 0)
 			gck_raw(SYS_nanosleep, &pause, 0);
 		fd = ask_once(m);
 	}
 	if (fd < 0)
-		gck_raw(SYS_prctl, PR_SET_PTRACER, 0);
+		gck_tracer_allow(0);
 	return fd;
 }
 
@@ -226,7 +226,7 @@ static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
 {
 	struct gck_link_msg m;
 
-	gck_helper_allow(hold->pid);
+	gck_tracer_allow(hold->pid);
 	while (gck_link_receive(fd, &m, NULL) == 1)
 		if (m.type == GCK_LINK_EXIT)
 			leave(m.pid & 255);
@@ -240,7 +240,7 @@ static void go(int fd, const struct gck_link_msg *m)
 {
 	long tid = map_helper();
 
-	gck_helper_allow(m->pid);
+	gck_tracer_allow(m->pid);
 	gck_state.link_fd = fd;
 	gck_state.requests[GCK_REQUEST_ALL].asked = gck_state.requests[GCK_REQUEST_ALL].committed =
 		m->number;
@@ -299,8 +299,16 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	fill_state();
 	gck_real_resolve();
 	pthread_atfork(NULL, NULL, gck_link_leave);
-	if (!link || !pid || atoi(pid) != gck_state.rpid)
+	if (!link || !pid)
 		return;
+#ifdef GCK_FAULTS
+	gck_fault_dir = find(envp, "GPUCKPT_FAULT");
+#endif
+	if (atoi(pid) != gck_state.rpid) {
+		/* a descendant: which process the agent is, it learns from a helper */
+		gck_tracer_allow(GCK_TRACER_ANY);
+		return;
+	}
 	if (!*link || strlen(link) >= sizeof gck_state.link) {
 		print_line("GPUCKPT_LINK is not a socket's name: ", link, "; ignored");
 		return;

@@ -22,6 +22,7 @@
 #include "shim/process/capture/capture.h"
 #include "shim/process/rank/helper_link.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/proc/trace.h"
 
 #define MOST_STEPS 4096
 #define REACH 128 /* a write is at most this far from an address in a register */
@@ -210,7 +211,7 @@ int gck_output_finish_calls(struct gck_output *o)
 		return 0;
 	if (close_shared(o))
 		return -1;
-	if (ptrace(PTRACE_SEIZE, o->c->clone, 0, PTRACE_O_EXITKILL))
+	if (gck_trace_seize(o->c->clone, PTRACE_O_EXITKILL))
 		return failed(o, "trace");
 	return finish_traced(o, vdso);
 }

@@ -15,6 +15,7 @@
 
 #include "shim/process/image/image.h"
 #include "shim/process/proc/pagemap.h"
+#include "shim/process/proc/trace.h"
 
 #define ENTRY_PRESENT (1ull << 63)
 #define ENTRY_SWAPPED (1ull << 62)
@@ -203,7 +204,8 @@ uint64_t gck_pack_pages(void *data, uint64_t mask)
 int gck_memory_read(pid_t pid, uint64_t address, void *data, size_t n, struct gck_error *err)
 {
 	struct iovec here = {data, n}, there = {(void *)(uintptr_t)address, n};
-	ssize_t done = n ? process_vm_readv(pid, &here, 1, &there, 1, 0) : 0;
+	ssize_t done = !n ? 0 : !gck_trace_permitted(pid) ? -1
+					: process_vm_readv(pid, &here, 1, &there, 1, 0);
 
 	if (done == (ssize_t)n)
 		return 0;

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/process/proc/trace.h"
+
 #define PLANT_CODE 4096u
 #define PLANT_CALLS (GCK_REMOTE_CALLS * sizeof(struct gck_link_call))
 
@@ -137,7 +139,7 @@ int gck_remote_born(pid_t tid, struct gck_error *err)
 
 int gck_remote_seize_thread(pid_t tid, struct gck_error *err)
 {
-	if (ptrace(PTRACE_SEIZE, tid, 0, TRACE_OPTIONS))
+	if (gck_trace_seize(tid, TRACE_OPTIONS))
 		return gck_fail(err, errno,
 				"cannot trace process %d: %s: it has to be of the same "
 				"user and allow it (PR_SET_PTRACER)",

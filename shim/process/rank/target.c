@@ -148,6 +148,8 @@ static uint64_t state_in(const struct gck_target *parent, int proc)
 int gck_target_open_child(struct gck_target *t, const struct gck_target *parent, pid_t pid,
 			  struct gck_error *err)
 {
+	struct gck_error why = {0};
+
 	*t = (struct gck_target){.pid = pid, .proc = -1, .pidfd = -1, .link = -1,
 				 .rank = parent->rank ? parent->rank : parent,
 				 .vpid = gck_target_vtid(parent, pid)};
@@ -157,9 +159,13 @@ int gck_target_open_child(struct gck_target *t, const struct gck_target *parent,
 	t->proc = gck_proc_open(pid, err);
 	t->address = t->proc < 0 ? 0 : state_in(parent, t->proc);
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (t->proc >= 0 && t->pidfd >= 0 && t->address && !gck_target_refresh(t, err))
+	if (t->proc >= 0 && t->pidfd >= 0 && t->address && !gck_target_refresh(t, &why))
 		return 0;
 	gck_target_close(t);
+	if (why.code == EPERM)
+		return gck_fail(err, EPERM, "process %d, a descendant, cannot be traced: "
+				"kernel.yama.ptrace_scope is 1 and neither fork nor exec made it, "
+				"or it has other rights", (int)pid);
 	return gck_fail(err, EAGAIN, "process %d, a descendant, has no preload, or has just "
 			"started; start no static or set-uid program, or try again", (int)pid);
 }

@@ -93,6 +93,7 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	s->all_restored = r->all_asked;
 	s->requests[GCK_REQUEST_ONE].committed = s->requests[GCK_REQUEST_ONE].asked;
 	s->linked = 0;
+	s->tracer = GCK_TRACER_ANY; /* the agent of before is gone; GO names the new one */
 	r->helper_entry = s->helper_entry;
 	r->helper_stack = s->helper_stack_top;
 	if (!set_table(r, s)) {

@@ -157,7 +157,7 @@ static bool is_peer(int fd, pid_t pid)
 static int accept_helper(const struct gck_target *t, int listener, struct gck_error *err)
 {
 	struct pollfd p = {.fd = listener, .events = POLLIN};
-	struct gck_link_msg m = {.type = GCK_LINK_GO, .pid = getpid()};
+	struct gck_link_msg m = {.type = GCK_LINK_GO, .pid = t->rank->shim->tracer};
 	int fd = -1;
 
 	while (fd < 0 && poll(&p, 1, ANSWER_MS) > 0) {

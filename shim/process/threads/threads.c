@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "shim/process/proc/procfs.h"
+#include "shim/process/proc/trace.h"
 
 #define POLL_NS 50000 /* interval of checks for threads that have not stopped yet */
 #define ASK_AGAIN 200 /* checks: a thread inside execve may lose PTRACE_INTERRUPT */
@@ -75,7 +76,7 @@ static int seize(struct gck_held *h, const struct gck_target *t, pid_t tid, stru
 {
 	char name[64], state;
 
-	if (ptrace(PTRACE_SEIZE, tid, 0, 0) == 0) {
+	if (gck_trace_seize(tid, 0) == 0) {
 		if (add(h, tid, err)) {
 			ptrace(PTRACE_DETACH, tid, 0, 0);
 			return -1;

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "shim/process/proc/pages.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/proc/trace.h"
 #include "shim/process/rank/helper_link.h"
 #include "shim/process/tree/tree.h"
 
@@ -189,6 +191,8 @@ static int take_over(struct gck_restore *parent, struct gck_restore *c,
 	b.n = 0;
 	for (int i = 0; i < 3; i++)
 		gck_batch_add(&b, SYS_dup2, (uint64_t)(high + i), (uint64_t)i);
+	gck_batch_add(&b, SYS_prctl, PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* fails without Yama */
+	gck_trace_allow(child->pid, GCK_TRACER_ANY);
 	if (gck_remote_run(&c->remote, c->remote.pid, &b, err))
 		return -1;
 	return make_all(c, err);
