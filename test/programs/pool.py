@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# pool.py STEPS OUT: processes of Python: a Pool, a ProcessPoolExecutor that starts its own (spawn),
-# workers with Queue, Lock, Value, Array, Barrier and SharedMemory, and one that is started at the
-# end (spawn) with a Lock of the beginning. Every run has the same output. With POOL_UNTIL=FILE in
-# the environment it is slow and does not end before FILE exists.
+# pool.py STEPS OUT: processes of Python: a Pool, ProcessPoolExecutors that start their own (spawn,
+# forkserver), a Manager, workers with Queue, Lock, Value, Array, Barrier and SharedMemory, and one
+# that is started at the end (spawn) with a Lock of the beginning. Every run has the same output.
+# With POOL_UNTIL=FILE in the environment it is slow and does not end before FILE exists.
 import concurrent.futures
 import hashlib
 import multiprocessing
@@ -61,11 +61,13 @@ def main():
     for worker in workers:
         worker.start()
     sum_ = "start"
-    spawn = multiprocessing.get_context("spawn")
+    spawn, server = map(multiprocessing.get_context, ("spawn", "forkserver"))
     lock = spawn.Lock()
     last = spawn.Process(target=late, args=(lock,))
-    with multiprocessing.Pool(2) as pool, \
-            concurrent.futures.ProcessPoolExecutor(2, spawn) as executor:
+    with multiprocessing.Pool(2) as pool, multiprocessing.Manager() as manager, \
+            concurrent.futures.ProcessPoolExecutor(2, spawn) as executor, \
+            concurrent.futures.ProcessPoolExecutor(1, server) as served:
+        managed = manager.dict()
         for step in range(steps):
             for i in range(WORKERS):
                 tasks[i].put(f"{sum_} {i}")
@@ -74,6 +76,9 @@ def main():
             assert memory.buf[(step + 1) % CELLS] == (step + 1) % 251
             got += pool.map(digest, [f"{sum_} {i}" for i in range(4)])
             got += [executor.submit(digest, f"{sum_} e{i}").result() for i in range(2)]
+            got.append(served.submit(digest, f"{sum_} s").result())
+            managed[step] = sum_
+            assert len(managed) == step + 1 and managed[step] == sum_
             sum_ = hashlib.sha256(repr(got).encode()).hexdigest()
             if step % 20 == 0:
                 print(step, sum_, file=out, flush=True)

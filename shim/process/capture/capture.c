@@ -328,8 +328,8 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 {
 	if (!c->held.whole || c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held");
-	return with_all(c, describe, err) || gck_tree_relate(c, err) || with_all(c, copy, err) ||
-	       with_all(c, fork_clone, err) ? -1 : 0;
+	return with_all(c, describe, err) || gck_tree_relate(c, err) || gck_tree_connect(c, err) ||
+	       with_all(c, copy, err) || with_all(c, fork_clone, err) ? -1 : 0;
 }
 
 void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_REQUEST_KINDS])

@@ -6,7 +6,7 @@
 #include "shim/process/memory/dirty_pages.h"
 #include "shim/process/memory/clone_pages.h"
 #include "shim/process/memory/frozen_copy.h"
-#include "shim/process/objects/external_files.h"
+#include "shim/process/memory/external_files.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/process.h"
 #include "shim/process/threads/threads.h"
@@ -61,6 +61,10 @@ int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err) 
 /* sharing.c: once all are described, number the files and the memory that they share, and check
  * that each pipe's ends are in the tree. */
 int gck_tree_relate(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
+
+/* connections.c: check that the unix sockets that are connected in one direction only, or not
+ * accepted yet, have their other side in the tree. */
+int gck_tree_connect(const struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Move the images of c's descendants into its own. */
 int gck_tree_join(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shim/process/objects/external_files.h"
+#include "shim/process/memory/external_files.h"
 #include "shim/process/capture/capture.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/memory/memory.h"

@@ -122,8 +122,8 @@ static int refuse(const struct holding *h, const char *what, struct gck_error *e
 
 /* ---- files of one key ---------------------------------------------------------------------- */
 
-/* first comes before x in the tree's order: it alone sets what the object watches and when it
- * expires. */
+/* first comes before x in the tree's order: it alone sets what the object watches, when it expires
+ * and what waits to be accepted. */
 static int share(const struct holding *first, const struct holding *x)
 {
 	struct gck_file *a = file_of(first), *b = file_of(x);
@@ -132,8 +132,10 @@ static int share(const struct holding *first, const struct holding *x)
 		a->shared = ++first->c->root->nshared;
 	b->shared = a->shared;
 	free(b->entries);
+	free(b->queue);
 	b->entries = NULL;
-	b->nentries = 0;
+	b->queue = NULL;
+	b->nentries = b->nqueue = 0;
 	b->value_ns = b->interval_ns = b->ticks = 0;
 	return 0;
 }
@@ -186,7 +188,7 @@ static int match_ends(struct holding *const *known, size_t n, struct holding *gr
 	for (size_t i = 0; i < size; i++)
 		if (both)
 			file_of(&group[i])->elsewhere = false;
-		else if (file_of(&group[i])->elsewhere)
+		else if (file_of(&group[i])->elsewhere && !file_of(&group[i])->queued)
 			return refuse(&group[i], "the other end is in a process that is no "
 				      "descendant of the rank", err);
 	return 0;

@@ -161,7 +161,9 @@ enum gck_fd_kind {
 	GCK_FD_STDIO,      /* one of the task's own stdin, stdout, stderr: `peer` is 0..2 */
 	GCK_FD_FILE, GCK_FD_DIR, GCK_FD_PIPE, GCK_FD_EVENTFD, GCK_FD_EPOLL, GCK_FD_TIMERFD,
 	GCK_FD_SIGNALFD, GCK_FD_MEMFD, GCK_FD_SOCKETPAIR, GCK_FD_DEVICE,
-	GCK_FD_LISTENER,   /* a listening unix socket with an abstract name */
+	GCK_FD_LISTENER,   /* a unix socket that listens, under `name` or `path` */
+	GCK_FD_SOCKET,     /* one that is no SOCKETPAIR: not connected, or a SOCK_DGRAM whose peer
+			    * is not connected to it */
 };
 
 struct gck_epoll_entry {
@@ -172,6 +174,12 @@ struct gck_epoll_entry {
 
 struct gck_packet {
 	uint64_t size;
+	unsigned char *from;       /* sun_path of the socket that sent it, if it has a name */
+	size_t from_size;
+};
+
+struct gck_connection {        /* that waits to be accepted */
+	uint64_t id;               /* of the client, a SOCKETPAIR without a second end */
 };
 
 struct gck_socket_option {     /* of SOL_SOCKET, as getsockopt(2) returns it */
@@ -193,7 +201,8 @@ struct gck_file {
 	enum gck_fd_kind kind;
 	uint32_t flags;            /* F_GETFL */
 	int64_t offset;
-	char *path;                /* files, directories, devices, output files; NULL otherwise */
+	char *path;                /* files, directories, devices, output files, sockets with the
+				    * name of a file; NULL otherwise */
 	uint64_t size;             /* of a file at the checkpoint; a log (O_APPEND) may be larger */
 	uint64_t least;            /* its size when the rank was scanned, a lower bound */
 	int64_t mtime_ns;
@@ -206,10 +215,9 @@ struct gck_file {
 	struct gck_page_groups data;   /* content in the image: of a file, pipe or memfd */
 	uint64_t data_size;
 	uint64_t id;               /* pipes and socketpairs: both ends have the same id; an end that
-				    * is not in the list was closed */
-	unsigned char *name;       /* listener: the bytes after the zero that makes it abstract;
-				    * may */
-	size_t name_size;          /* contain zeros, as libcuda's does at its end */
+				    * is not in the list was closed. SOCKET: its own */
+	unsigned char *name;       /* sockets: the bytes after the zero that makes it abstract; */
+	size_t name_size;          /* may contain zeros, as libcuda's does at its end */
 	int32_t sock_type;         /* SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET */
 	uint32_t shutdown;         /* socketpair: bit 0 receiving, bit 1 sending is shut down */
 	int32_t peer;              /* GCK_FD_STDIO: 0..2 */
@@ -233,7 +241,12 @@ struct gck_file {
 				    * description; 0: it is this process's alone */
 	struct gck_lock *locks;    /* that it or its process holds */
 	size_t nlocks;
+	struct gck_connection *queue; /* listener: in the order in which accept(2) finds them */
+	size_t nqueue;
+	uint64_t to;               /* SOCKET: id of the one to which it is connected; 0: none */
 	/* not in the manifest: */
+	bool queued;               /* a pair's first end, whose connection is not accepted yet */
+	bool unread;               /* ... and which has sent something */
 	int32_t other_pid, other_fd; /* a pair's other end, if it is in another process; 0: none */
 	bool elsewhere;            /* a pipe's or pair's other end is in another process */
 	uint64_t device, inode;    /* of the file, as fstat(2) shows them */

@@ -184,6 +184,27 @@ static int check_ends(const struct gck_image *img, size_t i, struct gck_error *e
 	return 0;
 }
 
+static bool is_socket(const struct gck_file *f)
+{
+	return f->kind == GCK_FD_SOCKETPAIR || f->kind == GCK_FD_LISTENER ||
+	       f->kind == GCK_FD_SOCKET;
+}
+
+/* The name of a file is an absolute path, which an address can hold. */
+static int check_name(const struct gck_file *f, struct gck_error *err)
+{
+	bool path = f->path && is_socket(f), name = f->name_size > 0;
+
+	if (path && (f->path[0] != '/' || strlen(f->path) > GCK_SOCKET_NAME_MAX + 1))
+		return gck_fail(err, EINVAL, "its path is not a socket's name");
+	if ((name && (path || !is_socket(f))) ||
+	    (f->kind == GCK_FD_LISTENER && !name && !path))
+		return gck_fail(err, EINVAL, "its name is not a socket's");
+	if ((f->nqueue && f->kind != GCK_FD_LISTENER) || (f->to && f->kind != GCK_FD_SOCKET))
+		return gck_fail(err, EINVAL, "it cannot have connections");
+	return 0;
+}
+
 static bool path_needed(const struct gck_file *f)
 {
 	return f->kind == GCK_FD_FILE || f->kind == GCK_FD_DIR || f->kind == GCK_FD_DEVICE;
@@ -221,8 +242,8 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 
 	if (path_needed(f) && (!f->path || f->path[0] != '/'))
 		return gck_fail(err, EINVAL, "file %zu has no path", i);
-	if ((f->kind == GCK_FD_LISTENER) != (f->name_size > 0))
-		return gck_fail(err, EINVAL, "file %zu is not a listener with a name", i);
+	if (check_name(f, err))
+		return gck_fail_in(err, "file %zu", i);
 	if ((f->kind == GCK_FD_MEMFD) != (f->object >= 0) ||
 	    (f->object >= 0 && (size_t)f->object >= img->nobjects))
 		return gck_fail(err, EINVAL, "file %zu has an object that is not there", i);

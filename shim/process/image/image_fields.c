@@ -119,8 +119,15 @@ static const struct gck_shape epoll_shape = SHAPE("epoll entry", gck_epoll_entry
 
 static const struct gck_field packet_fields[] = {
 	INT(gck_packet, size, 0, MAX_PACKET),
+	BLOB(gck_packet, from, from_size, 0, GCK_SOCKET_NAME_MAX + 1),
 };
-static const struct gck_shape packet_shape = SHAPE("packet", gck_packet, packet_fields);
+static const struct gck_shape packet_shape = SHAPE_GROWN("packet", gck_packet, packet_fields, 1);
+
+static const struct gck_field connection_fields[] = {
+	HEX(gck_connection, id, UINT64_MAX),
+};
+static const struct gck_shape connection_shape =
+	SHAPE("connection", gck_connection, connection_fields);
 
 static const struct gck_field option_fields[] = {
 	INT(gck_socket_option, name, 0, INT32_MAX),
@@ -138,7 +145,7 @@ static const struct gck_field lock_fields[] = {
 static const struct gck_shape lock_shape = SHAPE("lock", gck_lock, lock_fields);
 
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_LISTENER),
+	INT(gck_file, kind, 0, GCK_FD_SOCKET),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),
@@ -174,8 +181,10 @@ static const struct gck_field file_fields[] = {
 	INT(gck_file, was.owner, 0, UINT32_MAX),
 	INT(gck_file, shared, 0, INT32_MAX),
 	LIST(gck_file, locks, nlocks, 0, MAX_ITEMS, lock_shape),
+	LIST(gck_file, queue, nqueue, 0, MAX_ITEMS, connection_shape),
+	HEX(gck_file, to, UINT64_MAX),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 6);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 8);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

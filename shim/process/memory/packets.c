@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define PEEK (MSG_PEEK | MSG_DONTWAIT)
@@ -19,6 +21,8 @@
 void gck_packets_free(struct gck_packets *p)
 {
 	free(p->data);
+	for (size_t i = 0; i < p->n && p->v; i++)
+		free(p->v[i].from);
 	free(p->v);
 	*p = (struct gck_packets){0};
 }
@@ -60,24 +64,52 @@ static bool is_end(const struct gck_packets *p, int socket, int type)
 	       !ioctl(socket, SIOCINQ, &waiting) && p->size >= (size_t)waiting;
 }
 
+/* The size of the next packet, and the socket from which it came. */
+static ssize_t look(int socket, struct sockaddr_un *from, socklen_t *n)
+{
+	struct msghdr m = {.msg_name = from, .msg_namelen = sizeof(*from)};
+	ssize_t size = recvmsg(socket, &m, PEEK | MSG_TRUNC);
+
+	*n = m.msg_namelen < sizeof(*from) ? m.msg_namelen : sizeof(*from);
+	return size;
+}
+
+static int keep_sender(struct gck_packet *x, const struct sockaddr_un *from, socklen_t n,
+		       struct gck_error *err)
+{
+	const size_t head = offsetof(struct sockaddr_un, sun_path);
+
+	if (n <= head + 1)
+		return 0;
+	x->from_size = from->sun_path[0] ? strnlen(from->sun_path, n - head) : n - head;
+	x->from = malloc(x->from_size);
+	if (!x->from)
+		return gck_fail(err, ENOMEM, "out of memory for packets");
+	memcpy(x->from, from->sun_path, x->from_size);
+	return 0;
+}
+
 /* Read each packet from the peek offset on, which its reading advances. Its size comes first: a
  * shorter buffer would cut it in two. */
 static int walk(struct gck_packets *p, int socket, int type, struct gck_error *err)
 {
 	for (;;) {
-		ssize_t n = recv(socket, NULL, 0, PEEK | MSG_TRUNC);
+		struct sockaddr_un from;
+		socklen_t named;
+		ssize_t n = look(socket, &from, &named);
 		char *to = n < 0 ? NULL : reserve(p, (size_t)n, err);
 
 		if (n < 0)
 			return errno == EAGAIN ? 0
 					       : gck_fail(err, errno, "cannot look at the packets "
-							  "in a socketpair: %s", strerror(errno));
+							  "in a unix socket: %s", strerror(errno));
 		if (n == 0 && is_end(p, socket, type))
 			return 0;
 		if (!to || (n && recv(socket, to, (size_t)n, PEEK) != n))
-			return to ? gck_fail(err, EAGAIN, "the packets in a socketpair changed; "
+			return to ? gck_fail(err, EAGAIN, "the packets in a unix socket changed; "
 					     "try again") : -1;
-		if (add(p, (size_t)n, err))
+		if (add(p, (size_t)n, err) ||
+		    (p->senders && keep_sender(&p->v[p->n - 1], &from, named, err)))
 			return -1;
 	}
 }

@@ -11,6 +11,7 @@ struct gck_packets {
 	size_t size;
 	struct gck_packet *v;
 	size_t n;
+	bool senders;            /* peek: their names as well */
 };
 
 /* Set from where MSG_PEEK reads a socket (-1: the beginning, and reading does not advance it);

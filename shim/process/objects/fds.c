@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
-#include "shim/process/objects/external_files.h"
+#include "shim/process/memory/external_files.h"
 #include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
@@ -318,7 +319,8 @@ static int hold_one(struct gck_hold *h, uint32_t i)
 		return gck_hold_file(h, i);
 	if (x->kind == GCK_FD_PIPE && !x->write_end)
 		return gck_hold_pipe(h, i);
-	if (x->kind == GCK_FD_SOCKETPAIR)
+	if (x->kind == GCK_FD_SOCKETPAIR ||
+	    (x->kind == GCK_FD_SOCKET && x->sock_type == SOCK_DGRAM))
 		return gck_hold_socket(h, i);
 	return 0;
 }
@@ -350,7 +352,8 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 	case GCK_FD_SOCKETPAIR:
 		return gck_make_socket(r, f, err);
 	case GCK_FD_LISTENER:
-		return gck_make_listener(r, f, err);
+	case GCK_FD_SOCKET:
+		return gck_make_single(r, f, err);
 	case GCK_FD_EVENTFD:
 		return gck_make_eventfd(f, err);
 	case GCK_FD_EPOLL:
@@ -403,8 +406,9 @@ const struct gck_fd *gck_restore_first_fd(const struct gck_restore *r, size_t fi
 void gck_restore_close_pairs(struct gck_restore *r)
 {
 	for (size_t i = 0; i < r->npairs; i++) {
-		close(r->pairs[i].end[0]);
-		close(r->pairs[i].end[1]);
+		for (int side = 0; side < 2; side++)
+			if (r->pairs[i].end[side] >= 0)
+				close(r->pairs[i].end[side]);
 	}
 	r->npairs = 0;
 }
@@ -416,7 +420,7 @@ int gck_restore_fds(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->img->nfiles && !failed; i++)
 		if (!r->deferred[i])
 			failed = place_one(r, i, err);
-	return failed || gck_restore_shutdowns(r, err) || gck_restore_epolls(r, err) ? -1 : 0;
+	return failed || gck_restore_epolls(r, err) ? -1 : 0;
 }
 
 /* Place the files whose names were missing until gck_restore_files made them again. */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
-#include "shim/process/objects/external_files.h"
+#include "shim/process/memory/external_files.h"
 #include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"

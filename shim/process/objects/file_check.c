@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
-#include "shim/process/objects/external_files.h"
+#include "shim/process/memory/external_files.h"
 #include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/objects.h"
 
@@ -194,6 +194,12 @@ static int check_path(const struct gck_restore *r, const struct gck_file *f, str
 	return f->written ? check_prefix(f, err) : 0;
 }
 
+/* One that is connected needs no name. */
+static bool is_socket(const struct gck_file *f)
+{
+	return f->kind == GCK_FD_LISTENER || f->kind == GCK_FD_SOCKET;
+}
+
 int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 {
 	struct stat st;
@@ -210,6 +216,11 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 
 		if (named && !f->unlinked && check_path(r, f, err))
 			return -1;
+		if (f->path && is_socket(f) && !has_parent(f->path))
+			return gck_fail(err, ENOENT, "%s is the name of a unix socket, and its "
+					"directory is not on this node: %s: it has to be on a "
+					"file system that every node sees", f->path,
+					gck_place_reason(errno));
 		r->deferred[i] = named && !f->unlinked && gck_place_stat(f->path, NULL, &st) &&
 				 errno == ENOENT;
 	}

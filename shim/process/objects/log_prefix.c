@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "shim/process/objects/external_files.h"
+#include "shim/process/memory/external_files.h"
 
 #define READ_SIZE (1u << 20)
 #define HELD_MAX (256ull << 20) /* bytes to hash at most while the rank is held */

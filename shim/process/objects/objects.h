@@ -83,6 +83,9 @@ void gck_fd_input(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 int gck_fds_check_epolls(struct gck_scan *s, const int *fds) GCK_MUST_CHECK;
 int gck_fds_check_ends(struct gck_scan *s, const int *fds) GCK_MUST_CHECK;
 
+/* Whether o is what the pipe or socket x is connected to. */
+bool gck_file_is_other_end(const struct gck_file *x, const struct gck_file *o);
+
 /* Bytes of this file's content that the image has. */
 uint64_t gck_file_carried(const struct gck_file *x);
 
@@ -177,8 +180,8 @@ int gck_make_pipe(struct gck_restore *r, const struct gck_file *f,
 		  struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_socket(struct gck_restore *r, const struct gck_file *f,
 		    struct gck_error *err) GCK_MUST_CHECK;
-int gck_make_listener(const struct gck_restore *r, const struct gck_file *f,
-		      struct gck_error *err) GCK_MUST_CHECK;
+int gck_make_single(struct gck_restore *r, const struct gck_file *f,
+		    struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_eventfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_signalfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_timerfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
@@ -198,12 +201,23 @@ struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f) 
 struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
 			      struct gck_error *err) GCK_MUST_CHECK;
 
+/* Add ends that are made; they are closed on failure. */
+struct gck_pair *gck_pair_keep(struct gck_restore *r, const struct gck_pair *made,
+			       struct gck_error *err) GCK_MUST_CHECK;
+
 /* Put what waited in an end, if anything, back into it; set the end's status flags. */
 int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,
 		    struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Once all descriptors exist: shutdowns of sockets, and what epolls watch. */
+/* socket_restore.c: for the root, before any process's descriptors: make the unix sockets of all
+ * that have names or connections. Nothing in a trial. Names of files are removed again by
+ * gck_restore_drop_names. */
+int gck_restore_sockets(struct gck_restore *root, struct gck_error *err) GCK_MUST_CHECK;
+void gck_restore_drop_names(struct gck_restore *root);
+
+/* Once all descriptors exist, of all processes: shutdowns of sockets. Of this one: what epolls
+ * watch. */
 int gck_restore_shutdowns(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_epolls(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 

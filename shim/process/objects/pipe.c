@@ -56,22 +56,49 @@ static int pipe_peer(struct gck_scan *s, int fd, bool write_end)
 	return !(p.revents & (write_end ? POLLERR : POLLHUP));
 }
 
+static bool is_queued(const struct gck_file *listener, uint64_t id)
+{
+	for (size_t i = 0; i < listener->nqueue; i++)
+		if (listener->queue[i].id == id)
+			return true;
+	return false;
+}
+
+bool gck_file_is_other_end(const struct gck_file *x, const struct gck_file *o)
+{
+	switch (x->kind) {
+	case GCK_FD_PIPE:
+		return o->kind == x->kind && o->id == x->id && o->write_end != x->write_end;
+	case GCK_FD_SOCKETPAIR:
+		return x->queued ? is_queued(o, x->id) : o->kind == x->kind && o->id == x->id;
+	case GCK_FD_SOCKET:
+		return o->kind == x->kind && o->id == x->to;
+	default:
+		return false;
+	}
+}
+
 /* Where the missing end is. 1: outside the rank; 0: nowhere, or in the rank. */
 static int is_elsewhere(struct gck_scan *s, size_t i, const int *fds)
 {
 	struct gck_file *x = &s->img->files[i];
-	bool other = false;
 
-	for (size_t k = 0; k < s->img->nfiles; k++) {
-		const struct gck_file *o = &s->img->files[k];
-
-		if (k == i || o->kind != x->kind || o->id != x->id)
-			continue;
-		other |= x->kind == GCK_FD_SOCKETPAIR || o->write_end != x->write_end;
+	for (size_t k = 0; k < s->img->nfiles; k++)
+		if (k != i && gck_file_is_other_end(x, &s->img->files[k]))
+			return 0;
+	switch (x->kind) {
+	case GCK_FD_PIPE:
+		return pipe_peer(s, fds[i], x->write_end);
+	case GCK_FD_SOCKETPAIR:
+		return x->count || x->queued;
+	default:
+		return x->to != 0;
 	}
-	if (other)
-		return 0;
-	return x->kind == GCK_FD_PIPE ? pipe_peer(s, fds[i], x->write_end) : x->count != 0;
+}
+
+static bool has_ends(const struct gck_file *x)
+{
+	return x->kind == GCK_FD_PIPE || x->kind == GCK_FD_SOCKETPAIR || x->kind == GCK_FD_SOCKET;
 }
 
 /* Whether the other end may be in a process that is captured, too. */
@@ -91,17 +118,20 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 		char object[32];
 		int result;
 
-		if (x->kind != GCK_FD_PIPE && x->kind != GCK_FD_SOCKETPAIR)
+		if (!has_ends(x))
 			continue;
 		result = is_elsewhere(s, i, fds);
 		if (result < 0)
 			return -1;
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
 		x->elsewhere = result && in_tree(s);
-		if (result && !x->elsewhere)
+		if (result && !x->elsewhere && x->queued)
+			gck_obstacle_add_passing(s->f, object, "close it before a checkpoint",
+				"another process has not accepted a unix socket's connection");
+		else if (result && !x->elsewhere)
 			gck_obstacle_add(s->f, true, object, "close it before a checkpoint",
 				 "the other end of a %s is in another process",
-				 x->kind == GCK_FD_PIPE ? "pipe" : "socketpair");
+				 x->kind == GCK_FD_PIPE ? "pipe" : "unix socket");
 	}
 	for (size_t i = 0; i < s->img->nfiles; i++)
 		if (s->img->files[i].kind == GCK_FD_SOCKETPAIR)
@@ -180,38 +210,57 @@ int gck_hold_pipe(struct gck_hold *h, uint32_t i)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
+static bool is_pair(const struct gck_file *f)
+{
+	return f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR;
+}
+
 struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f)
 {
 	r = r->root;
 	for (size_t i = 0; i < r->npairs; i++)
-		if (r->pairs[i].id == f->id && r->pairs[i].kind == f->kind)
+		if (r->pairs[i].kind == f->kind &&
+		    (is_pair(f) ? r->pairs[i].id == f->id : r->pairs[i].of[0] == f))
 			return &r->pairs[i];
 	return NULL;
 }
 
-struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
-				 struct gck_error *err)
+struct gck_pair *gck_pair_keep(struct gck_restore *r, const struct gck_pair *made,
+			       struct gck_error *err)
 {
-	struct gck_pair pair = {.kind = f->kind, .id = f->id}, *more;
-	int made;
+	struct gck_pair *more;
 
 	r = r->root;
 	more = reallocarray(r->pairs, r->npairs + 1, sizeof *more);
 	if (!more) {
 		gck_fail(err, ENOMEM, "no memory for %zu pipes", r->npairs + 1);
+		for (int i = 0; i < 2; i++)
+			if (made->end[i] >= 0)
+				close(made->end[i]);
 		return NULL;
 	}
 	r->pairs = more;
+	r->pairs[r->npairs] = *made;
+	return &r->pairs[r->npairs++];
+}
+
+struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
+			      struct gck_error *err)
+{
+	struct gck_pair pair = {.kind = f->kind, .id = f->id, .end = {-1, -1}};
+	int type = f->sock_type | SOCK_CLOEXEC, failed;
+
 	if (f->kind == GCK_FD_PIPE)
-		made = pipe2(pair.end, O_CLOEXEC);
+		failed = pipe2(pair.end, O_CLOEXEC);
+	else if (f->kind == GCK_FD_SOCKETPAIR)
+		failed = socketpair(AF_UNIX, type, 0, pair.end);
 	else
-		made = socketpair(AF_UNIX, f->sock_type | SOCK_CLOEXEC, 0, pair.end);
-	if (made) {
-		gck_make_failed(err, f, f->kind == GCK_FD_PIPE ? "pipe" : "socketpair");
+		failed = (pair.end[0] = socket(AF_UNIX, type, 0)) < 0;
+	if (failed) {
+		gck_make_failed(err, f, f->kind == GCK_FD_PIPE ? "pipe" : "unix socket");
 		return NULL;
 	}
-	r->pairs[r->npairs] = pair;
-	return &r->pairs[r->npairs++];
+	return gck_pair_keep(r, &pair, err);
 }
 
 static int put_bytes(struct gck_restore *r, const struct gck_file *f, int from, int into)

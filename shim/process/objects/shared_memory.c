@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
-#include "shim/process/objects/external_files.h"
+#include "shim/process/memory/external_files.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/rank/helper_link.h"

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sockets: scan, copy while the rank is held, restore. Images hold socketpairs within the rank, and
- * unix sockets that listen under an abstract name; others are refused by kind and address. */
+ * Sockets: scan, and copy while the rank is held. Images hold unix sockets that are connected to
+ * each other, listen, or have a name; others are refused by kind and address. */
 #include "config.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
-#include <linux/unix_diag.h>
+#include <linux/sockios.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,69 +20,9 @@
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/proc/unix_socket.h"
 
 /* ---- scan ---------------------------------------------------------------------------------- */
-
-/* What sock_diag(7) reports of a unix socket. */
-struct known {
-	uint32_t peer;      /* its inode; 0: none */
-	uint32_t shutdown;
-	uint32_t waiting;   /* of a listening one: connections not accepted yet */
-	uint32_t backlog;
-};
-
-static int ask_kernel(uint32_t inode, struct known *k, struct gck_error *err)
-{
-	struct {
-		struct nlmsghdr head;
-		struct unix_diag_req body;
-	} request = {
-		.head = {.nlmsg_len = sizeof(request),
-			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-			 .nlmsg_flags = NLM_F_REQUEST},
-		.body = {.sdiag_family = AF_UNIX,
-			 .udiag_states = ~0u,
-			 .udiag_ino = inode,
-			 .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN,
-			 .udiag_cookie = {~0u, ~0u}},
-	};
-	union {
-		struct nlmsghdr head;
-		char buffer[4096];
-	} answer;
-	struct unix_diag_rqlen queue;
-	struct rtattr a;
-	const char *at;
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	ssize_t n = -1;
-
-	*k = (struct known){0};
-	if (fd >= 0 && send(fd, &request, sizeof(request), 0) == (ssize_t)sizeof(request))
-		n = recv(fd, &answer, sizeof(answer), 0);
-	if (fd >= 0)
-		close(fd);
-	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ||
-	    answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
-		return gck_fail(err, ENOTSUP, "the kernel does not describe a socket "
-				"(CONFIG_UNIX_DIAG)");
-	at = (const char *)&answer + NLMSG_SPACE(sizeof(struct unix_diag_msg));
-	while (at + sizeof(a) <= (const char *)&answer + n) {
-		memcpy(&a, at, sizeof(a));
-		if (a.rta_len < sizeof(a))
-			break;
-		if (a.rta_type == UNIX_DIAG_PEER)
-			memcpy(&k->peer, at + RTA_LENGTH(0), sizeof(k->peer));
-		if (a.rta_type == UNIX_DIAG_SHUTDOWN)
-			k->shutdown = (unsigned char)at[RTA_LENGTH(0)] & 3;
-		if (a.rta_type == UNIX_DIAG_RQLEN) {
-			memcpy(&queue, at + RTA_LENGTH(0), sizeof(queue));
-			k->waiting = queue.udiag_rqueue;
-			k->backlog = queue.udiag_wqueue;
-		}
-		at += RTA_ALIGN(a.rta_len);
-	}
-	return 0;
-}
 
 static void address_text(const struct sockaddr_storage *a, char *text, size_t size)
 {
@@ -129,23 +66,16 @@ static void network_text(int copy, int type, bool listening, char *text, size_t 
 }
 
 /* Refuse a socket, with its kind and address. */
-static void name_socket(struct gck_scan *s, const struct gck_fd_view *v, int copy, int domain,
-			int type, bool listening)
+static void refuse_other(struct gck_scan *s, const struct gck_fd_view *v, int copy, int domain,
+			 const struct gck_file *x, bool listening)
 {
 	char text[128];
 
-	if (domain == AF_INET || domain == AF_INET6) {
-		network_text(copy, type, listening, text, sizeof(text));
-		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint", "%s", text);
-	} else if (domain == AF_UNIX) {
-		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint",
-				 "a unix socket that is %s",
-				 listening ? "listening under the name of a file"
-					   : "connected to another process or has a name");
-	} else {
-		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint",
-			 "a socket of address family %d", domain);
-	}
+	if (domain == AF_INET || domain == AF_INET6)
+		network_text(copy, x->sock_type, listening, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "a socket of address family %d", domain);
+	gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint", "%s", text);
 }
 
 static int get_option(int fd, int option)
@@ -156,53 +86,76 @@ static int get_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &n) ? -1 : value;
 }
 
-/* Whether it has no name, as after socketpair(). */
-static bool unnamed(int fd)
+/* The name of a file must still be the socket's: a restart makes it again. */
+static void check_path(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x,
+		       const struct gck_unix_socket *k)
 {
-	struct sockaddr_un a;
-	socklen_t n = sizeof(a);
+	struct stat st;
 
-	if (getsockname(fd, (void *)&a, &n) || n > sizeof(a.sun_family))
-		return false;
-	n = sizeof(a);
-	return getpeername(fd, (void *)&a, &n) != 0 || n <= sizeof(a.sun_family);
+	if (x->path[0] != '/')
+		gck_obstacle_add(s->f, true, v->object, "use an absolute name",
+				 "a unix socket with a relative name: %s", x->path);
+	else if (x->kind != GCK_FD_SOCKETPAIR &&
+		 (stat(x->path, &st) || !S_ISSOCK(st.st_mode) || (uint32_t)st.st_ino != k->file))
+		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint",
+				 "a unix socket whose name is gone, or another file's: %s",
+				 x->path);
+	else if (x->kind != GCK_FD_SOCKETPAIR)
+		x->mode = st.st_mode;
 }
 
-/* The socket's abstract name, after its first zero. Returns the length; 0: none. */
-static size_t abstract_name(int fd, unsigned char name[GCK_SOCKET_NAME_MAX])
+/* Its own name, if it has one. */
+static int read_name(struct gck_scan *s, const struct gck_fd_view *v, int fd,
+		     const struct gck_unix_socket *k, struct gck_file *x)
 {
-	const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
-	struct sockaddr_un a;
+	const size_t head = offsetof(struct sockaddr_un, sun_path);
+	struct sockaddr_un a = {0};
 	socklen_t n = sizeof(a);
 
-	if (getsockname(fd, (void *)&a, &n) || n <= head || n > sizeof(a) || a.sun_path[0])
+	if (getsockname(fd, (void *)&a, &n))
+		return gck_fail(s->err, errno, "cannot look at fd %d of process %d: %s", v->fd,
+				(int)s->t->pid, strerror(errno));
+	if (n <= head + 1)
 		return 0;
-	memcpy(name, a.sun_path + 1, n - head);
-	return n - head;
-}
-
-static int read_listener(struct gck_scan *s, const struct gck_fd_view *v,
-			 const unsigned char *name, size_t size, struct gck_file *x)
-{
-	struct known k;
-
-	if (ask_kernel((uint32_t)v->st.st_ino, &k, s->err))
-		return -1;
-	x->kind = GCK_FD_LISTENER;
-	x->count = k.backlog;
-	x->name = malloc(size);
-	if (!x->name)
+	n = n < sizeof(a) ? n : sizeof(a);
+	if (a.sun_path[0]) {
+		x->path = strndup(a.sun_path, n - head);
+	} else {
+		x->name = malloc(n - head - 1);
+		x->name_size = n - head - 1;
+	}
+	if (!x->path && !x->name)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
-	memcpy(x->name, name, size);
-	x->name_size = size;
-	if (k.waiting)
-		gck_obstacle_add_passing(s->f, v->object, "try again",
-				 "a connection to @%.*s waits to be accepted",
-				 (int)size, (const char *)name);
+	if (x->path)
+		check_path(s, v, x, k);
+	else
+		memcpy(x->name, a.sun_path + 1, x->name_size);
 	return 0;
 }
 
-/* Options that matter to a socketpair. */
+/* The connections that wait to be accepted: their clients must be there (gck_tree_connect). */
+static int read_queue(struct gck_scan *s, const struct gck_fd_view *v,
+		      const struct gck_unix_socket *k, struct gck_file *x)
+{
+	bool closed = k->nqueue != k->waiting;
+
+	x->count = k->backlog;
+	for (size_t i = 0; i < k->nqueue; i++) {
+		struct gck_connection *c = gck_grow(&x->queue, &x->nqueue, sizeof(*c), s->err);
+
+		if (!c)
+			return -1;
+		c->id = k->queue[i];
+		closed |= !c->id;
+	}
+	if (closed)
+		gck_obstacle_add_passing(s->f, v->object, "try again",
+					 "a connection that its client has closed waits to be "
+					 "accepted");
+	return 0;
+}
+
+/* Options that matter to a unix socket. */
 static const int options[] = {
 	SO_SNDBUF, SO_RCVBUF, SO_RCVLOWAT, SO_RCVTIMEO, SO_SNDTIMEO, SO_PASSCRED, SO_PEEK_OFF,
 	SO_TIMESTAMP, SO_TIMESTAMPNS,
@@ -230,31 +183,65 @@ static int read_options(struct gck_scan *s, int fd, struct gck_file *x)
 	return 0;
 }
 
-static int read_end(struct gck_scan *s, const struct gck_fd_view *v, int copy, struct gck_file *x)
+/* A client whose connection is not accepted yet has a peer that no process has. */
+static void read_end(uint32_t inode, int fd, const struct gck_unix_socket *k, struct gck_file *x)
 {
-	struct known k;
+	int sent = 0;
 
-	if (ask_kernel((uint32_t)v->st.st_ino, &k, s->err))
-		return -1;
-	x->kind = GCK_FD_SOCKETPAIR;
-	x->shutdown = k.shutdown;
-	x->id = k.peer && k.peer < v->st.st_ino ? k.peer : v->st.st_ino;
-	if (read_options(s, copy, x))
-		return -1;
+	x->shutdown = k->shutdown;
+	x->id = k->peer && k->peer < inode ? k->peer : inode;
+	x->queued = !k->peer && x->sock_type != SOCK_DGRAM && k->shutdown != 3;
+	x->unread = x->queued && (ioctl(fd, SIOCOUTQ, &sent) || sent || k->shutdown);
 	/* until gck_fds_check_ends: whether it has a peer */
-	x->count = k.peer != 0;
+	x->count = k->peer != 0;
+}
+
+/* Whether the peer of a datagram socket is connected to that, too; so is one that is closed. */
+static bool is_mutual(uint32_t inode, const struct gck_unix_socket *k)
+{
+	struct gck_unix_socket peer;
+
+	return !k->peer || (!gck_unix_socket(k->peer, &peer, NULL) && peer.peer == inode);
+}
+
+static int read_unix(struct gck_scan *s, const struct gck_fd_view *v, int fd, bool listening,
+		     struct gck_file *x)
+{
+	struct sockaddr_un a;
+	socklen_t n = sizeof(a);
+	struct gck_unix_socket k;
+	struct stat st; /* one that runs may have put another in the descriptor's place */
+	uint32_t inode;
+
+	if (fstat(fd, &st))
+		return gck_fail(s->err, errno, "cannot look at a unix socket: %s",
+				strerror(errno));
+	inode = (uint32_t)st.st_ino;
+	if (gck_unix_socket(inode, &k, s->err))
+		return -1;
+	if (listening)
+		x->kind = GCK_FD_LISTENER;
+	else if (getpeername(fd, (void *)&a, &n) ||
+		 (x->sock_type == SOCK_DGRAM && !is_mutual(inode, &k)))
+		x->kind = GCK_FD_SOCKET;
+	if (x->kind == GCK_FD_SOCKETPAIR) {
+		read_end(inode, fd, &k, x);
+	} else {
+		x->id = inode;
+		x->shutdown = k.shutdown;
+		x->to = x->kind == GCK_FD_SOCKET ? k.peer : 0;
+	}
 	if (gck_proc_number(v->info, "scm_fds:", 10, 0))
-		gck_obstacle_add(s->f, true, v->object, "receive it first",
-			 "a descriptor is under way in a socketpair");
-	return 0;
+		gck_obstacle_add_passing(s->f, v->object, "receive it first",
+					 "a descriptor is under way in a unix socket");
+	return read_name(s, v, fd, &k, x) || read_options(s, fd, x) ||
+	       (listening && read_queue(s, v, &k, x)) ? -1 : 0;
 }
 
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	int copy = gck_target_fd(s->t, v->fd), domain, result = 0;
-	unsigned char name[GCK_SOCKET_NAME_MAX];
 	bool listening;
-	size_t n;
 
 	if (copy < 0)
 		return gck_fail(s->err, errno, "cannot look at fd %d of process %d: %s", v->fd,
@@ -263,12 +250,10 @@ int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 	listening = get_option(copy, SO_ACCEPTCONN) > 0;
 	x->kind = GCK_FD_SOCKETPAIR;
 	x->sock_type = get_option(copy, SO_TYPE);
-	if (domain == AF_UNIX && listening && (n = abstract_name(copy, name)))
-		result = read_listener(s, v, name, n, x);
-	else if (domain == AF_UNIX && !listening && unnamed(copy))
-		result = read_end(s, v, copy, x);
+	if (domain == AF_UNIX)
+		result = read_unix(s, v, copy, listening, x);
 	else
-		name_socket(s, v, copy, domain, x->sock_type, listening);
+		refuse_other(s, v, copy, domain, x, listening);
 	close(copy);
 	return result;
 }
@@ -350,7 +335,6 @@ static int other_end(const struct gck_hold *h, uint32_t i)
 
 	if (all[i].other_pid)
 		return fd_of(all[i].other_pid, all[i].other_fd);
-
 	for (uint32_t k = 0; k < h->img->nfiles; k++)
 		if (k != i && all[k].kind == GCK_FD_SOCKETPAIR && all[k].id == all[i].id)
 			return gck_target_fd(h->t, gck_image_fd_of(h->img, k));
@@ -360,7 +344,7 @@ static int other_end(const struct gck_hold *h, uint32_t i)
 static int hold_packets(struct gck_hold *h, uint32_t i, int fd)
 {
 	int from = other_end(h, i);
-	struct gck_packets p = {0};
+	struct gck_packets p = {.senders = h->img->files[i].kind == GCK_FD_SOCKET};
 	int result = gck_packets_peek(&p, fd, h->img->files[i].sock_type, from, h->err);
 
 	if (!result && p.n)
@@ -382,105 +366,4 @@ int gck_hold_socket(struct gck_hold *h, uint32_t i)
 							   : hold_packets(h, i, fd);
 	close(fd);
 	return result;
-}
-
-/* ---- restore ------------------------------------------------------------------------------- */
-
-/* size: as the kernel reports it, which has doubled it. A node may allow less. */
-static void set_buffer(int fd, int option, int size)
-{
-	int value = size / 2;
-
-	if (get_option(fd, option) != size)
-		setsockopt(fd, SOL_SOCKET, option, &value, sizeof value);
-}
-
-static bool has_option(int fd, const struct gck_socket_option *o)
-{
-	unsigned char now[16];
-	socklen_t n = sizeof now;
-
-	return !getsockopt(fd, SOL_SOCKET, o->name, now, &n) && n == o->size &&
-	       !memcmp(now, o->value, n);
-}
-
-/* Only what differs: switching one kind of time stamps off switches the other off, too. */
-static int set_options(int fd, const struct gck_file *f, struct gck_error *err)
-{
-	for (size_t i = 0; i < f->noptions; i++) {
-		const struct gck_socket_option *o = &f->options[i];
-		int size;
-
-		memcpy(&size, o->value, sizeof size);
-		if (o->name == SO_SNDBUF || o->name == SO_RCVBUF)
-			set_buffer(fd, o->name, size);
-		else if (!has_option(fd, o) &&
-			 setsockopt(fd, SOL_SOCKET, o->name, o->value, (socklen_t)o->size))
-			return gck_fail(err, errno, "setting option %d of a socketpair: %s",
-					o->name, strerror(errno));
-	}
-	return 0;
-}
-
-/* An end's data is what it can still receive, so it is sent from the other end, whose buffer may
- * not have its size yet. */
-static int refill(struct gck_restore *r, const struct gck_file *f, int from, struct gck_error *err)
-{
-	int size = get_option(from, SO_SNDBUF), failed;
-
-	set_buffer(from, SO_SNDBUF, INT32_MAX);
-	failed = gck_make_refill(r, f, from, err);
-	set_buffer(from, SO_SNDBUF, size);
-	return failed;
-}
-
-int gck_make_socket(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
-{
-	struct gck_pair *pair = gck_pair_find(r, f);
-	int side = pair ? 1 : 0;
-
-	if (!pair && !(pair = gck_pair_add(r, f, err)))
-		return -1;
-	if (set_options(pair->end[side], f, err) || refill(r, f, pair->end[!side], err))
-		return -1;
-	if (gck_make_status(pair->end[side], f, err))
-		return -1;
-	return dup(pair->end[side]);
-}
-
-/* In a trial its name is left to whoever has it. */
-int gck_make_listener(const struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + f->name_size;
-	int fd = socket(AF_UNIX, f->sock_type | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return gck_make_failed(err, f, "socket");
-	memcpy(a.sun_path + 1, f->name, f->name_size);
-	if (!r->trial && (bind(fd, (struct sockaddr *)&a, (socklen_t)size) ||
-			  listen(fd, (int)f->count))) {
-		gck_fail(err, errno, "listening at @%.*s: %s", (int)f->name_size,
-			 (const char *)f->name, strerror(errno));
-		return gck_close_failed(fd);
-	}
-	return gck_make_status(fd, f, err) ? gck_close_failed(fd) : fd;
-}
-
-/* Repeat the shutdowns, after both ends have been refilled. */
-int gck_restore_shutdowns(struct gck_restore *r, struct gck_error *err)
-{
-	for (size_t i = 0; i < r->img->nfiles; i++) {
-		const struct gck_file *f = &r->img->files[i];
-		const struct gck_fd *d = gck_restore_first_fd(r, i);
-
-		if (f->kind == GCK_FD_SOCKETPAIR && f->shutdown && d &&
-		    gck_remote_call(&r->remote, r->remote.pid, err, SYS_shutdown, (uint64_t)d->fd,
-				    f->shutdown == 3   ? SHUT_RDWR
-				    : f->shutdown == 2 ? SHUT_WR
-						       : SHUT_RD))
-			return gck_fail(err, EIO, "descriptor %d: shutting its socket down failed",
-					d->fd);
-	}
-	return 0;
 }

@@ -16,13 +16,21 @@
 #include "shim/process/process.h"
 #include "shim/process/ptrace/remote.h"
 
-/* Both ends of a pipe or socketpair while its files are placed. */
+/* Both ends of a pipe or socketpair while its files are placed; or a single socket. */
 struct gck_pair {
 	enum gck_fd_kind kind;
 	uint64_t id;
-	int end[2];
+	const struct gck_file *of[2]; /* sockets: the file of each end, once it is known */
+	int end[2];           /* -1: none */
 	bool given[2];        /* a pipe's end, as it was made */
 	bool filled;          /* a pipe has what waited in it */
+};
+
+/* The name of a file that a socket was given. */
+struct gck_socket_name {
+	char path[110];
+	dev_t device;
+	ino_t inode;
 };
 
 /* A file outside the process that gck_restore_files writes or cuts. */
@@ -65,6 +73,8 @@ struct gck_restore {
 	size_t ntimers;              /* made in the process */
 	struct gck_pair *pairs;
 	size_t npairs;
+	struct gck_socket_name *names; /* the root's */
+	size_t nnames;
 
 	struct gck_restore *root;    /* of the rank; its own in that */
 	struct gck_restore **children; /* of the image's processes, in its order */

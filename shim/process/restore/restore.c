@@ -80,6 +80,7 @@ static void drop_image(struct gck_restore *r)
 	free(r->deferred);
 	gck_restore_close_pairs(r);
 	free(r->pairs);
+	gck_restore_drop_names(r);
 	for (size_t i = 0; i < r->nnotes; i++)
 		free(r->notes[i]);
 	free(r->notes);
@@ -263,6 +264,7 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_guards,
 		gck_restore_stage,
 		gck_restore_try_files,
+		gck_restore_sockets,
 		gck_restore_fds,
 		gck_restore_take_locks,
 		gck_restore_process,
@@ -272,9 +274,12 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_actions,
 	};
 
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-		if ((steps[i] != gck_restore_children || r == r->root) && steps[i](r, err))
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		bool of_all = steps[i] == gck_restore_children || steps[i] == gck_restore_sockets;
+
+		if ((!of_all || r == r->root) && steps[i](r, err))
 			return -1;
+	}
 	r->built = true;
 	return 0;
 }
@@ -298,13 +303,13 @@ static int build_below(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* Once all processes have mapped what they share. */
-static int seal(struct gck_restore *r, struct gck_error *err)
+/* Once all processes have mapped what they share, and sockets have what waits in them. */
+static int finish(struct gck_restore *r, struct gck_error *err)
 {
-	if (gck_restore_seals(r, err))
+	if (gck_restore_seals(r, err) || gck_restore_shutdowns(r, err))
 		return -1;
 	for (size_t i = 0; i < r->nchildren; i++)
-		if (seal(r->children[i], err))
+		if (finish(r->children[i], err))
 			return -1;
 	return 0;
 }
@@ -318,7 +323,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		return gck_fail(err, EINVAL, "process %d is built already", r->remote.pid);
 	r->progress = progress;
 	r->progress_arg = arg;
-	failed = build(r, err) || build_below(r, err) || seal(r, err);
+	failed = build(r, err) || build_below(r, err) || finish(r, err);
 	gck_restore_close_pairs(r);
 	return failed ? -1 : 0;
 }

@@ -58,7 +58,7 @@ static void test_able(void)
 		{"procfd", "a file of /proc is not the same after a restart: /proc/sys/kernel/"},
 		{"nsfd", "it refers to a namespace, not to a file: net:["},
 		{"zombie", "a child process in another's process group"},
-		{"unix", "a unix socket that is listening under the name of a file"},
+		{"unix", "a unix socket with a relative name"},
 		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
 		{"pidfd", "[pidfd]"}, {"lease", "a lease is held"},
 		{"fifo", "a named pipe"}, {"device", "a device: /dev/"},

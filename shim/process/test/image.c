@@ -252,7 +252,7 @@ static void test_keys(void)
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
-		 "was.inode,was.owner,shared,locks");
+		 "was.inode,was.owner,shared,locks,queue,to");
 	are_keys(image, "children",
 		 "vpid,rpid,status,exit_signal,group,session,runs,orphan,leader");
 	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
@@ -431,6 +431,9 @@ static void test_relations(void)
 		json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"), "not open");
 	refused("files 0 path", json_null(), "no path");
 	refused("files 1 packets", json_pack("[{s:i}]", "size", 1), "not its data");
+	refused("files 1 to", json_string("1"), "cannot have connections");
+	refused("files 1 queue", json_pack("[{s:s}]", "id", "1"), "cannot have connections");
+	refused("files 1 name", json_string("61"), "is not a socket's");
 	refused("files 0 object", json_integer(0), "not there");
 	refused("exe", json_string("x"), "no absolute path");
 	refused("exe", json_null(), "not a text");
@@ -449,7 +452,7 @@ static void test_later(void)
 		{"objects", "mtime_ns"},
 		{"files", "packets"}, {"files", "options"}, {"contents", "owner"},
 		{"objects", "owner"}, {"files", "was.inode"}, {"files", "was.owner"},
-		{"files", "shared"},
+		{"files", "shared"}, {"files", "queue"}, {"files", "to"},
 	};
 	json_t *j = make_manifest(), *image = json_object_get(j, "image"), *one;
 	struct gck_error err = {0};

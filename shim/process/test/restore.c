@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 		{"clock", "4000", 4, 200, true}, {"children", "4000", 4, 200},
 		{"tree", "3000", 5, 200},        {"family", "2000", 4, 300},
 		{"orphans", "2000", 4, 300},     {"locks", "2000", 4, 300},
-		{"reopened", "2000", 4, 300},
+		{"reopened", "2000", 4, 300},    {"sockets", "2000", 4, 300},
 	};
 
 	srand((unsigned)time(NULL));

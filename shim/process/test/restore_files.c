@@ -5,6 +5,7 @@
  * words. */
 #include "config.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,6 +36,7 @@ struct program {
 	bool once;           /* only one checkpoint can be taken of the process */
 	bool executes;       /* `make` executes another program, which is then the rank */
 	const char *unrestored; /* words of the reason that a restart fails; or NULL */
+	bool untried;        /* a trial does not see it */
 	const char *after;   /* shell, in the directory: fails if it has changed otherwise */
 	bool small;          /* needs the file system at SMALL */
 };
@@ -57,6 +59,34 @@ struct program {
 	"  os.O_NOCTTY, os.O_CLOEXEC]\n" \
 	"kept = os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_ACCMODE\n" \
 	"def told(f): return fcntl.fcntl(f, fcntl.F_GETFL) & kept\n"
+
+/* Each listens, has a connection and another whose client has a name as well, and two that wait. */
+#define NAMED_SOCKETS \
+	"def client(s, n):\n" \
+	"  c = socket.socket(socket.AF_UNIX, s.type)\n" \
+	"  if n: c.bind(n)\n" \
+	"  c.connect(s.getsockname()); return c\n" \
+	"def server(t, n):\n" \
+	"  s = socket.socket(socket.AF_UNIX, t); s.bind(n); s.listen(5)\n" \
+	"  a = client(s, ''), s.accept()[0]; b = client(s, n + 'b'), s.accept()[0]\n" \
+	"  w = [client(s, n) for n in ('', n + 'w')]\n" \
+	"  a[0].send(b'to'); a[1].send(b'fro'); b[0].send(b'end')\n" \
+	"  b[0].shutdown(socket.SHUT_WR); return s, a, b, w\n" \
+	"all = [server(t, n % t) for t in SOCKETS[:2] for n in (d + '/%d', '\\0' + d + '%d')]\n" \
+	"os.chmod(d + '/1', 0o640)\n" \
+	"def told(): return [(x.getsockname(), x.getpeername()) for s, a, b, w in all\n" \
+	"  for x in [*a, *b, *w]]\n" \
+	"before = told()"
+#define ARE_CONNECTED \
+	"assert told() == before, (told(), before)\n" \
+	"assert stat.S_IMODE(os.stat(d + '/1').st_mode) == 0o640\n" \
+	"for s, a, b, w in all:\n" \
+	"  assert a[1].recv(9) == b'to' and a[0].recv(9) == b'fro'\n" \
+	"  assert b[1].recv(9) == b'end' and b[1].recv(9) == b''\n" \
+	"  for x in w:\n" \
+	"    y = s.accept()[0]; x.send(b'x'); assert y.recv(9) == b'x'\n" \
+	"    assert y.getpeername() == x.getsockname()\n" \
+	"  x = client(s, ''); y = s.accept()[0]; x.send(b'x'); assert y.recv(9) == b'x'"
 
 static const struct program programs[] = {
 	{.name = "python TemporaryFile",
@@ -299,6 +329,56 @@ static const struct program programs[] = {
 		  "assert before == [told(s) for pair in large for s in pair]\n"
 		  "for a, b in large:\n"
 		  "  for i in range(6): assert b.recv(50000, socket.MSG_WAITALL) == b'x' * 50000"},
+	{.name = "unix sockets with names",
+	 .make = NAMED_SOCKETS, .check = ARE_CONNECTED},
+	{.name = "unix sockets with names that were removed since", .between = "rm -f [0-9]*",
+	 .make = NAMED_SOCKETS, .check = ARE_CONNECTED},
+	{.name = "a unix socket whose name belongs to another file then",
+	 .make = "s = socket.socket(socket.AF_UNIX); s.bind(d + '/v'); s.listen()",
+	 .between = "rm v && printf precious >v", .untried = true,
+	 .unrestored = "giving a unix socket its name", .after = "test $(cat v) = precious"},
+	{.name = "a unix socket whose name is gone",
+	 .make = "s = socket.socket(socket.AF_UNIX); s.bind(d + '/s'); s.listen()\n"
+		 "os.unlink(d + '/s')",
+	 .check = "pass", .refused = "whose name is gone"},
+	{.name = "a unix socket with a relative name",
+	 .make = "os.chdir(d); s = socket.socket(socket.AF_UNIX); s.bind('s'); s.listen()",
+	 .check = "pass", .refused = "with a relative name"},
+	{.name = "connections that wait with bytes, or whose client is gone",
+	 .make = "s = socket.socket(socket.AF_UNIX); s.bind(d + '/s'); s.listen()\n"
+		 "c = socket.socket(socket.AF_UNIX); c.connect(d + '/s'); c.close()",
+	 .check = "pass", .refused = "waits to be accepted"},
+	{.name = "a unix socket that an outside process has not accepted",
+	 .make = "s = socket.socket(socket.AF_UNIX); s.connect('\\0' + d + 'stream')",
+	 .check = "pass", .refused = "another process has not accepted"},
+	{.name = "a unix socket for datagrams to an outside process",
+	 .make = "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+		 "s.connect('\\0' + d + 'packets')",
+	 .check = "pass", .refused = "the other end of a unix socket is in another process"},
+	{.name = "unix sockets without a connection, and for datagrams",
+	 .make = "new = [socket.socket(socket.AF_UNIX, t) for t in SOCKETS]\n"
+		 "for n, s in enumerate(new): s.bind(d + '/new%d' % n)\n"
+		 "def bound(n):\n"
+		 "  s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+		 "  if n: s.bind(n)\n"
+		 "  return s\n"
+		 "to, own, gone = d + '/to', '\\0' + d + 'own', d + '/gone'\n"
+		 "senders = [bound(n) for n in (None, own, gone)]; s = bound(to)\n"
+		 "sent = [(b'one', None), (b'two', own), (b'three', gone), (b'four', own)]\n"
+		 "for x, n in sent: senders[[None, own, gone].index(n)].sendto(x, to)\n"
+		 "senders[2].close(); os.unlink(gone); senders[1].connect(to)\n"
+		 "pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+		 "pair[0].bind(d + '/pair'); pair[0].send(b'packet')",
+	 .check = "for x in sent: assert s.recvfrom(99) == (x[0], x[1] and (\n"
+		  "  x[1].encode() if x[1] == own else x[1])), x\n"
+		  "assert senders[1].getpeername() == to and senders[1].send(b'new') == 3\n"
+		  "assert s.recvfrom(9) == (b'new', own.encode()) and not os.path.exists(gone)\n"
+		  "assert pair[1].recvfrom(9) == (b'packet', d + '/pair')\n"
+		  "assert pair[1].getpeername() == d + '/pair'\n"
+		  "for s in new[:2]:\n"
+		  "  s.listen(); c = socket.socket(socket.AF_UNIX, s.type)\n"
+		  "  c.connect(s.getsockname()); c.send(b'x')\n"
+		  "  assert s.accept()[0].recv(9) == b'x'"},
 	{.name = "packets that wait in socketpairs",
 	 .make = "pairs = [socket.socketpair(socket.AF_UNIX, t) for t in\n"
 		 "  (socket.SOCK_SEQPACKET, socket.SOCK_DGRAM, socket.SOCK_STREAM)]\n"
@@ -356,6 +436,7 @@ static void write_script(const struct program *p, char text[8000])
 {
 	snprintf(text, 8000,
 		 "import os, sys, time, tempfile, shutil, subprocess, fcntl, mmap, socket, stat\n"
+		 "SOCKETS = socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM\n"
 		 "d = sys.argv[1]\n%s\n"
 		 "open(d + '/ready', 'w').close()\n"
 		 "while not os.path.exists(d + '/go'): time.sleep(0.005)\n%s\n",
@@ -395,18 +476,27 @@ static bool is_refused(struct lineage *l, const char *words)
 	return found;
 }
 
+/* A socket of this process under an abstract name, which begins with the directory's. */
+static int open_outside(int type, const char *name)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	int n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "%s%s", directory, name);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a,
+			   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)))
+		printf("# %s: %s\n", a.sun_path + 1, strerror(errno));
+	return fd;
+}
+
 /* While another process has the name of its socket, if it listens. */
 static int try_beside(struct lineage *l, const struct program *p)
 {
-	int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), failed;
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int other = p->listens ? open_outside(SOCK_STREAM, "") : -1, failed;
 
-	memcpy(a.sun_path + 1, directory, strlen(directory));
-	if (p->listens && bind(other, (struct sockaddr *)&a, (socklen_t)(
-			       offsetof(struct sockaddr_un, sun_path) + 1 + strlen(directory))))
-		return -1;
 	failed = lineage_try(l, l->seq);
-	close(other);
+	if (other >= 0)
+		close(other);
 	return failed;
 }
 
@@ -447,7 +537,8 @@ static void is_unrestored(struct lineage *l, const struct program *p)
 	lineage_kill(l);
 	if (!good || shell(p->between))
 		return;
-	fails_so(l, p, lineage_try(l, l->seq), "a trial");
+	if (!p->untried)
+		fails_so(l, p, lineage_try(l, l->seq), "a trial");
 	lineage_kill(l);
 	fails_so(l, p, lineage_restore(l, l->seq), "a restart");
 	lineage_kill(l);
@@ -531,6 +622,9 @@ int main(int argc, char **argv)
 	setenv("HOME", "/nonexistent", 1);
 	small = make_small();
 	if (!be_user() || !mkdtemp(directory) || chmod(directory, 0755))
+		return 1;
+	if (listen(open_outside(SOCK_STREAM, "stream"), 9) ||
+	    open_outside(SOCK_DGRAM, "packets") < 0)
 		return 1;
 	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
 		if (argc < 2 || strstr(programs[i].name, argv[1]))

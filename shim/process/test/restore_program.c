@@ -1317,6 +1317,130 @@ static void run_tree(void)
 	printf("tree %llu\n", (unsigned long long)sum);
 }
 
+/* ---- sockets: a process that its parent reaches by names ------------------------------------- */
+
+#define SERVER 5
+
+static struct sockaddr_un name_in_directory(const char *name)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	CHECK((size_t)snprintf(a.sun_path, sizeof a.sun_path, "%s/%s", directory, name) <
+	      sizeof a.sun_path);
+	return a;
+}
+
+static int open_socket(int type, const char *bound)
+{
+	struct sockaddr_un a = name_in_directory(bound ? bound : "");
+	int fd = socket(AF_UNIX, type, 0);
+
+	CHECK(fd >= 0 && (!bound || !bind(fd, (struct sockaddr *)&a, sizeof a)));
+	return fd;
+}
+
+static int open_connected(int type, const char *bound, const char *name)
+{
+	struct sockaddr_un a = name_in_directory(name);
+	int fd = open_socket(type, bound);
+
+	CHECK(!connect(fd, (struct sockaddr *)&a, sizeof a));
+	return fd;
+}
+
+static void answer_packet(int fd)
+{
+	struct sockaddr_un from = {0}, client = name_in_directory("client");
+	socklen_t n = sizeof from;
+	uint64_t x;
+
+	CHECK(recvfrom(fd, &x, sizeof x, 0, (struct sockaddr *)&from, &n) == sizeof x);
+	CHECK(!strcmp(from.sun_path, client.sun_path));
+	x = mix(x);
+	CHECK(sendto(fd, &x, sizeof x, 0, (struct sockaddr *)&from, n) == sizeof x);
+}
+
+static void answer(int fd)
+{
+	uint64_t x;
+
+	CHECK(read(fd, &x, sizeof x) == sizeof x);
+	x = mix(x);
+	CHECK(write(fd, &x, sizeof x) == sizeof x);
+}
+
+/* Accept a connection for each byte of go, and end with that. What waits in `last`, which is shut
+ * down, is read at the end. */
+static _Noreturn void serve(int listener, int packets, int go, int last)
+{
+	int stays = -1, fd;
+	char byte;
+
+	while (read(go, &byte, 1) == 1) {
+		CHECK((fd = accept(listener, NULL, NULL)) >= 0 && write(fd, "", 1) == 1);
+		if (stays < 0)
+			stays = dup(fd);
+		answer(fd);
+		answer(stays);
+		answer_packet(packets);
+		close(fd);
+	}
+	CHECK(read(last, &byte, 1) == 1 && read(last, &byte, 1) == 0);
+	_exit(SERVER);
+}
+
+static uint64_t ask_socket(int fd, uint64_t x)
+{
+	CHECK(write(fd, &x, sizeof x) == sizeof x && read(fd, &x, sizeof x) == sizeof x);
+	return x;
+}
+
+static void run_sockets(void)
+{
+	int listener = open_socket(SOCK_SEQPACKET, "server"), go[2], stays = -1, packets, status;
+	int last[2];
+	struct sockaddr_un server = name_in_directory("server"), peer;
+	int theirs = open_socket(SOCK_DGRAM, "packets");
+	socklen_t n = sizeof peer;
+	uint64_t sum = 0;
+	char hello;
+	pid_t pid;
+
+	CHECK(!listen(listener, 4) && !pipe(go) && !socketpair(AF_UNIX, SOCK_STREAM, 0, last));
+	CHECK((pid = fork()) >= 0);
+	if (!pid) {
+		close(go[1]);
+		close(last[0]);
+		serve(listener, theirs, go[0], last[1]);
+	}
+	CHECK(write(last[0], "", 1) == 1 && !shutdown(last[0], SHUT_WR));
+	close(last[1]);
+	close(go[0]);
+	close(listener);
+	close(theirs);
+	packets = open_connected(SOCK_DGRAM, "client", "packets");
+	for (long i = 0; i < rounds; i++) {
+		int fd = open_connected(SOCK_SEQPACKET, NULL, "server");
+
+		pause_us(300); /* it waits to be accepted */
+		CHECK(write(go[1], "", 1) == 1 && read(fd, &hello, 1) == 1);
+		if (stays < 0)
+			stays = dup(fd);
+		sum = ask_socket(packets, ask_socket(stays, ask_socket(fd, sum)));
+		close(fd);
+	}
+	CHECK(!getpeername(stays, (struct sockaddr *)&peer, &n) &&
+	      !strcmp(peer.sun_path, server.sun_path));
+	close(go[1]);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+	      WEXITSTATUS(status) == SERVER);
+	for (int i = 0; i < 3; i++) {
+		peer = name_in_directory((const char *[]){"server", "packets", "client"}[i]);
+		CHECK(!unlink(peer.sun_path));
+	}
+	printf("sockets %llu\n", (unsigned long long)sum);
+}
+
 /* ---- family: processes that share memory and other objects, one after the other ------------- */
 
 #define FAMILY 4
@@ -1522,6 +1646,7 @@ static const struct {
 	{"exec", run_exec},       {"children", run_children},
 	{"tree", run_tree},       {"family", run_family},   {"orphans", run_orphans},
 	{"locks", run_locks},     {"reopened", run_reopened},
+	{"sockets", run_sockets},
 };
 
 int main(int argc, char **argv)

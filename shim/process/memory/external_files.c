@@ -2,7 +2,7 @@
  * Files outside the rank that an image depends on. */
 #include "config.h"
 
-#include "shim/process/objects/external_files.h"
+#include "shim/process/memory/external_files.h"
 
 #include <fcntl.h>
 #include <stdio.h>
