@@ -214,6 +214,9 @@ cp "$plugins" "$dir/plugstack.conf"
 : >"$plugins"
 like "$(found error plugin -u alice)" "plugstack.conf does not load the plugin.*required" \
 	"a plugstack.conf without the plugin"
+cat "$dir/plugstack.conf" "$dir/plugstack.conf" >"$plugins"
+like "$(found error plugin -u alice)" "plugstack.conf loads the plugin twice.*remove one" \
+	"a plugstack.conf that has it twice"
 echo "optional $dir/spank_gpuckpt.so" >"$plugins"
 like "$(found error plugin -u alice)" "srun: .*$dir/spank_gpuckpt.so" "a plugin that is not there"
 cp "$dir/plugstack.conf" "$plugins"

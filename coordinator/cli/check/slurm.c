@@ -93,6 +93,9 @@ static const char *complaint(char *text)
 	return line;
 }
 
+/* Slurm's words where plugstack.conf has the plugin twice. */
+#define TWICE "provided by both spank_gpuckpt.so and spank_gpuckpt.so"
+
 void check_plugin(struct checks *c)
 {
 	static const char *const argv[] = { "srun", "--help", NULL };
@@ -102,16 +105,23 @@ void check_plugin(struct checks *c)
 	static char text[65536];
 	char file[PATH_MAX];
 	const char *why;
+	bool there, twice;
 
 	if (!*c->slurm)
 		return;
-	if (program_run(argv, NULL, text, sizeof text) == 0 && strstr(text, "--gpu-ckpt")) {
+	there = program_run(argv, NULL, text, sizeof text) == 0 && strstr(text, "--gpu-ckpt");
+	twice = strstr(text, TWICE);
+	if (there && !twice) {
 		check_ok(c, "srun has --gpu-ckpt");
 		return;
 	}
 	value_of(c, "PlugStackConfig", file, sizeof file);
 	why = complaint(text);
-	if (why)
+	if (twice)
+		check_error(c, "remove one of its lines, there or in a file that is included, on "
+			       "every machine", "%s loads the plugin twice: steps do not start",
+			    *file ? file : "plugstack.conf");
+	else if (why)
 		check_error(c, remedy, "srun: %s", why);
 	else
 		check_error(c, remedy, "srun has no --gpu-ckpt: %s does not load the plugin",
