@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The scripts of contrib/examples, as a user submits them: each job is requeued, comes back from its
 # checkpoint and ends right, and its output is whole. Only sizes differ, by options of sbatch and by
-# the files in the directory. With GPUCKPT_LONG=1 GROMACS, LAMMPS and PyTorch too, as far as they are
-# installed; PyTorch on a CPU (test/gpu has it on a GPU).
+# the files in the directory. With GPUCKPT_LONG=1 GROMACS, LAMMPS and PyTorch too, as far as they
+# are installed; PyTorch on a CPU (test/gpu has it on a GPU).
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 top_dir=$(work_dir)
