@@ -141,19 +141,38 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 
 /* ---- hold ---------------------------------------------------------------------------------- */
 
-/* Duplicate a pipe's bytes into a pipe of ours (tee(2) consumes nothing), and read that. */
-static int tee_pipe(int from, size_t size, struct gck_packets *p, struct gck_error *err)
+/* Read our copy of a pipe. A byte behind its contents tells whether one packet waits or bytes do:
+ * a read ends with a packet. The writers' flags do not tell, since they may be other processes'.
+ * Where no byte has room, more than one packet waits, or none. */
+static int read_copy(const int pair[2], struct gck_packets *p, bool *apart, struct gck_error *err)
 {
-	int pair[2], result = -1;
+	bool marked = write(pair[1], "", 1) == 1;
+
+	if (gck_packets_read(p, pair[0], err))
+		return -1;
+	*apart = p->n > 1;
+	if (!marked)
+		return 0;
+	p->size--;
+	if (!--p->v[p->n - 1].size)
+		p->n--;
+	return 0;
+}
+
+/* Duplicate a pipe's bytes into a pipe of ours (tee(2) consumes nothing), and read that. */
+static int tee_pipe(int from, size_t size, struct gck_packets *p, bool *apart,
+		    struct gck_error *err)
+{
+	int pair[2], result = -1, room = (int)(size > 2 * GCK_PAGE ? size : 2 * GCK_PAGE);
 
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK))
 		return gck_fail(err, errno, "no pipe: %s", strerror(errno));
-	if (fcntl(pair[1], F_SETPIPE_SZ, (int)size) < 0 ||
+	if (fcntl(pair[1], F_SETPIPE_SZ, room) < 0 ||
 	    tee(from, pair[1], size, SPLICE_F_NONBLOCK) < 0)
 		gck_fail(err, errno, "cannot copy what is in a pipe: %s (is "
 			 "fs.pipe-user-pages-soft reached?)", strerror(errno));
 	else
-		result = gck_packets_read(p, pair[0], err);
+		result = read_copy(pair, p, apart, err);
 	close(pair[0]);
 	close(pair[1]);
 	return result;
@@ -177,31 +196,22 @@ int gck_hold_packets(struct gck_hold *h, uint32_t i, struct gck_packets *p, bool
 	return gck_hold_bytes(h, i, p->data, p->size);
 }
 
-/* Whether what is written to the pipe stays apart. */
-static bool has_packets(const struct gck_image *img, const struct gck_file *pipe)
-{
-	for (size_t i = 0; i < img->nfiles; i++)
-		if (img->files[i].kind == GCK_FD_PIPE && img->files[i].id == pipe->id &&
-		    img->files[i].flags & O_DIRECT)
-			return true;
-	return false;
-}
-
 int gck_hold_pipe(struct gck_hold *h, uint32_t i)
 {
 	const struct gck_file *x = &h->img->files[i];
 	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), bytes = 0, result = 0;
 	struct gck_packets p = {0};
+	bool apart = false;
 
 	if (fd < 0 || ioctl(fd, FIONREAD, &bytes))
 		result = gck_fail(h->err, errno, "cannot look into a pipe: %s", strerror(errno));
 	else if (bytes)
-		result = tee_pipe(fd, x->pipe_size, &p, h->err);
+		result = tee_pipe(fd, x->pipe_size, &p, &apart, h->err);
 	if (!result && p.size != (size_t)bytes)
 		result = gck_fail(h->err, EAGAIN, "cannot copy the %d bytes in a pipe; try again",
 				  bytes);
 	if (!result && bytes)
-		result = gck_hold_packets(h, i, &p, p.n > 1 || has_packets(h->img, x));
+		result = gck_hold_packets(h, i, &p, apart);
 	gck_packets_free(&p);
 	if (fd >= 0)
 		close(fd);
