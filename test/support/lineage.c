@@ -6,6 +6,7 @@
 #include "storage/store/store.h"
 #include "test/support/lineage.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -219,6 +220,40 @@ int lineage_checkpoint(struct lineage *l)
 	return 0;
 }
 
+/* Whether the process has this rank's environment, as its descendants have. */
+static bool is_of(const char *process, pid_t rank)
+{
+	static const char name[] = "GPUCKPT_PID=";
+	char path[300], *line = NULL;
+	bool found = false;
+	size_t size = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%s/environ", process);
+	f = fopen(path, "re");
+	while (f && !found && getdelim(&line, &size, '\0', f) > 0)
+		found = !strncmp(line, name, sizeof name - 1) &&
+			atoi(line + sizeof name - 1) == rank;
+	if (f)
+		fclose(f);
+	free(line);
+	return found;
+}
+
+/* Kill those whose parents have ended, too. Returns whether there were any. */
+static bool kill_orphans(pid_t rank)
+{
+	DIR *all = opendir("/proc");
+	bool any = false;
+
+	for (struct dirent *e; all && (e = readdir(all));)
+		if (atoi(e->d_name) > 0 && is_of(e->d_name, rank))
+			any |= !kill(atoi(e->d_name), SIGKILL);
+	if (all)
+		closedir(all);
+	return any;
+}
+
 /* A process that is stopped makes no more children while these are killed. Slurm kills all that are
  * in a step's cgroup. */
 static void kill_below(pid_t pid)
@@ -246,6 +281,8 @@ void lineage_kill(struct lineage *l)
 		kill_below(l->pid);
 		kill(l->pid, SIGKILL);
 		waitpid(l->pid, NULL, 0);
+		while (kill_orphans(l->pid))
+			pause_ms(1);
 	}
 	if (l->link >= 0)
 		close(l->link);

@@ -1,0 +1,758 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A random tree of processes: `tree_program SEED MESSAGES DIRECTORY`. All is drawn from the seed:
+ * how many processes there are, how each was made, and which channels are between them. A channel
+ * carries numbered messages, whose every byte is checked. Meanwhile the processes make children,
+ * threads, areas, files and signals. At the end the first prints a sum of all that was received. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(c) \
+	do { \
+		if (!(c)) { \
+			printf("process %d broken at line %d: %s (%s)\n", me, __LINE__, #c, \
+			       strerror(errno)); \
+			fflush(stdout); \
+			_exit(3); \
+		} \
+	} while (0)
+
+#define MAX_PROCESSES 7
+#define MAX_CHANNELS 12
+#define ROUNDS 4          /* of a process, a message, at least */
+#define LONGEST 2000      /* bytes of a message */
+#define FIRST_FD 100      /* of the channels: two each, at the same numbers in all processes */
+#define FIRST_LIFE 200    /* pipes that end with a daemon */
+
+extern char **environ;
+
+enum made { FORK, EXEC, SPAWN, DAEMON, WAYS };
+enum kind { PIPE, PACKETS, STREAM, SEQPACKET, DATAGRAM, RING_MUTEX, RING_SEM, LOG, COUNTER, KINDS };
+
+struct process {
+	enum made made;
+	int parent;
+	pid_t pid;
+};
+
+struct channel {
+	enum kind kind;
+	int from, to;
+	bool named_memory;  /* a memory file, which an executed program maps again */
+	uint64_t sent, received;
+	bool ended;
+	struct ring *ring;
+	char out[LONGEST + 64], in[LONGEST + 64];
+	size_t out_size, out_done, in_size;
+};
+
+struct message {
+	uint64_t number, sum;
+	uint32_t size, last;
+};
+
+/* One message at a time, guarded by a mutex with its condition, or by two semaphores. */
+struct ring {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	sem_t empty, full;
+	size_t size;
+	char bytes[LONGEST + 64];
+};
+
+static uint64_t seed, messages, total;
+static const char *directory, *program_path;
+static int me, nprocesses, nchannels;
+static struct process processes[MAX_PROCESSES];
+static struct channel channels[MAX_CHANNELS];
+static uint64_t own_random;
+static volatile sig_atomic_t alarms, queued;
+
+/* ---- the plan ------------------------------------------------------------------------------ */
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+	*state += 0x9e3779b97f4a7c15ull;
+	return mix(*state) % below;
+}
+
+/* Whether an executed program is between the first process and this one, or is it. */
+static bool is_executed(int p)
+{
+	for (; p > 0; p = processes[p].parent)
+		if (processes[p].made == EXEC || processes[p].made == SPAWN)
+			return true;
+	return false;
+}
+
+static void make_plan(void)
+{
+	uint64_t r = seed;
+
+	nprocesses = 2 + (int)draw(&r, MAX_PROCESSES - 1);
+	nchannels = 1 + (int)draw(&r, MAX_CHANNELS);
+	for (int i = 1; i < nprocesses; i++) {
+		processes[i].parent = (int)draw(&r, (uint64_t)i);
+		processes[i].made = (enum made)draw(&r, WAYS);
+	}
+	for (int i = 0; i < nchannels; i++) {
+		struct channel *c = &channels[i];
+
+		c->kind = (enum kind)draw(&r, KINDS);
+		c->from = (int)draw(&r, (uint64_t)nprocesses);
+		c->to = (c->from + 1 + (int)draw(&r, (uint64_t)nprocesses - 1)) % nprocesses;
+		c->named_memory = draw(&r, 2) || is_executed(c->from) || is_executed(c->to);
+	}
+}
+
+/* ---- making channels ----------------------------------------------------------------------- */
+
+static int end_of(int i, bool writes)
+{
+	return FIRST_FD + 2 * i + writes;
+}
+
+static void place(int from, int to)
+{
+	CHECK(from >= 0 && dup2(from, to) == to && !close(from));
+}
+
+static void map_ring(struct channel *c, int i)
+{
+	int flags = c->named_memory ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS;
+
+	c->ring = mmap(NULL, sizeof *c->ring, PROT_READ | PROT_WRITE, flags,
+		       c->named_memory ? end_of(i, false) : -1, 0);
+	CHECK(c->ring != MAP_FAILED);
+}
+
+static void make_ring(struct channel *c, int i)
+{
+	pthread_mutexattr_t mutex;
+	pthread_condattr_t cond;
+
+	if (c->named_memory) {
+		place(memfd_create("ring", 0), end_of(i, false));
+		CHECK(!ftruncate(end_of(i, false), sizeof *c->ring));
+	}
+	map_ring(c, i);
+	CHECK(!pthread_mutexattr_init(&mutex) && !pthread_condattr_init(&cond));
+	CHECK(!pthread_mutexattr_setpshared(&mutex, PTHREAD_PROCESS_SHARED));
+	CHECK(!pthread_condattr_setpshared(&cond, PTHREAD_PROCESS_SHARED));
+	CHECK(!pthread_mutex_init(&c->ring->mutex, &mutex));
+	CHECK(!pthread_cond_init(&c->ring->changed, &cond));
+	CHECK(!sem_init(&c->ring->empty, 1, 1) && !sem_init(&c->ring->full, 1, 0));
+}
+
+static void make_log(int i)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/log-%d", directory, i);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+	place(fd, end_of(i, true));
+	place(open(path, O_RDWR), end_of(i, false));
+}
+
+static void make_pair(struct channel *c, int i)
+{
+	static const int types[] = {[STREAM] = SOCK_STREAM, [SEQPACKET] = SOCK_SEQPACKET,
+				    [DATAGRAM] = SOCK_DGRAM};
+	int ends[2];
+
+	if (c->kind == PIPE || c->kind == PACKETS)
+		CHECK(!pipe2(ends, O_NONBLOCK | (c->kind == PACKETS ? O_DIRECT : 0)));
+	else
+		CHECK(!socketpair(AF_UNIX, types[c->kind] | SOCK_NONBLOCK, 0, ends));
+	place(ends[0], end_of(i, false));
+	place(ends[1], end_of(i, true));
+}
+
+static void make_channels(void)
+{
+	for (int i = 0; i < nchannels; i++)
+		switch (channels[i].kind) {
+		case RING_MUTEX:
+		case RING_SEM:
+			make_ring(&channels[i], i);
+			break;
+		case LOG:
+			make_log(i);
+			break;
+		case COUNTER:
+			place(eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK), end_of(i, false));
+			CHECK(dup2(end_of(i, false), end_of(i, true)) >= 0);
+			break;
+		default:
+			make_pair(&channels[i], i);
+		}
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static uint64_t content(int i, uint64_t number)
+{
+	return mix(seed ^ mix((uint64_t)i << 32 | number));
+}
+
+static void fill(int i, struct channel *c)
+{
+	uint64_t r = content(i, c->sent);
+	struct message m = {.number = c->sent, .size = (uint32_t)(r % LONGEST),
+			    .last = c->sent + 1 == messages};
+
+	m.sum = mix(r ^ m.size);
+	memcpy(c->out, &m, sizeof m);
+	for (uint32_t k = 0; k < m.size; k++)
+		c->out[sizeof m + k] = (char)(r >> k % 57);
+	c->out_size = sizeof m + m.size;
+	c->out_done = 0;
+}
+
+/* Check what has come, if it is a whole message. Returns whether it was. */
+static bool take(int i, struct channel *c)
+{
+	uint64_t r = content(i, c->received);
+	struct message m;
+
+	if (c->in_size < sizeof m)
+		return false;
+	memcpy(&m, c->in, sizeof m);
+	CHECK(m.number == c->received && m.size == r % LONGEST && m.sum == mix(r ^ m.size));
+	if (c->in_size < sizeof m + m.size)
+		return false;
+	for (uint32_t k = 0; k < m.size; k++)
+		CHECK(c->in[sizeof m + k] == (char)(r >> k % 57));
+	c->in_size -= sizeof m + m.size;
+	CHECK(c->in_size == 0);
+	c->received++;
+	total += r; /* channels come in any order */
+	c->ended = m.last;
+	return true;
+}
+
+/* How much of the message that comes is still missing. */
+static size_t missing(const struct channel *c)
+{
+	struct message m;
+
+	if (c->in_size < sizeof m)
+		return sizeof m - c->in_size;
+	memcpy(&m, c->in, sizeof m);
+	return sizeof m + m.size - c->in_size;
+}
+
+static bool would_block(void)
+{
+	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS;
+}
+
+static bool send_bytes(int i, struct channel *c)
+{
+	ssize_t n = write(end_of(i, true), c->out + c->out_done, c->out_size - c->out_done);
+
+	CHECK(n > 0 || (n < 0 && would_block()));
+	if (n > 0)
+		c->out_done += (size_t)n;
+	return n > 0;
+}
+
+static bool receive_bytes(int i, struct channel *c)
+{
+	bool packets = c->kind != PIPE && c->kind != STREAM && c->kind != LOG;
+	size_t room = packets ? sizeof c->in : missing(c);
+	ssize_t n = read(end_of(i, false), c->in + c->in_size, room);
+
+	CHECK(n > 0 || (c->kind == LOG && n == 0) || (n < 0 && would_block()));
+	if (n <= 0)
+		return false;
+	c->in_size += (size_t)n;
+	if (!take(i, c))
+		CHECK(!packets);
+	return true;
+}
+
+static bool put_in_ring(struct channel *c)
+{
+	struct ring *r = c->ring;
+	bool done = false;
+
+	if (c->kind == RING_SEM) {
+		if (sem_trywait(&r->empty))
+			return false;
+	} else {
+		CHECK(!pthread_mutex_lock(&r->mutex));
+	}
+	if (!r->size) {
+		memcpy(r->bytes, c->out, c->out_size);
+		r->size = c->out_done = c->out_size;
+		done = true;
+	}
+	if (c->kind == RING_SEM)
+		CHECK(done && !sem_post(&r->full));
+	else
+		CHECK(!pthread_cond_signal(&r->changed) && !pthread_mutex_unlock(&r->mutex));
+	return done;
+}
+
+/* Wait for a moment: a checkpoint may come while a thread waits for a condition. */
+static void await_change(struct ring *r)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 2000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&r->changed, &r->mutex, &until);
+}
+
+static bool take_from_ring(int i, struct channel *c)
+{
+	struct ring *r = c->ring;
+	bool done = false;
+
+	if (c->kind == RING_SEM) {
+		if (sem_trywait(&r->full))
+			return false;
+	} else {
+		CHECK(!pthread_mutex_lock(&r->mutex));
+		if (!r->size)
+			await_change(r);
+	}
+	if (r->size) {
+		memcpy(c->in, r->bytes, r->size);
+		c->in_size = r->size;
+		r->size = 0;
+		done = true;
+	}
+	if (c->kind == RING_SEM)
+		CHECK(done && !sem_post(&r->empty));
+	else
+		CHECK(!pthread_mutex_unlock(&r->mutex));
+	CHECK(!done || take(i, c));
+	return done;
+}
+
+static bool send_count(int i, struct channel *c)
+{
+	uint64_t one = 1;
+	ssize_t n = write(end_of(i, true), &one, sizeof one);
+
+	CHECK(n == sizeof one || would_block());
+	c->out_done = n > 0 ? c->out_size : 0;
+	return n > 0;
+}
+
+static bool receive_count(int i, struct channel *c)
+{
+	uint64_t one;
+	ssize_t n = read(end_of(i, false), &one, sizeof one);
+
+	CHECK((n == sizeof one && one == 1) || would_block());
+	if (n > 0)
+		c->ended = ++c->received == messages;
+	return n > 0;
+}
+
+static bool is_ring(const struct channel *c)
+{
+	return c->kind == RING_MUTEX || c->kind == RING_SEM;
+}
+
+static bool step_from(int i, struct channel *c)
+{
+	bool moved;
+
+	if (c->sent == messages)
+		return false;
+	if (!c->out_size)
+		fill(i, c);
+	if (c->kind == LOG)
+		CHECK(!flock(end_of(i, true), LOCK_EX));
+	moved = is_ring(c)            ? put_in_ring(c)
+		: c->kind == COUNTER  ? send_count(i, c)
+				      : send_bytes(i, c);
+	if (c->kind == LOG)
+		CHECK(!flock(end_of(i, true), LOCK_UN));
+	if (c->out_done == c->out_size) {
+		c->sent++;
+		c->out_size = c->out_done = 0;
+	}
+	return moved;
+}
+
+static bool step_to(int i, struct channel *c)
+{
+	if (c->ended)
+		return false;
+	if (is_ring(c))
+		return take_from_ring(i, c);
+	return c->kind == COUNTER ? receive_count(i, c) : receive_bytes(i, c);
+}
+
+/* ---- what else a process does -------------------------------------------------------------- */
+
+static void pause_us(long us)
+{
+	struct timespec t = {0, us * 1000};
+
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}
+
+static void on_signal(int signal)
+{
+	if (signal == SIGALRM)
+		alarms++;
+	else
+		queued++;
+}
+
+static void wait_for(pid_t pid, int expected)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == expected);
+}
+
+static void make_child(void)
+{
+	int expected = 20 + (int)draw(&own_random, 20);
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(expected);
+	CHECK(pid > 0);
+	wait_for(pid, expected);
+}
+
+static void run_true(void)
+{
+	char *const argv[] = {(char *)"true", NULL};
+	pid_t pid;
+
+	CHECK(!posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ));
+	wait_for(pid, 0);
+}
+
+static void *square(void *arg)
+{
+	*(uint64_t *)arg *= *(uint64_t *)arg;
+	return arg;
+}
+
+static void make_thread(void)
+{
+	uint64_t n = draw(&own_random, 1000), was = n;
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, square, &n) && !pthread_join(thread, NULL));
+	CHECK(n == was * was);
+}
+
+/* An area that is kept from one call to the next. */
+static void change_area(void)
+{
+	static unsigned char *area;
+	static size_t size;
+	static unsigned char value;
+
+	for (size_t i = 0; i < size; i += 511)
+		CHECK(area[i] == value);
+	if (size)
+		CHECK(!munmap(area, size));
+	size = (1 + draw(&own_random, 60)) * 4096;
+	value = (unsigned char)draw(&own_random, 256);
+	area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(area != MAP_FAILED);
+	memset(area, value, size);
+	CHECK(!mprotect(area, size, PROT_READ));
+}
+
+/* A file that grows, and is read back. */
+static void append(void)
+{
+	static uint64_t count;
+	static int fd = -1;
+	uint64_t is;
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/file-%d", directory, me);
+	if (fd < 0)
+		fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && write(fd, &count, sizeof count) == sizeof count);
+	CHECK(pread(fd, &is, sizeof is, (off_t)(count * sizeof is)) == sizeof is && is == count);
+	count++;
+	CHECK(lseek(fd, 0, SEEK_CUR) == (off_t)(count * sizeof is));
+}
+
+static void queue_signal(void)
+{
+	static int sent;
+
+	sent++;
+	CHECK(!sigqueue(getpid(), SIGRTMIN + 2, (union sigval){.sival_int = sent}));
+	while (queued < sent)
+		pause_us(10);
+	CHECK(queued == sent);
+}
+
+static void await_alarm(void)
+{
+	struct itimerval soon = {.it_value = {0, 300}};
+	int before = alarms;
+
+	CHECK(!setitimer(ITIMER_REAL, &soon, NULL));
+	while (alarms == before)
+		pause_us(100);
+	CHECK(alarms == before + 1);
+}
+
+static void check_numbers(void)
+{
+	static pid_t pid;
+
+	if (!pid)
+		pid = getpid();
+	CHECK(getpid() == pid && !kill(pid, 0));
+	for (int i = 1; i < nprocesses; i++)
+		if (processes[i].parent == me && processes[i].pid)
+			CHECK(!kill(processes[i].pid, 0));
+}
+
+static void act(void)
+{
+	static void (*const acts[])(void) = {make_child, run_true, make_thread, change_area, append,
+					     queue_signal, await_alarm, check_numbers};
+
+	acts[draw(&own_random, sizeof acts / sizeof acts[0])]();
+}
+
+/* ---- the processes ------------------------------------------------------------------------- */
+
+static int life_of(int p, bool writes)
+{
+	return FIRST_LIFE + 2 * p + writes;
+}
+
+/* Close what only others use. */
+static void close_others(void)
+{
+	for (int i = 0; i < nchannels; i++) {
+		if (is_ring(&channels[i])) {
+			close(end_of(i, false));
+			continue;
+		}
+		if (channels[i].to != me)
+			close(end_of(i, false));
+		if (channels[i].from != me)
+			close(end_of(i, true));
+	}
+	for (int p = 1; p < nprocesses; p++) {
+		if (me)
+			close(life_of(p, false));
+		if (p != me)
+			close(life_of(p, true));
+	}
+}
+
+static void save_sum(void)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/sum-%d", directory, me);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	CHECK(fd >= 0 && write(fd, &total, sizeof total) == sizeof total && !close(fd));
+}
+
+static bool is_done(void)
+{
+	for (int i = 0; i < nchannels; i++)
+		if ((channels[i].from == me && channels[i].sent < messages) ||
+		    (channels[i].to == me && !channels[i].ended))
+			return false;
+	return true;
+}
+
+static void exchange(void)
+{
+	const char *hurry = getenv("GPUCKPT_TEST_HURRY");
+
+	for (uint64_t i = 0; i < ROUNDS * messages || !is_done(); i++) {
+		bool moved = false;
+
+		for (int k = 0; k < nchannels; k++) {
+			if (channels[k].from == me)
+				moved |= step_from(k, &channels[k]);
+			if (channels[k].to == me)
+				moved |= step_to(k, &channels[k]);
+		}
+		if (draw(&own_random, 4) == 0)
+			act();
+		if (!moved || !hurry || access(hurry, F_OK))
+			pause_us(200);
+	}
+}
+
+static void start(int p);
+static void start_children(void);
+
+static int end_status(int p)
+{
+	return 50 + p;
+}
+
+/* The life of process p, which ends here. */
+static void live(int p)
+{
+	me = p;
+	own_random = mix(seed + 77 * (uint64_t)p);
+	total = 0;
+	alarms = queued = 0;
+	start_children();
+	close_others();
+	exchange();
+	for (int i = 1; i < nprocesses; i++)
+		if (processes[i].parent == me && processes[i].pid)
+			wait_for(processes[i].pid, end_status(i));
+	save_sum();
+	if (me)
+		_exit(end_status(me));
+}
+
+static void start_children(void)
+{
+	for (int i = me + 1; i < nprocesses; i++)
+		if (processes[i].parent == me)
+			start(i);
+}
+
+static void executed(int p, pid_t *pid)
+{
+	char texts[3][24];
+	char *const argv[] = {(char *)program_path, texts[0], texts[1], (char *)directory,
+			      texts[2], NULL};
+
+	snprintf(texts[0], sizeof texts[0], "%llu", (unsigned long long)seed);
+	snprintf(texts[1], sizeof texts[1], "%llu", (unsigned long long)messages);
+	snprintf(texts[2], sizeof texts[2], "%d", p);
+	if (pid)
+		CHECK(!posix_spawn(pid, program_path, NULL, NULL, argv, environ));
+	else
+		execv(program_path, argv);
+}
+
+static void start(int p)
+{
+	struct process *x = &processes[p];
+
+	if (x->made == SPAWN) {
+		executed(p, &x->pid);
+		return;
+	}
+	x->pid = fork();
+	CHECK(x->pid >= 0);
+	if (x->pid) {
+		if (x->made == DAEMON)
+			wait_for(x->pid, 1);
+		if (x->made == DAEMON)
+			x->pid = 0;
+		return;
+	}
+	if (x->made == EXEC) {
+		executed(p, NULL);
+		_exit(4);
+	}
+	if (x->made == DAEMON && (setsid() < 0 || fork()))
+		_exit(1);
+	for (int i = 0; i < nprocesses; i++)
+		processes[i].pid = 0;
+	live(p);
+}
+
+static void begin(void)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	CHECK(!sigaction(SIGALRM, &action, NULL) && !sigaction(SIGRTMIN + 2, &action, NULL));
+	make_plan();
+}
+
+static void run_first(void)
+{
+	uint64_t all = 0, sum;
+	char path[300], byte;
+
+	make_channels();
+	for (int p = 1; p < nprocesses; p++) {
+		int ends[2];
+
+		CHECK(!pipe(ends));
+		place(ends[0], life_of(p, false));
+		place(ends[1], life_of(p, true));
+	}
+	live(0);
+	for (int p = 0; p < nprocesses; p++) {
+		int fd;
+		ssize_t n;
+
+		while (p && (n = read(life_of(p, false), &byte, 1)) != 0)
+			CHECK(n < 0 && errno == EINTR);
+		snprintf(path, sizeof path, "%s/sum-%d", directory, p);
+		fd = open(path, O_RDONLY);
+		CHECK(fd >= 0 && read(fd, &sum, sizeof sum) == sizeof sum && !close(fd));
+		all = mix(all ^ sum);
+	}
+	printf("tree %llu: %d processes, %d channels, %016llx\n", (unsigned long long)seed,
+	       nprocesses, nchannels, (unsigned long long)all);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 4)
+		return 2;
+	seed = strtoull(argv[1], NULL, 10);
+	messages = strtoull(argv[2], NULL, 10);
+	directory = argv[3];
+	program_path = argv[0];
+	begin();
+	if (argc == 4) {
+		run_first();
+		return 0;
+	}
+	for (int i = 0; i < nchannels; i++)
+		if (is_ring(&channels[i]) && channels[i].named_memory)
+			map_ring(&channels[i], i);
+	live(atoi(argv[4]));
+	return 0;
+}
