@@ -23,7 +23,7 @@ start()
 	local until=$dir/enough
 	local environment=BURN_UNTIL=$until,POOL_UNTIL=$until,GPUCKPT_FAULT=$faults
 	jobs+=("$(submit "$dir" -N1 -n1 --export="ALL,$environment" \
-		< <(printf '#!/bin/bash\nsrun --gpu-ckpt %s\n' "$2"))")
+		< <(printf '#!/bin/bash\nsrun --gpu-ckpt=hold=60s %s\n' "$2"))")
 }
 
 # on_all DESCRIPTION CMD...: CMD JOB for each job
@@ -58,7 +58,28 @@ check "all have their processes" wait_for 30 has_begun
 on_all "able: it can be checkpointed" is_able
 on_all "create" alice gpuckpt create
 on_all "a second one" alice gpuckpt create
-on_all "requeue" alice gpuckpt requeue
+
+# Suspended while its processes are held: the signals that are to stop them are not in the image.
+suspend_held()
+{
+	local job=${jobs[0]} creating pid p
+	alice touch "$faults/hold.WORKER_FROZEN"
+	alice gpuckpt create "$job" >/dev/null &
+	creating=$!
+	wait_for 30 test -e "$faults/held.WORKER_FROZEN" || return
+	for p in $(pgrep -x burn); do
+		[[ $(readlink "/proc/$p/cwd") != "$script" ]] || pid=$p
+	done
+	root scontrol suspend "$job" && wait_for 30 is_to_stop "$pid" || return
+	rm "$faults/held.WORKER_FROZEN"
+	wait_for 30 is_stopped "$pid" && root scontrol resume "$job" && wait "$creating"
+}
+is_to_stop() { [[ $(sed -n 's/^ShdPnd:\t//p' "/proc/$1/status") != 0000000000000000 ]]; }
+is_stopped() { grep -q '^State:.T (stopped)' "/proc/$1/status"; }
+if grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/libexec/gpuckpt-agent"; then
+	check "a job is suspended while it is held, and resumed" suspend_held
+fi
+on_all "Slurm requeues it" root scontrol requeue
 on_all "the job is started again" has_restarted 1
 on_all "it can be checkpointed again" is_ready
 on_all "create, after a restart" alice gpuckpt create

@@ -180,7 +180,7 @@ static bool taken(const struct gck_held *h, const struct gck_thread *x)
 {
 	for (size_t i = 0; i < h->n; i++)
 		if (h->v[i].tid == x->rtid)
-			return h->v[i].signal != 0;
+			return x->npending && h->v[i].signal == signal_of(x->pending);
 	return false;
 }
 

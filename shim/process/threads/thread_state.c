@@ -7,6 +7,7 @@
 #include <linux/ioprio.h>
 #include <linux/rseq.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,17 +49,18 @@ static int read_registers(pid_t tid, struct gck_thread *x, struct gck_error *err
 	return 0;
 }
 
-/* The end of the rank's lease is not the program's: a restored rank would stay stopped. */
-static bool is_lease(const struct gck_target *t, const struct gck_pending *p)
+/* Signals that stop a process: of the rank's lease, or of `scontrol suspend`. Nobody would continue
+ * the restored rank. SIGCONT drops them, too. */
+static bool is_stop(const struct gck_pending *p)
 {
-	siginfo_t info;
+	int signal;
 
-	memcpy(&info, p, sizeof(info));
-	return gck_target_is_lease(t, info.si_signo, (uintptr_t)info.si_value.sival_ptr);
+	memcpy(&signal, p->info, sizeof(signal));
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
-static int add_pending(const struct gck_target *t, struct gck_pending **v, size_t *n,
-		       const struct gck_pending *infos, size_t more, struct gck_error *err)
+static int add_pending(struct gck_pending **v, size_t *n, const struct gck_pending *infos,
+		       size_t more, struct gck_error *err)
 {
 	struct gck_pending *grown = realloc(*v, (*n + more) * sizeof(**v));
 
@@ -66,14 +68,14 @@ static int add_pending(const struct gck_target *t, struct gck_pending **v, size_
 		return gck_fail(err, ENOMEM, "out of memory for pending signals");
 	*v = grown;
 	for (size_t i = 0; i < more; i++)
-		if (!is_lease(t, &infos[i]))
+		if (!is_stop(&infos[i]))
 			grown[(*n)++] = infos[i];
 	return 0;
 }
 
 /* Read signals queued for the thread, or for the process. */
-static int read_pending(const struct gck_target *t, pid_t tid, bool shared, struct gck_pending **v,
-			size_t *n, struct gck_error *err)
+static int read_pending(pid_t tid, bool shared, struct gck_pending **v, size_t *n,
+			struct gck_error *err)
 {
 	struct gck_pending infos[PENDING_ROOM];
 	struct __ptrace_peeksiginfo_args args = {
@@ -81,7 +83,7 @@ static int read_pending(const struct gck_target *t, pid_t tid, bool shared, stru
 	long got;
 
 	while ((got = trace(PTRACE_PEEKSIGINFO, tid, (uintptr_t)&args, infos)) > 0) {
-		if (add_pending(t, v, n, infos, (size_t)got, err))
+		if (add_pending(v, n, infos, (size_t)got, err))
 			return -1;
 		args.off += (uint64_t)got;
 	}
@@ -242,12 +244,12 @@ static int read_thread(const struct gck_held_thread *h, const struct gck_target 
 	if (read_registers(h->tid, x, err) || read_registered(t->pid, h->tid, x, err) ||
 	    read_schedule(h->tid, x, err))
 		return -1;
-	if (h->signal && add_pending(t, &x->pending, &x->npending, &h->info, 1, err))
+	if (h->signal && add_pending(&x->pending, &x->npending, &h->info, 1, err))
 		return -1;
 	read_name(t, h->tid, x);
 	read_identity(t, h->tid, x, f);
 	check_futexes(t, x, f);
-	return read_pending(t, h->tid, false, &x->pending, &x->npending, err);
+	return read_pending(h->tid, false, &x->pending, &x->npending, err);
 }
 
 int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
@@ -270,5 +272,5 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
 		if (read_thread(&h->v[i], t, &img->threads[at], f, err))
 			return -1;
 	}
-	return read_pending(t, t->pid, true, &img->pending, &img->npending, err);
+	return read_pending(t->pid, true, &img->pending, &img->npending, err);
 }
