@@ -204,6 +204,20 @@ bool transaction_leaves(const struct transaction *t)
 	return t->leaves && transaction_held(t);
 }
 
+bool transaction_end_held(struct agent *a)
+{
+	struct transaction *t = a->transaction;
+	bool any = false;
+
+	for (size_t i = 0; t && i < t->n; i++) {
+		if (!rank_checkpoint_held(&t->ranks[i]))
+			continue;
+		rank_checkpoint_tell(&t->ranks[i], json_pack("{s:s}", "op", "end"));
+		any = true;
+	}
+	return any;
+}
+
 bool transaction_has_rank(struct agent *a, const struct task *task)
 {
 	const struct rank_checkpoint *m = transaction_rank(a, task);

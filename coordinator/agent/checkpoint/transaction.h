@@ -126,6 +126,10 @@ uint32_t transaction_seq(const struct transaction *t);
 bool transaction_held(const struct transaction *t);
 bool transaction_leaves(const struct transaction *t); /* held, and the job perhaps requeued */
 
+/* End all ranks that are held, and their processes, none of which goes on before. False: none is
+ * held. */
+bool transaction_end_held(struct agent *a);
+
 /* Is a rank held for a checkpoint, being stopped or being let go? */
 bool transaction_has_rank(struct agent *a, const struct task *task);
 

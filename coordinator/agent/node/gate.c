@@ -10,6 +10,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/task_stdio.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/node/node.h"
 #include "coordinator/agent/node/node_isolation.h"
 #include "coordinator/agent/restart/restart.h"
@@ -171,7 +172,8 @@ void gate_end_ranks(struct agent *a, const char *why, bool at_once)
 	if (at_once)
 		signal_ranks(a, SIGSTOP);
 	say_end(a, why);
-	signal_ranks(a, at_once ? SIGKILL : SIGTERM);
+	if (!transaction_end_held(a))
+		signal_ranks(a, at_once ? SIGKILL : SIGTERM);
 	kill_ranks_in(a, TERM_TO_KILL_S);
 }
 

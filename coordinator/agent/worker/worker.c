@@ -242,6 +242,8 @@ static int obey(struct worker *w, const json_t *body)
 		}
 		return w->held || !w->written;
 	}
+	if (!strcmp(op, "end"))
+		gck_capture_end(w->capture);
 	return !strcmp(op, "hold");
 }
 

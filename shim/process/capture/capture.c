@@ -4,6 +4,7 @@
 
 #include "shim/process/capture/capture.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -358,6 +359,13 @@ void gck_capture_resume(struct gck_capture *c)
 	for (size_t i = c->nchildren; i-- > 0;)
 		gck_capture_resume(c->children[i]);
 	gck_threads_release(&c->held);
+}
+
+void gck_capture_end(struct gck_capture *c)
+{
+	for (size_t i = c->nchildren; i-- > 0;)
+		gck_capture_end(c->children[i]);
+	kill(c->t.pid, SIGKILL);
 }
 
 void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns)

@@ -459,6 +459,26 @@ static void test_child(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* None of its processes goes on when it is ended while it is held. */
+static void test_end(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c;
+	pid_t child = 0;
+
+	start();
+	tell("do", "half");
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	if (c && !gck_capture_freeze(c, &err) && c->nchildren == 1) {
+		child = c->children[0]->t.pid;
+		gck_capture_end(c);
+	}
+	gck_capture_close(c);
+	ok(child && process_ends(child), "a child of a rank that is ended ends: %s", err.text);
+	ok(process_ends(rank.pid), "and so does the rank");
+	stop(); /* its parent is its tracer, which may have reaped it */
+}
+
 /* The rank was held while a child of its ended: the wait's arguments are the kernel's. */
 static void test_wait(void)
 {
@@ -499,6 +519,7 @@ int main(void)
 	test_append();
 	test_headless();
 	test_child();
+	test_end();
 	test_wait();
 	test_namespace();
 	tests_end();
