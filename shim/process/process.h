@@ -32,6 +32,9 @@ bool gck_process_ended(pid_t pid);
  * or connect. */
 int gck_process_runs(pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Whether a signal to the whole process waits there. */
+bool gck_process_pending(pid_t pid, int sig);
+
 /* ---- checkpoint ---------------------------------------------------------------------------- */
 
 struct gck_capture;

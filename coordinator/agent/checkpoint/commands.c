@@ -67,6 +67,7 @@ static void freeze_order(struct transaction *t, const json_t *body)
 static void hold_order(struct transaction *t, const json_t *body)
 {
 	t->leaves |= packet_bool(body, "requeue");
+	t->requeued |= packet_bool(body, "requeued");
 	transaction_heard(t);
 }
 

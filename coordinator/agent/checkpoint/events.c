@@ -5,6 +5,7 @@
 
 #include "coordinator/agent/checkpoint/events.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +17,10 @@
 #include "coordinator/agent/checkpoint/quiesce.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/child.h"
+#include "shim/process/process.h"
 
 #define TICK_S 0.5          /* between signs of life to workers, and progress reports */
+#define ENDING_TICKS 3      /* for Slurm's signals to reach all processes on this node */
 #define DOUBT_S 1.          /* between looks whether Slurm has said that the job runs here */
 #define STATUS_WAIT_S 1.    /* for the exit status of a rank that is gone */
 
@@ -249,6 +252,31 @@ static void tell_progress(struct transaction *t)
 		      (json_int_t)all, "sent", (json_int_t)sent, "staged", (json_int_t)waiting));
 }
 
+static bool is_signalled(const struct transaction *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (rank_checkpoint_held(&t->ranks[i]) &&
+		    gck_process_pending(t->ranks[i].task->pid, SIGTERM))
+			return true;
+	return false;
+}
+
+/* Slurm ends a job that it has requeued by SIGTERM, which held ranks cannot take, and by SIGKILL
+ * after KillWait, for which they need not wait. But srun must not see them end before the job's
+ * script has got its SIGTERM: the script would go on. */
+static void end_if_requeued(struct transaction *t)
+{
+	if (!t->leaves || !is_signalled(t))
+		return;
+	t->ending++;
+	if (!t->requeued || t->ending < ENDING_TICKS)
+		return;
+	gck_info("Slurm ends job %u, which is requeued: its held ranks are ended",
+		 t->agent->step->job);
+	transaction_end_held(t->agent);
+	t->ending = 0;
+}
+
 static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct transaction *t = w->data;
@@ -259,6 +287,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 			child_remind(t->ranks[i].child, json_pack("{s:s}", "op", "hold"));
 	quiesce_hold(t);
 	gpu_hold(t);
+	end_if_requeued(t);
 	if (t->asked == PHASE_WRITE)
 		tell_progress(t);
 	if (!transaction_workers(t))

@@ -48,6 +48,8 @@ struct transaction {
 	bool leaves;              /* the coordinator may have had the job requeued; and in doubt,
 				   * since it is silent: */
 	bool doubted;
+	bool requeued;            /* Slurm has requeued it, and ends its script */
+	unsigned ending;          /* ticks since Slurm's SIGTERM was seen */
 	bool held_write;          /* ranks are held until their images are written; known from
 				   * freeze on */
 	struct quiesce quiesce;

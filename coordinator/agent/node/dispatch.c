@@ -314,6 +314,7 @@ static json_t *register_body(const struct agent *a, const json_t *commits,
 	json_object_set_new(body, "seq", json_integer(seq));
 	json_object_set_new(body, "requeue",
 			    json_boolean(a->transaction && transaction_leaves(a->transaction)));
+	json_object_set_new(body, "script", json_boolean(incarnation_has_script(a)));
 	json_object_set_new(body, "epoch", json_integer((json_int_t)a->lasting->epoch));
 	if (a->lasting->epoch)
 		json_object_set_new(body, "epoch_ms",

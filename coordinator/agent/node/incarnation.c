@@ -107,6 +107,14 @@ static void end_script(const struct step *s)
 	free(all);
 }
 
+bool incarnation_has_script(const struct agent *a)
+{
+	size_t n;
+
+	free(find_script(a->step, &n));
+	return n;
+}
+
 /* srun is ended before the ranks are, on all nodes. When it sees a rank end, it has Slurm end the
  * step; and Slurm would end the newest start's, which has the same number. */
 void incarnation_end(struct agent *a, const char *why)

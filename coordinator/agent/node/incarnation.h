@@ -10,6 +10,9 @@
  * ranks gone, the script would go on), and then the ranks. why is told to the user. Idempotent. */
 void incarnation_end(struct agent *a, const char *why);
 
+/* Does the job's script run on this node? */
+bool incarnation_has_script(const struct agent *a);
+
 /* Has it been told to end, and have all its ranks on this node ended? */
 bool incarnation_is_over(const struct agent *a);
 

@@ -15,6 +15,7 @@
 #include "test/support/clock.h"
 #include "test/support/tap.h"
 
+#define LONGER_MS 500 /* than ranks wait that Slurm ends, by the agent's clock */
 #define HURRY 5 /* times as fast as the machine's: the agent's clock */
 
 /* ---- without a coordinator ----------------------------------------------------------------- */
@@ -264,7 +265,40 @@ static void held_for_requeue(struct plugin *p)
 	coord_drop();
 	m = coord_welcome("run", NULL);
 	ok(m && packet_bool(m, "requeue"), "which the next registration tells");
+	ok(m && !packet_bool(m, "script"), "and that the job's script does not run here");
 	json_decref(m);
+	plugin_stop(p);
+}
+
+static void hold_requeued(bool certain)
+{
+	coord_tell("hold", 1, json_pack("{s:b, s:b}", "requeue", 1, "requeued", certain));
+}
+
+/* Slurm's word alone does not end the ranks, nor does its SIGTERM. */
+static void requeued(struct plugin *p, bool signal_first)
+{
+	unsigned long count;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL));
+	plugin_both_count(p);
+	ok(coord_ask("prepare", 1, coord_bounds(true, 60000), NULL) &&
+	   coord_ask("freeze", 1, NULL, NULL) && coord_ask("write", 1, NULL, NULL),
+	   "written while held");
+	count = plugin_count(p, 0, NULL);
+	if (signal_first)
+		kill(p->rank[1], SIGTERM);
+	hold_requeued(!signal_first);
+	ok(plugin_stays(p, 0, LONGER_MS) && plugin_stays(p, 1, LONGER_MS), "%s: held ranks stay",
+	   signal_first ? "Slurm's signal, and perhaps no requeue" : "a requeue without a signal");
+	if (signal_first)
+		hold_requeued(true);
+	else
+		kill(p->rank[1], SIGTERM);
+	is_int(plugin_reap(p, 0, true), SIGKILL, "both end the ranks, before Slurm's KillWait");
+	is_int(plugin_reap(p, 1, true), SIGKILL, "all at once");
+	ok(plugin_count(p, 0, NULL) == count, "none goes on before");
 	plugin_stop(p);
 }
 
@@ -421,6 +455,10 @@ int main(void)
 	agent_hangs(&p);
 	held_and_ended(&p);
 	held_for_requeue(&p);
+	test_clock_rate(HURRY);
+	requeued(&p, false);
+	requeued(&p, true);
+	test_clock_rate(1);
 	changed_beside(&p, false);
 	changed_beside(&p, true);
 	one_file_of_two(&p);

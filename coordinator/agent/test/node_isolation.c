@@ -195,7 +195,9 @@ static void superseded_by_the_coordinators_word(struct plugin *p)
 	begin_watched(p, 3);
 	later = plugin_start_process(false);
 	coord_drop();
-	json_decref(coord_welcome("refuse", newer()));
+	m = coord_welcome("refuse", newer());
+	ok(packet_bool(m, "script"), "the job's script runs on this node");
+	json_decref(m);
 	is_ended(p, "the coordinator has a newer start of the job", "was requeued");
 	m = coord_await("register", NULL);
 	ok(m && json_array_size(json_object_get(m, "local_ranks")) == 0 &&

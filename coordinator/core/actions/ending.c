@@ -192,6 +192,7 @@ void gck_act_taken(struct gck_core *core, struct gck_step *step)
 {
 	step->live->checkpoint.waits = false;
 	gck_live_phase_timer(core, step, KILL_MS);
+	gck_hold_send(core, step); /* it is certain now */
 	gck_act_ended(core, step);
 }
 

@@ -13,6 +13,7 @@
 #include "coordinator/core/actions/failures.h"
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/step_timers.h"
 #include "storage/image/image.h"
 
 #define HOLD_MOST_MS (24 * 3600 * 1000)
@@ -405,6 +406,8 @@ void gck_answer_bye(struct gck_core *core, struct gck_step *step, struct gck_nod
 		gck_raise(core, step, GCK_FAILED);
 	} else if (*gck_phase_question(live->phase) && !node->answered) {
 		answered(core, step, node);
+	} else if (live->phase == GCK_ENDING && node->script) {
+		gck_hold_send(core, step); /* the other nodes' ranks may end now */
 	}
 }
 

@@ -152,6 +152,7 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 	node->known = true;
 	node->over = false;
 	node->back = true;
+	node->script = json_is_true(json_object_get(r->body, "script"));
 	node->state = r->state;
 	node->seq = (uint32_t)r->seq;
 	if (!gck_node_runs(node))

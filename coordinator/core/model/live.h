@@ -25,6 +25,7 @@ struct gck_node {
 	bool answered;           /* the order of this phase */
 	bool welcomed;           /* was told how to start */
 	bool back;               /* is registering now */
+	bool script;             /* the job's script runs there */
 	int64_t left_ms;         /* when its connection ended; 0: never */
 	enum gck_agent_state state;
 	uint32_t seq;            /* as registered */

@@ -80,13 +80,30 @@ void gck_hold_due(struct gck_core *core, struct gck_step *step)
 	gck_hold_arm(core, step);
 }
 
+/* Once Slurm has requeued the job: the ranks beside its script have ended, which Slurm ends at the
+ * same time. Others must not end before, or srun would return to the script. */
+static bool script_ends(const struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (live->nodes[i].script && live->nodes[i].over)
+			return true;
+	return false;
+}
+
 void gck_hold_send(struct gck_core *core, struct gck_step *step)
 {
-	json_t *body = gck_live_order("hold", step);
+	struct gck_live *live = step->live;
+	bool leaves = step->job->requeued && live->checkpoint.keep_held;
+	bool requeued = leaves && live->phase == GCK_ENDING, all = script_ends(live);
 
-	json_object_set_new(body, "requeue", json_boolean(step->job->requeued &&
-							  step->live->checkpoint.keep_held));
-	gck_live_send_all(core, step, body);
+	for (uint32_t i = 0; i < live->nnodes; i++) {
+		json_t *body = gck_live_order("hold", step);
+
+		json_object_set_new(body, "requeue", json_boolean(leaves));
+		json_object_set_new(body, "requeued",
+				    json_boolean(requeued && (all || live->nodes[i].script)));
+		gck_live_send(core, &live->nodes[i], body);
+	}
 }
 
 /* ---- a restart that takes long -------------------------------------------------------------- */

@@ -19,7 +19,8 @@ void gck_interval_due(struct gck_core *core, struct gck_step *step);
 void gck_hold_arm(struct gck_core *core, struct gck_step *step);
 void gck_hold_due(struct gck_core *core, struct gck_step *step);
 
-/* Send it now: Slurm is about to be asked to requeue the job, which the agents must know. */
+/* Send it now: Slurm is about to be asked to requeue the job, or has requeued it, which the agents
+ * must know. */
 void gck_hold_send(struct gck_core *core, struct gck_step *step);
 
 /* A restart begins; GCK_TIMER_SLOW. */

@@ -211,6 +211,7 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
 		      fake_exited(a));
 	json_object_set_new(r, "requeue", json_boolean(a->leaves));
+	json_object_set_new(r, "script", json_boolean(a->node == SCRIPT_NODE));
 	json_object_set_new(r, "epoch", json_integer(a->epoch));
 	json_object_set_new(r, "epoch_ms", json_integer(fake_boot_ms() - a->obeyed_ms));
 	json_object_set_new(r, "local_ranks", local_ranks(a));

@@ -289,11 +289,20 @@ static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, u
 		       12000000));
 }
 
+/* Slurm's signals may come later. */
 static void on_hold(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
-	(void)f;
-	if (a->seq == seq)
-		a->leaves |= json_is_true(json_object_get(body, "requeue"));
+	bool requeued = json_is_true(json_object_get(body, "requeued"));
+
+	if (a->seq != seq)
+		return;
+	a->leaves |= json_is_true(json_object_get(body, "requeue"));
+	if (requeued && !f->taken)
+		fake_wrong(f, "step %u: its job is not requeued", a->step);
+	if (requeued && a->node != SCRIPT_NODE && f->agents[a->step][SCRIPT_NODE].state != F_OVER)
+		fake_wrong(f, "step %u: its script may go on", a->step);
+	if (requeued && a->held && !(f->faults && f->random(f, 2)))
+		fake_all_end(f, a, SIGKILL);
 }
 
 static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)

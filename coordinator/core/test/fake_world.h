@@ -11,6 +11,7 @@
 #define STEPS 3
 #define NODES 3
 #define TASKS 4 /* node 0 has two */
+#define SCRIPT_NODE 1 /* the job's script runs there */
 #define OWNER 1000
 #define JOB 7
 #define SLURMD_TIMEOUT_S 30

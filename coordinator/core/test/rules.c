@@ -591,6 +591,17 @@ static void test_hold(void)
 	end();
 }
 
+/* The agents are told of Slurm's answer at once: they end the ranks when its signals come. */
+static void test_requeued(void)
+{
+	begin();
+	gck_operation_begin(&f.core, GCK_REQUEUE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
+	fake_settle(&f);
+	ok(f.taken, "Slurm has requeued the job");
+	is_int(step_0()->live->phase, GCK_OVER, "its held ranks are ended");
+	end();
+}
+
 static void test_no_hold(void)
 {
 	begin();
@@ -843,6 +854,7 @@ int main(void)
 	test_not_begun();
 	test_impossible_record();
 	test_hold();
+	test_requeued();
 	test_no_hold();
 	test_progress();
 	test_share();

@@ -103,6 +103,18 @@ int gck_process_runs(pid_t pid, struct gck_error *err)
 	return rc;
 }
 
+bool gck_process_pending(pid_t pid, int sig)
+{
+	int proc = gck_proc_open(pid, NULL);
+	char *status = proc < 0 ? NULL : gck_proc_read(proc, "status", NULL, NULL);
+	bool pending = gck_proc_number(status, "ShdPnd:", 16, 0) & 1ull << (sig - 1);
+
+	free(status);
+	if (proc >= 0)
+		close(proc);
+	return pending;
+}
+
 json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 			 const struct gck_options *o, struct gck_error *err)
 {

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -132,6 +133,21 @@ static bool ended(const char *stat)
 	return result;
 }
 
+/* Whether `sought` waits in a process to which `sent` was sent, and which takes none. */
+static bool pends(int sent, int sought)
+{
+	sigset_t all, before;
+	bool pending;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	kill(getpid(), sent);
+	pending = gck_process_pending(getpid(), sought);
+	sigwaitinfo(&all, NULL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pending;
+}
+
 static void test_ended(void)
 {
 	pid_t pid = fork();
@@ -144,6 +160,7 @@ static void test_ended(void)
 	ok(gck_process_ended(pid), "a zombie has ended");
 	waitpid(pid, NULL, 0);
 	ok(gck_process_ended(pid), "so has one that is dead");
+	ok(!pends(SIGTERM, SIGUSR1) && pends(SIGTERM, SIGTERM), "a signal that waits is seen");
 	ok(!ended("7 (a) b) S 1 7 7 0 -1 4194304 0 0\n"), "a sleeping one has not");
 	ok(ended("7 (a) b) R 1 7 7 0 -1 4194308 0 0\n"),
 	   "an exiting one has, before it is a zombie");
