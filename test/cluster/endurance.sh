@@ -10,6 +10,7 @@ command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
 
 checkpoints=${1-1000} restarts=${2-1000}
 warm=10 # rounds before the first measurement: caches fill, the programs reach a steady state
+block=100 # rounds between measurements
 dir=$(work_dir)
 burn=$(program burn)
 ring=$(CC=mpicc program ring)
@@ -102,10 +103,14 @@ measure()
 	END
 }
 
-# look WHEN: measures all jobs three times, while nothing else happens
+# look WHEN: measures all jobs three times, while nothing else happens, in place of an earlier look
 look()
 {
 	local kind
+	for kind in "${!jobs[@]}"; do
+		touch "$dir/$kind.measured"
+		sed -i "/ $1\$/d" "$dir/$kind.measured"
+	done
 	for kind in "${!jobs[@]}" "${!jobs[@]}" "${!jobs[@]}"; do
 		measure "${jobs[$kind]}" | sed "s/\$/ $1/" >>"$dir/$kind.measured"
 	done
@@ -180,13 +185,24 @@ rounds()
 # phase WAY N
 phase()
 {
-	local kind
+	local kind made=$warm more
 	[[ $2 -gt $warm ]] || { diag "too few ${1}s: left out"; return; }
 	rm -f "$dir"/*.measured
 	rounds "$1" $warm
 	look first
-	rounds "$1" $(($2 - warm))
-	look last
+	while [[ $made -lt $2 ]]; do
+		more=$(($2 - made < block ? $2 - made : block))
+		rounds "$1" "$more"
+		made=$((made + more))
+		look last
+		not_grown "$1" "$made"
+	done
+}
+
+# not_grown WAY N: after N rounds
+not_grown()
+{
+	local kind
 	for kind in "${!jobs[@]}"; do
 		growth "$kind" "$2" >"$dir/$kind.growth"
 		check_not "$kind: nothing has grown after $2 ${1}s" grep GROWN "$dir/$kind.growth"
