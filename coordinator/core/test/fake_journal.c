@@ -65,7 +65,8 @@ static void assign(struct fake_journal *to, const struct fake_journal *from)
 	*to = *from;
 	to->capacity = from->size;
 	to->text = malloc(from->size + 1);
-	memcpy(to->text, from->text, from->size);
+	if (from->size)
+		memcpy(to->text, from->text, from->size);
 }
 
 static void clear(struct fake_journal *j)
