@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Ranks that are several processes: a script without exec, which starts one program after the other,
-# each beside tee, with another process behind a name of a pipe; a Python program with a pool of
-# processes and memory that they share; and make, of whose programs one waits in system(). Their
-# jobs are requeued twice, and they go on where they were. Where faults can be made, their processes
-# may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1.
+# each beside tee, with other processes behind a name of a pipe and behind a named pipe; a Python
+# program with a pool of processes and memory that they share; and make, of whose programs one waits
+# in system(). Their jobs are requeued twice, and they go on where they were. Where faults can be
+# made, their processes may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -36,10 +36,12 @@ on_all()
 	done
 }
 
-start script "bash -c 'for i in 1 2 3; do
-	echo \"round \$i\" >>rounds
+start script "bash -c 'mkfifo fifo; cat <fifo >kept & exec 9>fifo
+for i in 1 2 3; do
+	echo \"round \$i\" | tee -a rounds >&9
 	$burn ${args[*]} | tee -a answers >(cat >>copy)
-done'"
+done
+exec 9>&-; wait'"
 start pool "/usr/bin/python3 $top/test/programs/pool.py 100 answers"
 start make "make -j2 -f $top/test/programs/system.mk BURN='$burn ${args[*]}'"
 # shellcheck disable=SC2154 # start sets them
@@ -92,6 +94,7 @@ burn_answers "${args[@]}" >"$script/one"
 cat "$script/one" "$script/one" "$script/one" >"$script/want"
 check "the script's answers are right, and each is there once" cmp "$script/want" "$script/answers"
 is "$(wc -l <"$script/rounds")" 3 "the script began each round once"
+check "what went through the named pipe is right" cmp "$script/rounds" "$script/kept"
 /usr/bin/python3 "$top/test/programs/pool.py" 100 "$pool/want"
 check "the pool's answers are right" cmp "$pool/want" "$pool/answers"
 for answer in one two three; do

@@ -179,8 +179,8 @@ static int match_ends(struct holding *const *known, size_t n, struct holding *gr
 {
 	bool pair = file_of(known[0])->kind == GCK_FD_SOCKETPAIR, both = pair && n > 1;
 
-	for (size_t i = 1; i < n && !pair; i++)
-		both |= file_of(known[i])->write_end != file_of(known[0])->write_end;
+	for (size_t i = 0; i < n && !pair; i++)
+		both |= gck_file_is_other_end(file_of(known[0]), file_of(known[i]));
 	if (pair && both) {
 		see(known[0], known[1]);
 		see(known[1], known[0]);

@@ -202,7 +202,7 @@ struct gck_file {
 	uint32_t flags;            /* F_GETFL */
 	int64_t offset;
 	char *path;                /* files, directories, devices, output files, sockets with the
-				    * name of a file; NULL otherwise */
+				    * name of a file, FIFOs; NULL otherwise */
 	uint64_t size;             /* of a file at the checkpoint; a log (O_APPEND) may be larger */
 	uint64_t least;            /* its size when the rank was scanned, a lower bound */
 	int64_t mtime_ns;

@@ -167,8 +167,10 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 		return gck_fd_file(s, v, x);
 	if (S_ISCHR(v->st.st_mode))
 		return gck_fd_device(s, v, x);
-	gck_obstacle_add(s->f, true, v->object, "close it first", "%s is not carried: %s",
-		 S_ISFIFO(v->st.st_mode) ? "a named pipe" : "this kind of file", v->link);
+	if (S_ISFIFO(v->st.st_mode))
+		return gck_fd_fifo(s, v, x);
+	gck_obstacle_add(s->f, true, v->object, "close it first",
+			 "this kind of file is not carried: %s", v->link);
 	return 0;
 }
 
@@ -249,7 +251,7 @@ static int join_unlinked(struct walk *w)
 	const struct gck_file *x = w->s->img->files;
 
 	for (size_t i = 0; i < w->s->img->nfiles; i++)
-		for (size_t k = 0; k < i && x[i].unlinked; k++)
+		for (size_t k = 0; k < i && x[i].unlinked && x[i].kind != GCK_FD_PIPE; k++)
 			if (x[k].unlinked && w->stats[k].st_ino == w->stats[i].st_ino &&
 			    w->stats[k].st_dev == w->stats[i].st_dev &&
 			    (share(w, k) || share(w, i)))

@@ -54,8 +54,7 @@ int gck_fd_reopen(const struct gck_target *t, int fd, struct gck_error *err)
 	return copy;
 }
 
-/* Check that the file still has the name that the kernel shows. */
-static void check_name(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+void gck_fd_check_name(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	struct stat st;
 
@@ -86,7 +85,7 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 			 "it refers to a namespace, not to a file: %s", v->link);
 		return 0;
 	}
-	check_name(s, v, x);
+	gck_fd_check_name(s, v, x);
 	x->mtime_ns = v->st.st_mtim.tv_sec * 1000000000ll + v->st.st_mtim.tv_nsec;
 	if (x->kind == GCK_FD_DIR) {
 		if (x->unlinked)

@@ -160,6 +160,8 @@ static bool type_fits(const struct gck_file *f, mode_t mode)
 		return S_ISDIR(mode);
 	case GCK_FD_DEVICE:
 		return S_ISCHR(mode) || S_ISBLK(mode);
+	case GCK_FD_PIPE:
+		return S_ISFIFO(mode);
 	default:
 		return S_ISREG(mode);
 	}
@@ -170,7 +172,8 @@ static int check_path(const struct gck_restore *r, const struct gck_file *f, str
 	struct stat st;
 
 	if (gck_place_stat(f->path, &f->was, &st)) {
-		if (errno == ENOENT && is_made_again(r, f->path))
+		if (errno == ENOENT && (f->kind == GCK_FD_PIPE ? has_parent(f->path)
+							       : is_made_again(r, f->path)))
 			return 0;
 		return gck_fail(err, errno, "%s was open at the checkpoint%s: %s%s", f->path,
 				errno == ENOENT ? " and is not here" : "", gck_place_reason(errno),
@@ -214,7 +217,9 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 		bool named =
 			f->kind == GCK_FD_FILE || f->kind == GCK_FD_DIR || f->kind == GCK_FD_DEVICE;
 
-		if (named && !f->unlinked && check_path(r, f, err))
+		bool fifo = f->kind == GCK_FD_PIPE && f->path;
+
+		if ((named || fifo) && !f->unlinked && check_path(r, f, err))
 			return -1;
 		if (f->path && is_socket(f) && !has_parent(f->path))
 			return gck_fail(err, ENOENT, "%s is the name of a unix socket, and its "

@@ -59,6 +59,7 @@ struct gck_fd_view {
 /* Fill x->kind and its data, or report why the descriptor is refused (then the kind does not
  * matter). -1 only if the scan itself failed. */
 int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
+int gck_fd_fifo(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v,
 		 struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_locks(struct gck_scan *s, const struct gck_fd_view *v,
@@ -70,6 +71,9 @@ int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v,
 int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
+
+/* Check that the file of x->path still has the name that the kernel shows, or has none any more. */
+void gck_fd_check_name(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x);
 
 /* The task's own standard output or error: if it is a file, its path and size. */
 int gck_fd_output(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
@@ -211,10 +215,15 @@ int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,
 int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 
 /* socket_restore.c: for the root, before any process's descriptors: make the unix sockets of all
- * that have names or connections. Nothing in a trial. Names of files are removed again by
- * gck_restore_drop_names. */
+ * that have names or connections. Nothing in a trial. */
 int gck_restore_sockets(struct gck_restore *root, struct gck_error *err) GCK_MUST_CHECK;
-void gck_restore_drop_names(struct gck_restore *root);
+
+/* made_files.c: note that this name was made for a socket or FIFO: it is removed again if the rank
+ * does not come to run. -1 with errno. Remove the last one; or all, unless the rank has run. */
+int gck_restore_note_made(struct gck_restore *r, const char *path,
+			  const struct stat *st) GCK_MUST_CHECK;
+void gck_restore_drop_last_made(struct gck_restore *r);
+void gck_restore_drop_made(struct gck_restore *r);
 
 /* Once all descriptors exist, of all processes: shutdowns of sockets. Of this one: what epolls
  * watch. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pipes: scan, copy while the rank is held, restore. Also what pipes share with socketpairs: two
- * ends, and bytes that wait between them. */
+ * Pipes, with a name (FIFOs) or without: scan, copy while the rank is held, restore. Also what
+ * pipes share with socketpairs: two ends, and bytes that wait between them. */
 #include "config.h"
 
 #include <errno.h>
@@ -12,10 +12,12 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
 #include "shim/process/memory/packets.h"
+#include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
@@ -37,21 +39,57 @@ int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	x->id = v->st.st_ino;
 	x->pipe_size = size > 0 ? (uint32_t)size : 0;
 	x->write_end = (x->flags & O_ACCMODE) == O_WRONLY;
-	if ((x->flags & O_ACCMODE) == O_RDWR)
-		gck_obstacle_add(s->f, true, v->object, "use pipe()",
-			 "a pipe opened for reading and writing");
 	return 0;
+}
+
+/* A FIFO is a pipe with a name, as long as it has that. Its inode is another file system's. */
+int gck_fd_fifo(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	if (x->flags & O_PATH) {
+		gck_obstacle_add(s->f, true, v->object, "close it first",
+				 "a named pipe that is not open (O_PATH): %s", v->link);
+		return 0;
+	}
+	x->was = (struct gck_place_file){v->st.st_ino, v->st.st_uid};
+	x->path = strdup(v->link);
+	if (!x->path)
+		return gck_fail(s->err, ENOMEM, "out of memory for the image");
+	gck_fd_check_name(s, v, x);
+	if (!x->unlinked && !gck_rights_allow(x->path, O_RDWR))
+		gck_obstacle_add(s->f, true, v->object, "allow it (chmod u+rw)",
+				 "a restart cannot open its named pipe again: %s: %s", x->path,
+				 strerror(errno));
+	if (gck_fd_pipe(s, v, x))
+		return -1;
+	x->id ^= (uint64_t)v->st.st_dev << 40;
+	return 0;
+}
+
+static bool may_read(const struct gck_file *x)
+{
+	return (x->flags & O_ACCMODE) != O_WRONLY;
+}
+
+static bool may_write(const struct gck_file *x)
+{
+	return (x->flags & O_ACCMODE) != O_RDONLY;
 }
 
 /* Whether any process has the other end of this pipe. */
 static int pipe_peer(struct gck_scan *s, int fd, bool write_end)
 {
 	struct pollfd p = {.fd = gck_target_fd(s->t, fd), .events = POLLIN};
+	char object[32];
+	int waits = 0;
 
+	snprintf(object, sizeof object, "fd %d", fd);
 	if (p.fd < 0)
 		return gck_fail(s->err, errno, "cannot look at fd %d of process %d: %s", fd,
 				(int)s->t->pid, strerror(errno));
 	poll(&p, 1, 0);
+	if (write_end && p.revents & POLLERR && !ioctl(p.fd, FIONREAD, &waits) && waits)
+		gck_obstacle_add_passing(s->f, object, "read it",
+					 "what waits in a named pipe has no reader");
 	close(p.fd);
 	return !(p.revents & (write_end ? POLLERR : POLLHUP));
 }
@@ -68,7 +106,8 @@ bool gck_file_is_other_end(const struct gck_file *x, const struct gck_file *o)
 {
 	switch (x->kind) {
 	case GCK_FD_PIPE:
-		return o->kind == x->kind && o->id == x->id && o->write_end != x->write_end;
+		return o->kind == x->kind && o->id == x->id &&
+		       (may_read(x) ? may_write(o) : may_read(o));
 	case GCK_FD_SOCKETPAIR:
 		return x->queued ? is_queued(o, x->id) : o->kind == x->kind && o->id == x->id;
 	case GCK_FD_SOCKET:
@@ -84,7 +123,8 @@ static int is_elsewhere(struct gck_scan *s, size_t i, const int *fds)
 	struct gck_file *x = &s->img->files[i];
 
 	for (size_t k = 0; k < s->img->nfiles; k++)
-		if (k != i && gck_file_is_other_end(x, &s->img->files[k]))
+		if ((k != i || x->kind == GCK_FD_PIPE) &&
+		    gck_file_is_other_end(x, &s->img->files[k]))
 			return 0;
 	switch (x->kind) {
 	case GCK_FD_PIPE:
@@ -254,14 +294,58 @@ struct gck_pair *gck_pair_keep(struct gck_restore *r, const struct gck_pair *mad
 	return &r->pairs[r->npairs++];
 }
 
+/* Make a FIFO that is missing. */
+static int make_fifo(struct gck_restore *r, const struct gck_file *f)
+{
+	struct gck_place p;
+	struct stat st;
+	int failed;
+
+	if (gck_place_find(f->path, &p))
+		return -1;
+	failed = mknodat(p.dir, p.name, S_IFIFO | 0600, 0) ||
+		 fstatat(p.dir, p.name, &st, AT_SYMLINK_NOFOLLOW) ||
+		 gck_restore_note_made(r, f->path, &st) ||
+		 fchmodat(p.dir, p.name, f->mode & 07777, 0);
+	gck_place_leave(&p);
+	return failed ? -1 : 0;
+}
+
+/* Both ends are one descriptor for reading and writing, which no open(2) waits for; the files are
+ * opened from it. */
+static int open_fifo(struct gck_restore *r, const struct gck_file *f, struct gck_pair *pair)
+{
+	int at = gck_place_open(f->path, &f->was, NULL);
+	struct stat st;
+
+	if (at < 0 && errno == ENOENT && !make_fifo(r, f))
+		at = gck_place_open(f->path, &f->was, NULL);
+	if (at < 0)
+		return -1;
+	if (!fstat(at, &st) && S_ISFIFO(st.st_mode))
+		pair->end[0] = gck_rights_reopen(at, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	else
+		errno = EEXIST;
+	close(at);
+	if (pair->end[0] < 0)
+		return -1;
+	pair->given[0] = pair->given[1] = true;
+	pair->end[1] = fcntl(pair->end[0], F_DUPFD_CLOEXEC, 0);
+	if (pair->end[1] < 0)
+		return gck_close_failed(pair->end[0]);
+	return 0;
+}
+
 struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
 			      struct gck_error *err)
 {
 	struct gck_pair pair = {.kind = f->kind, .id = f->id, .end = {-1, -1}};
 	int type = f->sock_type | SOCK_CLOEXEC, failed;
 
-	if (f->kind == GCK_FD_PIPE)
-		failed = pipe2(pair.end, O_CLOEXEC);
+	if (f->kind == GCK_FD_PIPE && f->path && !f->unlinked && !r->root->trial)
+		failed = open_fifo(r, f, &pair);
+	else if (f->kind == GCK_FD_PIPE)
+		failed = pipe2(pair.end, O_CLOEXEC) || fchmod(pair.end[0], f->mode & 07777);
 	else if (f->kind == GCK_FD_SOCKETPAIR)
 		failed = socketpair(AF_UNIX, type, 0, pair.end);
 	else
@@ -326,22 +410,23 @@ int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err)
 }
 
 /* The first open file of an end is that of the pipe; the others opened it again, through /proc. */
-static int make_end(struct gck_pair *pair, int side)
+static int make_end(struct gck_pair *pair, const struct gck_file *f)
 {
+	int side = f->write_end ? 1 : 0, mode = (int)f->flags & O_ACCMODE;
 	char path[32];
 
-	if (!pair->given[side]) {
+	if (!pair->given[side] && mode != O_RDWR) {
 		pair->given[side] = true;
 		return fcntl(pair->end[side], F_DUPFD_CLOEXEC, 0);
 	}
 	snprintf(path, sizeof path, "/proc/self/fd/%d", pair->end[side]);
-	return open(path, (side ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+	return open(path, mode | O_CLOEXEC);
 }
 
 int gck_make_pipe(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
 {
 	struct gck_pair *pair = gck_pair_find(r, f);
-	int side = f->write_end ? 1 : 0, fd;
+	int fd;
 
 	if (!pair && !(pair = gck_pair_add(r, f, err)))
 		return -1;
@@ -351,7 +436,7 @@ int gck_make_pipe(struct gck_restore *r, const struct gck_file *f, struct gck_er
 	if (!pair->filled && gck_make_refill(r, f, pair->end[1], err))
 		return -1;
 	pair->filled |= f->data_size > 0;
-	fd = make_end(pair, side);
+	fd = make_end(pair, f);
 	if (fd < 0)
 		return gck_make_failed(err, f, "a pipe's end");
 	return gck_make_status(fd, f, err) ? gck_close_failed(fd) : fd;

@@ -129,26 +129,11 @@ static bool is_served(const struct address *x)
 	return served;
 }
 
-static struct gck_socket_name *note_name(struct gck_restore *root, const char *path)
-{
-	struct gck_socket_name *more =
-		reallocarray(root->names, root->nnames + 1, sizeof *more);
-
-	if (!more)
-		return NULL;
-	root->names = more;
-	more += root->nnames++;
-	*more = (struct gck_socket_name){0};
-	snprintf(more->path, sizeof more->path, "%s", path);
-	return more;
-}
-
 /* Bind it in this place, from which a socket that nobody serves is removed. mode: of the file; 0:
  * the umask's. -1 with errno. */
 static int bind_at(struct gck_restore *root, int fd, const struct address *x,
 		   const struct gck_place *p, uint32_t mode)
 {
-	struct gck_socket_name *name;
 	struct stat st;
 	char path[sizeof x->a.sun_path + 1] = "";
 
@@ -160,12 +145,7 @@ static int bind_at(struct gck_restore *root, int fd, const struct address *x,
 	    fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) ||
 	    (mode && fchmodat(p->dir, p->name, mode & 07777, 0)))
 		return -1;
-	name = note_name(root, path);
-	if (!name)
-		return -1;
-	name->device = st.st_dev;
-	name->inode = st.st_ino;
-	return 0;
+	return gck_restore_note_made(root, path, &st);
 }
 
 /* *missing: it is now the name of a file that was not there. */
@@ -200,28 +180,6 @@ static int bind_file(struct gck_restore *root, int fd, const struct gck_file *f,
 		return gck_fail(err, errno, "giving a unix socket its name %s: %s",
 				text_of(f).text, gck_place_reason(errno));
 	return 0;
-}
-
-/* Remove the last name that was given. */
-static void drop_name(struct gck_restore *root)
-{
-	struct gck_socket_name *x = &root->names[--root->nnames];
-	struct gck_place p;
-
-	if (gck_place_find(x->path, &p))
-		return;
-	if (!p.missing && p.st.st_dev == x->device && p.st.st_ino == x->inode)
-		unlinkat(p.dir, p.name, 0);
-	gck_place_leave(&p);
-}
-
-void gck_restore_drop_names(struct gck_restore *root)
-{
-	while (root->nnames && !root->ran)
-		drop_name(root);
-	free(root->names);
-	root->names = NULL;
-	root->nnames = 0;
 }
 
 /* ---- connected sockets --------------------------------------------------------------------- */
@@ -271,7 +229,7 @@ static int accept_one(struct gck_restore *root, int listener, const struct addre
 	if (!failed)
 		end[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (missing)
-		drop_name(root);
+		gck_restore_drop_last_made(root);
 	return failed || end[1] < 0 ? -1 : 0;
 }
 
@@ -446,7 +404,7 @@ static int open_sender(struct gck_restore *root, const struct gck_packet *packet
 			     gck_place_reason(errno)))
 		return gck_close_failed(fd);
 	if (missing)
-		drop_name(root);
+		gck_restore_drop_last_made(root);
 	return fd;
 }
 

@@ -26,9 +26,9 @@ struct gck_pair {
 	bool filled;          /* a pipe has what waited in it */
 };
 
-/* The name of a file that a socket was given. */
-struct gck_socket_name {
-	char path[110];
+/* The name of a socket or FIFO that was made. */
+struct gck_made_file {
+	char *path;
 	dev_t device;
 	ino_t inode;
 };
@@ -73,8 +73,8 @@ struct gck_restore {
 	size_t ntimers;              /* made in the process */
 	struct gck_pair *pairs;
 	size_t npairs;
-	struct gck_socket_name *names; /* the root's */
-	size_t nnames;
+	struct gck_made_file *made;  /* the root's */
+	size_t nmade;
 
 	struct gck_restore *root;    /* of the rank; its own in that */
 	struct gck_restore **children; /* of the image's processes, in its order */

@@ -80,7 +80,7 @@ static void drop_image(struct gck_restore *r)
 	free(r->deferred);
 	gck_restore_close_pairs(r);
 	free(r->pairs);
-	gck_restore_drop_names(r);
+	gck_restore_drop_made(r);
 	for (size_t i = 0; i < r->nnotes; i++)
 		free(r->notes[i]);
 	free(r->notes);

@@ -61,7 +61,7 @@ static void test_able(void)
 		{"unix", "a unix socket with a relative name"},
 		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
 		{"pidfd", "[pidfd]"}, {"lease", "a lease is held"},
-		{"fifo", "a named pipe"}, {"device", "a device: /dev/"},
+		{"fifo", "belongs to another file"}, {"device", "a device: /dev/"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},
 		{"epoll", "closed under that number"},
 		{"bare-child", "has no preload"}, {"sysv", "System V shared memory"},
@@ -102,7 +102,7 @@ static void test_able(void)
 	refused_for_good("zombie", "fifo");
 	refused_for_good("sysv", "procfd");
 	tell("do", "twice");
-	ok(refuses("signal-driven I/O") && refuses("a named pipe") && named_once(),
+	ok(refuses("signal-driven I/O") && refuses("belongs to another file") && named_once(),
 	   "a descriptor with two obstacles is named once, with both");
 	tell("undo", "twice");
 	ok(refuses(NULL), "no obstacles without them");

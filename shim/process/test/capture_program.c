@@ -208,11 +208,15 @@ static void undo_attributes(void)
 	fds[0] = -1;
 }
 
+/* It has another name than that by which it was opened. */
 static void do_fifo(void)
 {
-	if (mkfifo("fifo", 0600) && errno != EEXIST)
+	unlink("other-fifo");
+	if (mkfifo("fifo", 0600))
 		perror("mkfifo");
 	fds[0] = open("fifo", O_RDWR);
+	if (link("fifo", "other-fifo") || unlink("fifo"))
+		perror("link");
 }
 
 static void do_twice(void)

@@ -88,6 +88,27 @@ struct program {
 	"    assert y.getpeername() == x.getsockname()\n" \
 	"  x = client(s, ''); y = s.accept()[0]; x.send(b'x'); assert y.recv(9) == b'x'"
 
+/* One with both ends, one that was opened to read and write, and one whose name is gone. */
+#define NAMED_PIPES \
+	"def made(n):\n" \
+	"  os.mkfifo(d + n, 0o640); return os.open(d + n, os.O_RDONLY | os.O_NONBLOCK)\n" \
+	"r = made('/f'); w = os.open(d + '/f', os.O_WRONLY)\n" \
+	"gone = made('/gone'); g = os.open(d + '/gone', os.O_WRONLY); os.unlink(d + '/gone')\n" \
+	"os.mkfifo(d + '/rw'); rw = os.open(d + '/rw', os.O_RDWR)\n" \
+	"for f in w, g, rw: assert os.write(f, b'state') == 5\n" \
+	"all = r, w, gone, g, rw\n" \
+	"def flags(f): return fcntl.fcntl(f, fcntl.F_GETFL) & ~0o100000 # O_LARGEFILE\n" \
+	"def told(): return [(flags(f), os.fstat(f).st_mode) for f in all]\n" \
+	"before = told()"
+#define PIPES_WORK \
+	"for f in r, gone, rw: assert os.read(f, 9) == b'state'\n" \
+	"assert told() == before, (told(), before)\n" \
+	"for n, f in ('/f', r), ('/rw', rw):\n" \
+	"  x = os.open(d + n, os.O_WRONLY); os.write(x, b'x'); assert os.read(f, 9) == b'x'\n" \
+	"  os.close(x)\n" \
+	"assert os.write(g, b'x') == 1 and os.read(gone, 9) == b'x'\n" \
+	"os.close(w); os.close(g); assert os.read(r, 9) == b'' and os.read(gone, 9) == b''"
+
 static const struct program programs[] = {
 	{.name = "python TemporaryFile",
 	 .make = "f = tempfile.TemporaryFile(dir=d); f.write(b'state'); f.flush()\n"
@@ -379,6 +400,18 @@ static const struct program programs[] = {
 		  "  s.listen(); c = socket.socket(socket.AF_UNIX, s.type)\n"
 		  "  c.connect(s.getsockname()); c.send(b'x')\n"
 		  "  assert s.accept()[0].recv(9) == b'x'"},
+	{.name = "named pipes",
+	 .make = NAMED_PIPES, .check = PIPES_WORK},
+	{.name = "named pipes that were removed since", .between = "rm -f f rw",
+	 .make = NAMED_PIPES, .check = PIPES_WORK},
+	{.name = "a named pipe whose name is another file's then",
+	 .make = "os.mkfifo(d + '/v'); f = os.open(d + '/v', os.O_RDWR)",
+	 .between = "rm v && printf precious >v",
+	 .unrestored = "is another kind of file", .after = "test $(cat v) = precious"},
+	{.name = "a named pipe with bytes and no reader",
+	 .make = "os.mkfifo(d + '/f'); r = os.open(d + '/f', os.O_RDONLY | os.O_NONBLOCK)\n"
+		 "w = os.open(d + '/f', os.O_WRONLY); os.write(w, b'state'); os.close(r)",
+	 .check = "pass", .refused = "has no reader"},
 	{.name = "packets that wait in socketpairs",
 	 .make = "pairs = [socket.socketpair(socket.AF_UNIX, t) for t in\n"
 		 "  (socket.SOCK_SEQPACKET, socket.SOCK_DGRAM, socket.SOCK_STREAM)]\n"

@@ -1397,7 +1397,8 @@ static uint64_t ask_socket(int fd, uint64_t x)
 
 static void run_sockets(void)
 {
-	int listener = open_socket(SOCK_SEQPACKET, "server"), go[2], stays = -1, packets, status;
+	int listener = open_socket(SOCK_SEQPACKET, "server"), go = -1, stays = -1, packets, status;
+	struct sockaddr_un fifo = name_in_directory("go");
 	int last[2];
 	struct sockaddr_un server = name_in_directory("server"), peer;
 	int theirs = open_socket(SOCK_DGRAM, "packets");
@@ -1406,16 +1407,17 @@ static void run_sockets(void)
 	char hello;
 	pid_t pid;
 
-	CHECK(!listen(listener, 4) && !pipe(go) && !socketpair(AF_UNIX, SOCK_STREAM, 0, last));
+	CHECK(!listen(listener, 4) && !mkfifo(fifo.sun_path, 0600));
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, last));
 	CHECK((pid = fork()) >= 0);
 	if (!pid) {
-		close(go[1]);
 		close(last[0]);
-		serve(listener, theirs, go[0], last[1]);
+		CHECK((go = open(fifo.sun_path, O_RDONLY)) >= 0);
+		serve(listener, theirs, go, last[1]);
 	}
 	CHECK(write(last[0], "", 1) == 1 && !shutdown(last[0], SHUT_WR));
+	CHECK((go = open(fifo.sun_path, O_WRONLY)) >= 0);
 	close(last[1]);
-	close(go[0]);
 	close(listener);
 	close(theirs);
 	packets = open_connected(SOCK_DGRAM, "client", "packets");
@@ -1423,7 +1425,7 @@ static void run_sockets(void)
 		int fd = open_connected(SOCK_SEQPACKET, NULL, "server");
 
 		pause_us(300); /* it waits to be accepted */
-		CHECK(write(go[1], "", 1) == 1 && read(fd, &hello, 1) == 1);
+		CHECK(write(go, "", 1) == 1 && read(fd, &hello, 1) == 1);
 		if (stays < 0)
 			stays = dup(fd);
 		sum = ask_socket(packets, ask_socket(stays, ask_socket(fd, sum)));
@@ -1431,11 +1433,12 @@ static void run_sockets(void)
 	}
 	CHECK(!getpeername(stays, (struct sockaddr *)&peer, &n) &&
 	      !strcmp(peer.sun_path, server.sun_path));
-	close(go[1]);
+	close(go);
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
 	      WEXITSTATUS(status) == SERVER);
-	for (int i = 0; i < 3; i++) {
-		peer = name_in_directory((const char *[]){"server", "packets", "client"}[i]);
+	for (int i = 0; i < 4; i++) {
+		peer = name_in_directory((const char *[]){"server", "packets", "client",
+							  "go"}[i]);
 		CHECK(!unlink(peer.sun_path));
 	}
 	printf("sockets %llu\n", (unsigned long long)sum);
