@@ -287,6 +287,7 @@ static void requeued(struct plugin *p, bool signal_first)
 	   coord_ask("freeze", 1, NULL, NULL) && coord_ask("write", 1, NULL, NULL),
 	   "written while held");
 	count = plugin_count(p, 0, NULL);
+	test_clock_rate(HURRY);
 	if (signal_first)
 		kill(p->rank[1], SIGTERM);
 	hold_requeued(!signal_first);
@@ -299,6 +300,7 @@ static void requeued(struct plugin *p, bool signal_first)
 	is_int(plugin_reap(p, 0, true), SIGKILL, "both end the ranks, before Slurm's KillWait");
 	is_int(plugin_reap(p, 1, true), SIGKILL, "all at once");
 	ok(plugin_count(p, 0, NULL) == count, "none goes on before");
+	test_clock_rate(1);
 	plugin_stop(p);
 }
 
@@ -455,10 +457,8 @@ int main(void)
 	agent_hangs(&p);
 	held_and_ended(&p);
 	held_for_requeue(&p);
-	test_clock_rate(HURRY);
 	requeued(&p, false);
 	requeued(&p, true);
-	test_clock_rate(1);
 	changed_beside(&p, false);
 	changed_beside(&p, true);
 	one_file_of_two(&p);
