@@ -155,7 +155,7 @@ void gck_restore_asked(struct gck_restore *r, uint32_t all);
 
 /* Empty the process and rebuild it from the image: memory is fetched and verified, threads are made
  * and stay stopped. No file is changed, but what gck_restore_files will need is checked. progress
- * as in gck_capture_write. */
+ * as in gck_capture_write. ESRCH: the process, or one below it, has ended meanwhile. */
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err) GCK_MUST_CHECK;
 

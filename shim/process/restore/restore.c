@@ -314,6 +314,16 @@ static int finish(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
+/* What fails because a process was killed meanwhile says nothing about the image. */
+static bool has_ended(const struct gck_restore *r)
+{
+	bool ended = r->proc >= 0 && gck_proc_ended(r->proc);
+
+	for (size_t i = 0; !ended && i < r->nchildren; i++)
+		ended = has_ended(r->children[i]);
+	return ended;
+}
+
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err)
 {
@@ -325,6 +335,8 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 	r->progress_arg = arg;
 	failed = build(r, err) || build_below(r, err) || finish(r, err);
 	gck_restore_close_pairs(r);
+	if (failed && has_ended(r))
+		return gck_fail(err, ESRCH, "process %d ended while it was rebuilt", r->remote.pid);
 	return failed ? -1 : 0;
 }
 

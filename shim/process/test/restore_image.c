@@ -571,6 +571,25 @@ static void test_fallback(void)
 	is_int(lineage_wait(&line), 'g', "the process can take another image");
 }
 
+/* It is to blame, not its image: another process can be built from that. */
+static void test_killed(void)
+{
+	json_t *j = make(32, 'k', NULL);
+	struct gck_reader *reader;
+	struct gck_error err = {0};
+	struct gck_restore *r;
+	siginfo_t ended;
+
+	lineage_hold(&line);
+	r = open_restore(j, &reader, &err);
+	kill(line.pid, SIGKILL);
+	waitid(P_PID, (id_t)line.pid, &ended, WEXITED | WNOWAIT | __WALL);
+	ok(r && gck_restore_build(r, NULL, NULL, &err) == -1 && err.code == ESRCH,
+	   "a process is killed before it is built: %s", err.text);
+	finish(r, reader, j);
+	lineage_wait(&line);
+}
+
 static int die_at(void *arg, uint64_t done, uint64_t all)
 {
 	(void)all;
@@ -629,6 +648,7 @@ int main(void)
 	test_no_space();
 	test_refused();
 	test_fallback();
+	test_killed();
 	for (uint64_t at = 1; at < PAGES * 4096ull + 4096 * 66; at += 1 << 20)
 		test_death(at, 0);
 	for (unsigned us = 100; us < 20000; us = us * 3 / 2)
