@@ -180,11 +180,13 @@ static int make_loop(struct gck_daemon *d, struct gck_error *err)
 	return 0;
 }
 
-/* Keep keys out of core files, and out of reach of other processes of this user. */
-static void keep_secret(const struct gck_daemon *d)
+/* Keep keys out of core files, and out of reach of other processes of this user. Child processes
+ * that are forked from here on keep them so as well. */
+static int keep_secret(const struct gck_daemon *d, struct gck_error *err)
 {
 	if ((*d->keys.file.path || *d->wrapping.file.path) && prctl(PR_SET_DUMPABLE, 0))
-		gck_warn("core files of this process may have keys in them: %s", strerror(errno));
+		return gck_fail(err, errno, "keys cannot be kept secret here: %s", strerror(errno));
+	return 0;
 }
 
 static void announce(const struct gck_daemon *d)
@@ -228,7 +230,7 @@ int main(int argc, char **argv)
 	umask(077);
 	if (a.test)
 		return gck_configure_test(d, a.conf);
-	if (gck_configure(d, a.conf, &err))
+	if (gck_configure(d, a.conf, &err) || keep_secret(d, &err))
 		return fail(&err);
 	if (!a.foreground && gck_background_begin(&err))
 		return fail(&err);
@@ -239,7 +241,6 @@ int main(int argc, char **argv)
 	if (make_loop(d, &err) || gck_server_listen(d, &err))
 		return fail(&err);
 	allow_connections(&d->conf);
-	keep_secret(d);
 	announce(d);
 	if (gck_background_done(&err))
 		return fail(&err);

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 
 #include "storage/crypto/keyring.h"
 #include "storage/image/image.h"
@@ -19,6 +20,7 @@
 
 static char root[ROOT_MAX], url[URL_MAX];
 static unsigned asked;
+static bool readable; /* other processes could read this one's memory when a key came */
 
 /* "k<n>": a key with the first byte n. "gone": its wrapping key does not exist. */
 static int unwrap(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_KEY],
@@ -26,6 +28,7 @@ static int unwrap(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_K
 {
 	(void)arg;
 	asked++;
+	readable |= prctl(PR_GET_DUMPABLE) != 0;
 	if (*wrapped != 'k')
 		return gck_fail(err, ENOKEY, "the key that it is wrapped by is not there");
 	memset(key, atoi(wrapped + 1), GCK_CRYPTO_KEY);
@@ -564,6 +567,7 @@ int main(void)
 	make_root(root, url);
 	gck_store_unwrapper(unwrap, NULL);
 	test_secret();
+	ok(!readable, "no other process may read the memory of one that gets a key");
 	test_methods();
 	test_deduplication();
 	test_keys();

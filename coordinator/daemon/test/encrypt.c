@@ -175,7 +175,9 @@ static void test_files(void)
 		   "no file: it does not start");
 	}
 	write_keys("# ours\r\n" FIRST "\r\n\n", 0600);
+	lab_group = LAB_STRANGER;
 	ok(lab_up(), "it starts with a file that is its own");
+	ok(!lab_is_open(), "no other process of its user may read its memory then");
 }
 
 /* Somebody else, who has seen what lies in the store. */

@@ -33,6 +33,7 @@ static unsigned port;
 static pid_t daemon_pid;
 static uid_t daemon_uid; /* also when a test has become somebody else */
 unsigned lab_files;
+gid_t lab_group;
 
 /* ---- files --------------------------------------------------------------------------------- */
 
@@ -187,6 +188,8 @@ bool lab_up(void)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (lab_files)
 			setrlimit(RLIMIT_NOFILE, &files);
+		if (lab_group && setgid(lab_group))
+			printf("Bail out! no group %u\n", (unsigned)lab_group);
 		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
 		exec_daemon(args);
 	}
@@ -201,6 +204,35 @@ bool lab_up(void)
 		usleep(50000);
 	}
 	return false;
+}
+
+static bool is_open(pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	return stat(path, &st) || st.st_gid == lab_group;
+}
+
+bool lab_is_open(void)
+{
+	return is_open(daemon_pid);
+}
+
+bool lab_child_is_open(void)
+{
+	char path[64];
+	int child = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)daemon_pid, (int)daemon_pid);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%d", &child) != 1)
+		printf("# gpuckptd has no child\n");
+	if (f)
+		fclose(f);
+	return is_open(child);
 }
 
 double lab_cpu_seconds(void)

@@ -23,6 +23,14 @@ unsigned lab_was_asked(const char *op); /* how often, since then */
 /* How many files the daemon may open when it starts next; 0: as many as the test. */
 extern unsigned lab_files;
 
+/* The daemon's group when it starts next; 0: the test's. */
+extern gid_t lab_group;
+
+/* May other processes of its user read the memory of the daemon, or of a child process of it? The
+ * kernel shows their files in /proc as root's if not; lab_group must be another one. */
+bool lab_is_open(void);
+bool lab_child_is_open(void);
+
 /* From the next start on: a systemd credential of that name, and no such line in the
  * configuration. */
 void lab_credential(const char *line, const char *name, const char *text, mode_t mode);

@@ -2,10 +2,12 @@
  * gpuckptd with an object store: whose key file it takes, and for whom it signs what, and that the
  * secret stays with it. */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -422,6 +424,44 @@ static void test_credential(void)
 	   "and signs with it");
 }
 
+/* An object store that does not answer. */
+static int silent_server(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t size = sizeof a;
+	char command[160];
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, size) || listen(fd, 1) ||
+	    getsockname(fd, (struct sockaddr *)&a, &size))
+		printf("Bail out! no socket\n");
+	snprintf(command, sizeof command, "sed -i s,127.0.0.1:1$,127.0.0.1:%u, %s",
+		 (unsigned)ntohs(a.sin_port), lab_conf);
+	if (system(command))
+		printf("Bail out! cannot write %s\n", lab_conf);
+	return fd;
+}
+
+/* The child process that looks whether the store works has the keys. */
+static void test_memory(void)
+{
+	int server, probe;
+
+	if (geteuid()) {
+		skip("memory with keys", "this is not root");
+		return;
+	}
+	server = silent_server();
+	lab_kill();
+	lab_group = LAB_STRANGER;
+	ok(lab_up(), "it starts, and looks whether its store works");
+	probe = accept(server, NULL, NULL);
+	ok(!lab_is_open(), "no other process of its user may read its memory");
+	ok(probe >= 0 && !lab_child_is_open(), "or that of the process that looks");
+	close(probe);
+	close(server);
+}
+
 int main(void)
 {
 	if (!lab_begin())
@@ -442,6 +482,7 @@ int main(void)
 	test_refused_store();
 	test_successor();
 	test_credential();
+	test_memory();
 	ok(all_of(!leaked, !lab_in_file("log", SECRET), !lab_in_file("state/journal", SECRET)),
 	   "the secret is in no answer, no log, no journal");
 	ok(!lab_in_file("log", "X-Amz-Signature"), "nor is a URL in the log");
