@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/wire/credential.h"
@@ -280,6 +281,40 @@ static void test_count(void)
 	post_close(&p);
 }
 
+#define STRANGER 65534
+
+/* Munge's error for another user who has this frame; 0: he can open it. */
+static int as_stranger(const char *frame, size_t n)
+{
+	size_t length;
+	uid_t uid;
+
+	if (setgid(STRANGER) || setuid(STRANGER))
+		return -1;
+	return gck_credential_decode(sock, frame + 4, n - 4, &length, &uid, &err) ? 0 : err.code;
+}
+
+static void test_reader(void)
+{
+	struct post p = post_open(GCK_WIRE_ANY_UID);
+	char frame[4096];
+	int status = 0;
+	size_t n;
+	pid_t pid;
+
+	n = said(p.client, p.c, 1, frame, sizeof frame);
+	put(p.s, frame, n);
+	is_int(heard(p.server, NULL), 1, "a server hears its client");
+	n = said(p.server, p.s, 2, frame, sizeof frame);
+	pid = fork();
+	if (pid == 0)
+		_exit(as_stranger(frame, n));
+	waitpid(pid, &status, 0);
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == EACCES,
+	   "and no other user can open its answer (%d)", WEXITSTATUS(status));
+	post_close(&p);
+}
+
 static void test_uid(void)
 {
 	struct post p = post_open(getuid() + 1);
@@ -385,6 +420,10 @@ int main(void)
 		test_binding();
 		test_count();
 		test_uid();
+		if (geteuid() == 0)
+			test_reader();
+		else
+			skip("another user has a message", "this is not root");
 		test_blocking();
 	} else {
 		skip("the wire with munge", why);

@@ -154,6 +154,23 @@ static void finished(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* This process is not the CoordinatorUser of these agents. */
+static void impostor(struct plugin *p)
+{
+	char command[160];
+
+	snprintf(command, sizeof command,
+		 "sed -i s/^CoordinatorUser=.*/CoordinatorUser=nobody/ %s/gpuckpt.conf", p->dir);
+	if (system(command))
+		printf("Bail out! %s\n", command);
+	plugin_begin(p, NULL, 0);
+	ok(!coord_welcome("cold", NULL),
+	   "who is not CoordinatorUser cannot read what an agent says");
+	coord_tell("welcome", 0, json_pack("{s:i, s:s}", "epoch", 5, "action", "cold"));
+	ok(plugin_logged(p, "are taken"), "nor does it take a message of his");
+	plugin_stop(p);
+}
+
 int main(void)
 {
 	struct plugin p;
@@ -174,6 +191,7 @@ int main(void)
 	older_coordinator();
 	slurmstepd_dies(&p);
 	finished(&p);
+	impostor(&p);
 	plugin_close(&p);
 	return tap_done();
 }

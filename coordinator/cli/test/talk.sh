@@ -454,6 +454,10 @@ for first in a ab; do
 	[ "$(grep -c '"whole": true' "$dir/out")$(grep -c '"whole": false' "$dir/out")" = 11 ]
 	result $? "one of two commits is reported as damaged, also with a truncated reason"
 done
+sed -i s/^CoordinatorUser=.*/CoordinatorUser=nobody/ "$dir/conf"
+call 1 list
+[ ! -s "$dir/requests" ]
+result $? "who is not CoordinatorUser gets no request that he can read"
 kill $fake
 wait $fake
 fake=

@@ -137,6 +137,20 @@ static void test_others(void)
 	fake_end(&f);
 }
 
+/* A directory for the number of a job that neither Slurm nor the journal knows. */
+static void test_planted(void)
+{
+	json_t *planted = found_two(100);
+
+	fake_begin(&f, 1);
+	json_object_set_new(planted, "uid", json_integer(OWNER + 1));
+	is_int(take(planted, NULL), 2, "another user has planted a directory that is found first");
+	ok(take(found_two(100), NULL) < 0 && err.code == EACCES,
+	   "the owner's commits are not taken over");
+	is_int(step_of(100)->uid, OWNER + 1, "the job counts as the other's");
+	fake_end(&f);
+}
+
 static void test_older_journal(void)
 {
 	json_t *found = found_two(100);
@@ -180,6 +194,7 @@ int main(void)
 {
 	test_no_journal();
 	test_others();
+	test_planted();
 	test_older_journal();
 	test_abandoned();
 	return tap_done();
