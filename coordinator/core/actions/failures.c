@@ -129,43 +129,66 @@ static void on_given_back(struct gck_core *core, struct gck_step *step, enum gck
 	struct gck_job *job = step->job;
 
 	(void)core;
-	if (job->refused_start == job->restarts && job->refusal == GCK_REFUSAL_ASKED)
+	if (job->refusal == GCK_REFUSAL_ASKED)
 		job->refusal = given == GCK_NOT_YET ? GCK_REFUSAL_NEW : GCK_REFUSAL_OVER;
 }
 
 /* Only after a welcome does the agent tell it. Its step is soon ended by Slurm. */
 static void tell(struct gck_core *core, const struct gck_step *step, struct gck_agent *agent,
-		 const char *why)
+		 uint32_t start, bool hold, const char *why)
 {
 	json_t *wait = gck_welcome(core, step, "wait");
 	uint32_t job = step->job->id;
-	json_t *say = json_pack("{s:s, s:o}", "op", "say", "text", json_sprintf(
-					"step %u.%u is not started, and job %u is to be requeued "
-					"and held: %s; `scontrol release %u` lets it try again",
-					job, step->id, job, why, job));
+	json_t *text = json_sprintf("step %u.%u is not started, and job %u is to be requeued%s: %s",
+				    job, step->id, job, hold ? " and held" : "", why);
+	json_t *say = json_pack("{s:s, s:o}", "op", "say", "text", !hold ? text :
+				json_sprintf("%s; `scontrol release %u` lets it try again",
+					     json_string_value(text), job));
 
-	json_object_set_new(wait, "why", json_string("the job is to be requeued and held"));
+	if (hold)
+		json_decref(text);
+	json_object_set_new(wait, "restarts", json_integer(start));
+	json_object_set_new(wait, "why", json_sprintf("the job is to be requeued%s",
+						      hold ? " and held" : ""));
 	core->world->send(agent, wait);
 	core->world->send(agent, say);
 	json_decref(wait);
 	json_decref(say);
 }
 
+/* This start of the job, by Slurm's count, is not to run. Once a start; true until Slurm has
+ * answered. */
+static bool give_back(struct gck_core *core, const struct gck_step *step, struct gck_agent *agent,
+		      uint32_t start, bool hold, const char *why)
+{
+	struct gck_job *job = step->job;
+
+	if (job->refused_start != start)
+		job->refusal = GCK_REFUSAL_NEW;
+	job->refused_start = start;
+	if (job->refusal == GCK_REFUSAL_NEW) {
+		tell(core, step, agent, start, hold, why);
+		job->refusal = GCK_REFUSAL_ASKED;
+		gck_give_back(core, step, hold, why, on_given_back);
+	}
+	return job->refusal == GCK_REFUSAL_ASKED;
+}
+
 bool gck_failure_refused(struct gck_core *core, struct gck_step *former, struct gck_agent *agent,
 			 const json_t *verdict)
 {
-	struct gck_job *job = former->job;
 	const char *action = json_string_value(json_object_get(verdict, "action"));
 
-	if (!job->batch || !action || strcmp(action, "refuse"))
-		return false;
-	if (job->refused_start != job->restarts)
-		job->refusal = GCK_REFUSAL_NEW;
-	job->refused_start = job->restarts;
-	if (job->refusal == GCK_REFUSAL_NEW) {
-		tell(core, former, agent, why_of(verdict));
-		job->refusal = GCK_REFUSAL_ASKED;
-		gck_give_back(core, former, true, why_of(verdict), on_given_back);
-	}
-	return job->refusal == GCK_REFUSAL_ASKED;
+	return former->job->batch && action && !strcmp(action, "refuse") &&
+	       give_back(core, former, agent, former->job->restarts, true, why_of(verdict));
+}
+
+bool gck_failure_counted_again(struct gck_core *core, const struct gck_step *step,
+			       struct gck_agent *agent, uint32_t start)
+{
+	char why[160];
+
+	snprintf(why, sizeof why, "Slurm counts its start %u a second time, as a slurmctld does "
+		 "that has lost its last state", start);
+	return give_back(core, step, agent, start, false, why);
 }

@@ -30,4 +30,9 @@ void gck_failure_agent_left(struct gck_core *core, struct gck_step *step);
 bool gck_failure_refused(struct gck_core *core, struct gck_step *former, struct gck_agent *agent,
 			 const json_t *verdict);
 
+/* Slurm counts this start of the step's job as it did one before. The job is requeued, so that the
+ * count of the next one is higher. Results as above. */
+bool gck_failure_counted_again(struct gck_core *core, const struct gck_step *step,
+			       struct gck_agent *agent, uint32_t start);
+
 #endif

@@ -389,14 +389,27 @@ static void take_confirmation(struct gck_core *core, const struct gck_job *job,
 			gck_restart_unfence(core, step);
 }
 
+static int counted_again(struct gck_core *core, struct gck_agent *agent, const struct gck_job *job,
+			 const json_t *info, struct gck_error *err)
+{
+	uint32_t start = (uint32_t)json_integer_value(json_object_get(info, "restarts"));
+	bool again = gck_failure_counted_again(core, job->steps, agent, start);
+
+	return gck_fail(err, again ? EAGAIN : EACCES, "start %u of job %u is counted a second time "
+			"by Slurm, which %s", start, job->id,
+			again ? "is to requeue it" : "does not requeue it");
+}
+
 /* Is the agent of the job's newest start? */
-static int admit(struct gck_core *core, const struct gck_registration *r, uid_t uid,
-		 const json_t *info, struct gck_error *err)
+static int admit(struct gck_core *core, struct gck_agent *agent, const struct gck_registration *r,
+		 uid_t uid, const json_t *info, struct gck_error *err)
 {
 	const struct gck_job *job;
 	int rc = gck_registration_job(core, r, uid, info, err);
 
 	job = gck_state_job(&core->state, (uint32_t)r->job);
+	if (rc == GCK_COUNTED_AGAIN)
+		return counted_again(core, agent, job, info, err);
 	if (rc == 0)
 		rc = gck_registration_current(r, job->restarts, err);
 	if (rc == 0)
@@ -423,7 +436,7 @@ struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t 
 	uint32_t restarts;
 	int rc;
 
-	if (gck_registration_parse(&r, body, err) || admit(core, &r, uid, info, err))
+	if (gck_registration_parse(&r, body, err) || admit(core, agent, &r, uid, info, err))
 		return NULL;
 	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
 	job = gck_state_job(&core->state, (uint32_t)r.job);

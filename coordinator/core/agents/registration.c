@@ -106,6 +106,19 @@ static bool is_fresh(const struct gck_job *job, uid_t uid, json_int_t restarts, 
 	return restarts == job->restarts ? submit != job->submit : job->gone;
 }
 
+/* slurmctld can lose its last state, and the job's last requeue with it. Then its count is too low
+ * while a start runs, and it counts the next one like that. Another job with the id begins with
+ * start 0. The result of gck_registration_job; -1: it is another job. */
+static int count_again(const struct gck_job *job, const struct gck_registration *r, uid_t uid,
+		       json_int_t restarts)
+{
+	if (job->uid != uid || job->gone || !job->steps)
+		return -1;
+	if (r->state == GCK_AGENT_NEW)
+		return restarts > 0 ? GCK_COUNTED_AGAIN : -1;
+	return restarts < job->restarts && r->restarts == job->restarts ? 0 : -1;
+}
+
 /* The memory for a step grows with these numbers; a user must not make it grow at will. */
 static int check_size(const struct gck_registration *r, json_int_t nodes, struct gck_error *err)
 {
@@ -187,7 +200,7 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 	struct gck_job *job = gck_state_job(&core->state, (uint32_t)r->job);
 	json_int_t owner, restarts, submit, nodes;
 	const char *user;
-	int batch, fresh;
+	int batch, fresh, again;
 	json_t *record;
 
 	if (!info)
@@ -201,6 +214,9 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 	if (check_runs(r, info, restarts, err) || check_size(r, nodes, err))
 		return -1;
 	fresh = job && is_fresh(job, uid, restarts, submit);
+	again = fresh ? count_again(job, r, uid, restarts) : -1;
+	if (again >= 0)
+		return again;
 	if (check_share(core, job, fresh, r, uid, err))
 		return -1;
 	if (job && !fresh && restarts == job->restarts)

@@ -28,7 +28,9 @@ int gck_registration_current(const struct gck_registration *r, json_int_t restar
 			     struct gck_error *err) GCK_MUST_CHECK;
 
 /* Check that the job belongs to this user, and journal its incarnation. info: Slurm's description
- * of the job, or NULL if the journal's is sufficient. */
+ * of the job, or NULL if the journal's is sufficient. GCK_COUNTED_AGAIN: Slurm counts this start as
+ * it did one before, which cannot be told from it. */
+#define GCK_COUNTED_AGAIN 1
 int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
 			 const json_t *info, struct gck_error *err) GCK_MUST_CHECK;
 

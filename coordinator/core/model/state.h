@@ -109,7 +109,7 @@ struct gck_step {
 	bool asking, asked;       /* ending.c: Slurm is asked how the job ended; has answered */
 };
 
-/* What became of the wish that Slurm requeue and hold a job. */
+/* What became of the wish that Slurm requeue a job whose start may not run. */
 enum gck_refusal { GCK_REFUSAL_NEW, GCK_REFUSAL_ASKED, GCK_REFUSAL_OVER };
 
 struct gck_job {
@@ -124,7 +124,7 @@ struct gck_job {
 	bool no_requeue;          /* a batch job that Slurm does not requeue by itself; */
 	bool said_so;             /* its user was told */
 	enum gck_refusal refusal; /* actions/failures.h: of its start after refused_start */
-	uint32_t refused_start;   /* requeues */
+	uint32_t refused_start;   /* requeues, by Slurm's count */
 	bool gone;                /* Slurm no longer knows it */
 	bool requeued;            /* slurm_requeue was about to be called for this incarnation */
 	char *key;                /* data key of its images, wrapped; NULL: none yet */

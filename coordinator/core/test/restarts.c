@@ -1121,6 +1121,57 @@ static void test_not_of_another_job(void)
 	fake_end(&f);
 }
 
+static void create(void)
+{
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+}
+
+static void start_again(void)
+{
+	fake_requeued(&f);
+	fake_settle(&f);
+}
+
+/* slurmctld was killed and has lost the last requeues of the job, whose last start goes on. */
+static void test_counted_again(unsigned lost)
+{
+	begin(1);
+	for (unsigned i = 0; i < lost; i++)
+		start_again();
+	create();
+	f.restarts -= lost;
+	for (unsigned i = 0; i < lost; i++) {
+		start_again();
+		ok(all_of(f.taken, !f.held, f.agents[0][0].state != F_RUNNING),
+		   "Slurm counts a start again: nothing runs, and Slurm is to requeue the job");
+	}
+	start_again();
+	is_int(f.agents[0][0].from, 2, "the first that is not is restored from the newest commit");
+	end();
+}
+
+/* Its ranks are held to be requeued, which Slurm has not done. */
+static void test_count_too_low(void)
+{
+	begin(0);
+	start_again();
+	create();
+	f.restarts--;
+	for (unsigned n = 0; n < NODES; n++) {
+		struct gck_agent *a = &f.agents[0][n];
+
+		fake_disconnect(&f, a);
+		a->held = a->leaves = true;
+		a->seq = 1;
+		fake_connect(&f, a);
+	}
+	fake_settle(&f);
+	ok(gck_step_commit(step_0(), 1) && step_0()->restarts == 1,
+	   "Slurm has lost the count of a start, and is asked about it: its commits stay");
+	fake_end(&f);
+}
+
 int main(void)
 {
 	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
@@ -1175,5 +1226,8 @@ int main(void)
 	test_unknown(FAKE_JOURNAL, "a lost journal");
 	test_none_unknown();
 	test_not_of_another_job();
+	test_counted_again(1);
+	test_counted_again(2);
+	test_count_too_low();
 	return tap_done();
 }
