@@ -202,11 +202,11 @@ static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
 /* Slurm may have requeued the job, and may have started it elsewhere. */
 static bool must_stay_held(struct transaction *t)
 {
-	if (!transaction_leaves(t))
-		return false;
-	if (!t->doubted)
+	bool leaves = transaction_leaves(t);
+
+	if (leaves && !t->doubted)
 		t->agent->ops->doubt(t->agent);
-	t->doubted = true;
+	t->doubted |= leaves;
 	return t->agent->lasting->cut_off;
 }
 

@@ -316,6 +316,7 @@ static void hold_for_requeue(struct plugin *p)
 	ok(coord_ask("prepare", 1, m, NULL) && coord_ask("freeze", 1, NULL, NULL) &&
 	   coord_ask("write", 1, NULL, NULL), "the ranks are held to be requeued");
 	coord_tell("hold", 1, json_pack("{s:b}", "requeue", 1));
+	coord_ask("write", 1, NULL, NULL); /* is answered again, after that was read */
 	cut_connection();
 	test_clock_rate(HURRY);
 }
@@ -335,6 +336,49 @@ static void held_until_slurm_says_so(struct plugin *p)
 	slurm_says(p, "PENDING", 3);
 	hold_for_requeue(p);
 	is_ended(p, "or if Slurm has requeued the job", "after 3 restarts");
+	plugin_stop(p);
+}
+
+/* All of the node, for longer than any bound on how long ranks are held. */
+static void held_while_it_stood_still(struct plugin *p)
+{
+	unsigned long before[PLUGIN_RANKS], lines;
+
+	slurm_is_away(p);
+	hold_for_requeue(p);
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
+		before[i] = plugin_count(p, i, &lines);
+	signal_agents(p, SIGSTOP);
+	test_clock_advance(60);
+	ok(plugin_both_stand(p), "the node stands still while ranks are held to be requeued");
+	signal_agents(p, SIGCONT);
+	ok(plugin_said(p, "seems to be cut off") && plugin_both_stand(p) &&
+	   plugin_count(p, 0, &lines) == before[0] && plugin_count(p, 1, &lines) == before[1],
+	   "they have not run after that either");
+	slurm_says(p, "RUNNING", 2);
+	ok(plugin_both_count(p), "until Slurm says that the job runs here");
+	plugin_stop(p);
+}
+
+/* The time that a checkpoint may hold ranks ends on a node that is isolated. */
+static void held_by_a_checkpoint(struct plugin *p)
+{
+	unsigned long before[PLUGIN_RANKS], lines;
+
+	slurm_is_away(p);
+	begin_watched(p, 3);
+	ok(coord_ask("prepare", 1, coord_bounds(false, 20000), NULL) &&
+	   coord_ask("freeze", 1, NULL, NULL), "a checkpoint holds the ranks");
+	cut_connection();
+	ok(plugin_said(p, "seems to be cut off"), "and the node is isolated");
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
+		before[i] = plugin_count(p, i, &lines);
+	test_clock_advance(30);
+	ok(is_asked_again(p) && is_asked_again(p) &&
+	   plugin_count(p, 0, &lines) == before[0] && plugin_count(p, 1, &lines) == before[1],
+	   "they do not run when the checkpoint's time is over");
+	slurm_says(p, "RUNNING", 2);
+	ok(plugin_both_count(p), "but when Slurm says that the job runs here");
 	plugin_stop(p);
 }
 
@@ -481,6 +525,8 @@ int main(void)
 	stands_still(&p);
 	answered_before(&p);
 	held_until_slurm_says_so(&p);
+	held_while_it_stood_still(&p);
+	held_by_a_checkpoint(&p);
 	stopped_by_the_user(&p);
 	rank_ends(&p);
 	worker_stays(&p, "write");

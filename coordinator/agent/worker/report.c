@@ -110,9 +110,10 @@ json_t *report_next(struct report *r, int timeout_ms, struct gck_error *err)
 	return body ? body : packet_recv(r->fd, timeout_ms, err);
 }
 
+/* Looks are counted, and no time: a node that stood still is no silence of its agent. */
 json_t *report_next_held(struct report *r, pid_t pid, int timeout_ms, struct gck_error *err)
 {
-	int64_t end = timeout_ms < 0 ? INT64_MAX : now_ms() + timeout_ms;
+	int looks = timeout_ms < 0 ? -1 : timeout_ms / LOOK_MS + 1;
 	json_t *body;
 
 	do {
@@ -121,6 +122,7 @@ json_t *report_next_held(struct report *r, pid_t pid, int timeout_ms, struct gck
 			return NULL;
 		}
 		body = report_next(r, LOOK_MS, err);
-	} while (!body && err->code == ETIMEDOUT && now_ms() < end);
+		looks -= looks > 0;
+	} while (!body && err->code == ETIMEDOUT && looks);
 	return body;
 }
