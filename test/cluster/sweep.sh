@@ -5,7 +5,7 @@
 # time, the job goes on or comes back by itself, and its answers are those of an uninterrupted run.
 # Needs a build with --enable-faults.
 #   sweep.sh [N/M | POINT+FAULT...]       the N-th of M parts of the pairs; or these pairs
-# Without arguments a selection of 40 pairs; with GPUCKPT_LONG=1 all 261. GPUCKPT_SWEEP_TABLE=FILE
+# Without arguments a selection of 40 pairs; with GPUCKPT_LONG=1 all 290. GPUCKPT_SWEEP_TABLE=FILE
 # gets the table of doc/faults.md.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -89,7 +89,7 @@ faults="gpuckptd slurmctld agent agents stopped_agent network frozen_node rank n
 
 holds() { test -e "$dir/faults/held.$1"; }
 went_off() { ! test -e "$dir/faults/kill.$1"; }
-is_checkpoint() { [[ " ${checkpoint_points//$'\n'/ } " = *" $1 "* ]]; }
+is_checkpoint() { [[ " ${checkpoint_points//[$'\n\t']/ } " = *" $1 "* ]]; }
 
 # reaches CONDITION POINT: a create that ends before that is started again
 reaches()
@@ -192,6 +192,7 @@ if [[ ${#pairs[@]} -eq 0 ]]; then
 		WORKER_WRITE+node AGENT_RESUME+stopped_agent RESTORE_FILES+gpuckptd
 		RESTORE_RUN+gpuckptd RESTORE_BUILT+slurmctld MPI_QUIESCED+frozen_node)
 fi
+conf_with RestartFailures=1000 # a job's pairs of a restart have one commit
 for ((i = part - 1; i < ${#pairs[@]}; i += parts)); do
 	pair "${pairs[i]%+*}" "${pairs[i]#*+}"
 done
