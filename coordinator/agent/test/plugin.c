@@ -124,16 +124,35 @@ void plugin_write_scontrol(const struct plugin *p, const char *script)
 
 /* ---- the step ------------------------------------------------------------------------------ */
 
+/* A socket, and the address of the agent's. */
+static int link_socket(struct sockaddr_un *a, socklen_t *size)
+{
+	size_t n = strlen(link_name);
+
+	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(a->sun_path + 1, link_name, n);
+	*size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+}
+
 static void listen_for_shims(void)
 {
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	size_t n = (size_t)snprintf(link_name, sizeof link_name, "gck-agent-test-%d-%ld", getpid(),
-				    random());
+	struct sockaddr_un a;
+	socklen_t size;
 
-	memcpy(a.sun_path + 1, link_name, n);
-	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	must(bind(listener, (void *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))
-	     == 0, "bind");
+	snprintf(link_name, sizeof link_name, "gck-agent-test-%d-%ld", getpid(), random());
+	listener = link_socket(&a, &size);
+	must(bind(listener, (void *)&a, size) == 0, "bind");
+}
+
+int plugin_connect(void)
+{
+	struct sockaddr_un a;
+	socklen_t size;
+	int fd = link_socket(&a, &size);
+
+	must(connect(fd, (void *)&a, size) == 0, "connect");
+	return fd;
 }
 
 static void become_user(void)

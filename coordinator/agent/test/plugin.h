@@ -60,6 +60,9 @@ bool plugin_signal_agent(const struct plugin *p, int sig);
 /* The oldest child of the agent: rank 0's worker; -1: none. */
 pid_t plugin_worker(const struct plugin *p);
 
+/* This process connects to the agent as ranks do: the socket. */
+int plugin_connect(void);
+
 /* The last line that a rank wrote: its count, 0 if there is none; lines: how many there are. */
 unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long *lines);
 

@@ -29,6 +29,22 @@ static void first_start(struct plugin *p)
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks run");
 }
 
+/* The agent's user is another one than root. */
+static void stranger(struct plugin *p)
+{
+	char byte;
+	int fd;
+
+	if (geteuid()) {
+		skip("another user connects", "this is not root");
+		return;
+	}
+	fd = plugin_connect();
+	ok(read(fd, &byte, 1) == 0 && plugin_logged(p, "refused, as all of other users"),
+	   "a process of another user is no rank");
+	close(fd);
+}
+
 static void checkpoints(struct plugin *p)
 {
 	json_t *able;
@@ -183,6 +199,7 @@ int main(void)
 	}
 	p.options = "keep=2";
 	first_start(&p);
+	stranger(&p);
 	checkpoints(&p);
 	stop(&p);
 	restarts(&p);
