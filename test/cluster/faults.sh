@@ -226,6 +226,35 @@ a_day_ahead()
 }
 is_listed() { [[ $(commits "$job") = 1 ]]; }
 
+# slurmctld is killed, and starts with a state from before the job's last requeue.
+slurmctld_set_back()
+{
+	local state=$GPUCKPT_LAB/state
+	begin "slurmctld loses a requeue"
+	"$cluster" kill slurmctld TERM
+	wait_for 30 has_saved
+	cp -a "$state" "$top_dir/state"
+	"$cluster" start slurmctld
+	create
+	root scontrol requeue "$job"
+	restarted
+	check "$name: it runs again" wait_ready "$job" 60
+	create
+	"$cluster" kill slurmctld KILL
+	rm -rf "${state:?}"
+	cp -a "$top_dir/state" "$state"
+	"$cluster" start slurmctld
+	check "$name: its count of starts is that of before" wait_for 30 is_counted 0
+	root scontrol requeue "$job"
+	check "$name: the start that is counted again is requeued" wait_for 100 job_restarted \
+		"$job" 2
+	check "$name: the next one runs" wait_ready "$job" 60
+	is "$(query "$job" .restored)" 2 "$name: from the newest commit"
+	answers
+}
+has_saved() { ! root kill -0 "$(cat "$GPUCKPT_LAB/run/slurmctld.pid")"; }
+is_counted() { [[ $(job_restarts "$job") = "$1" ]]; }
+
 slurmstepd_killed()
 {
 	begin "slurmstepd killed while idle"
@@ -550,7 +579,7 @@ reason()
 }
 
 [[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed journal_lost \
-	slurmstepd_killed node_killed slurmd_killed store_full damaged crashes
+	slurmctld_set_back slurmstepd_killed node_killed slurmd_killed store_full damaged crashes
 for fault; do
 	$fault
 done

@@ -8,6 +8,7 @@
 
 burn=$(program burn)
 dir=$(work_dir)
+log=$GPUCKPT_LAB/log/gpuckptd.out
 burn_answers 8 400 50 >"$dir/want"
 share=$dir/share
 root install -d -o carol -m 1777 "$share"
@@ -74,5 +75,14 @@ alice scontrol release "$job"
 alice touch "$dir/enough"
 check "alice's job ends" wait_job "$job" COMPLETED 60
 check "alice's answer is right" cmp "$dir/want" "$share/x/rank0"
+
+# gpuckptd looks for what its journal lacks. Root could read this.
+commit=$(find "${names[1]}.2" -name 'commit-*.json' | head -n 1)
+chmod 000 "$commit"
+"$cluster" kill gpuckptd
+: >"$GPUCKPT_LAB/gpuckptd/journal"
+"$cluster" start gpuckptd
+is_left() { grep -q "step $job.0: commit .* is left: .*Permission denied" "$log"; }
+check "gpuckptd reads alice's directories with her rights alone" wait_for 30 is_left
 root rm -rf "${names[@]}"
 finish
