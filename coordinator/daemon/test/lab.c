@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -251,6 +252,18 @@ double lab_cpu_seconds(void)
 	return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
 }
 
+/* Its child processes end after it, and have its lock as well. */
+static void await_children(void)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/state/lock", lab_dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	flock(fd, LOCK_EX);
+	close(fd);
+}
+
 static int reap(int sig)
 {
 	int status = -1;
@@ -259,6 +272,7 @@ static int reap(int sig)
 		return -1;
 	kill(daemon_pid, sig);
 	waitpid(daemon_pid, &status, 0);
+	await_children();
 	daemon_pid = 0;
 	return status;
 }
