@@ -341,8 +341,8 @@ static json_t *repeated(struct gck_core *core, const struct gck_step *step)
 		return prepare_order(step);
 	case GCK_ABORTING:
 		return step->live->checkpoint.waits ? NULL : gck_abort_order(step);
-	case GCK_RELEASING:
-		return gck_live_order("resume", step);
+	case GCK_RELEASING: /* ranks that a requeue ends do not run again before */
+		return step->job->requeued ? NULL : gck_live_order("resume", step);
 	case GCK_WRITING:
 	case GCK_HELD_WRITING:
 		return gck_live_order("write", step);

@@ -254,10 +254,16 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* A reason that passes is told when all nodes have answered: another may have one that does not. */
-static bool is_refused_for_now(const struct gck_live *live)
+static void all_answered(struct gck_core *core, struct gck_step *step)
 {
-	return live->phase == GCK_PREPARING && live->error.code == EAGAIN;
+	struct gck_live *live = step->live;
+
+	if (live->phase == GCK_PREPARING && live->checkpoint.refusal.code) {
+		live->error = live->checkpoint.refusal;
+		gck_raise(core, step, GCK_FAILED);
+	} else {
+		gck_raise(core, step, GCK_ALL);
+	}
 }
 
 static void answered(struct gck_core *core, struct gck_step *step, struct gck_node *node)
@@ -266,9 +272,19 @@ static void answered(struct gck_core *core, struct gck_step *step, struct gck_no
 
 	node->answered = true;
 	if (gck_live_all_answered(live, is_way_out(live->phase)))
-		gck_raise(core, step, is_refused_for_now(live) ? GCK_FAILED : GCK_ALL);
+		all_answered(core, step);
 	else if (live->phase == GCK_QUIESCING)
 		gck_quiesce_check(core, step);
+}
+
+/* A reason that passes is told when all nodes have answered: another may have one that does not. */
+static void refused_for_now(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_live *live = step->live;
+
+	if (!live->checkpoint.refusal.code)
+		live->checkpoint.refusal = live->error;
+	answered(core, step, node);
 }
 
 static bool is_current(const struct gck_live *live, const json_t *body)
@@ -302,8 +318,8 @@ static void refused(struct gck_core *core, struct gck_step *step, struct gck_nod
 	if (is_way_out(step->live->phase)) {
 		gck_error_log("step %u.%u: %s", step->job->id, step->id, step->live->error.text);
 		answered(core, step, node);
-	} else if (is_refused_for_now(step->live)) {
-		answered(core, step, node);
+	} else if (step->live->phase == GCK_PREPARING && code == EAGAIN) {
+		refused_for_now(core, step, node);
 	} else {
 		gck_raise(core, step, GCK_FAILED);
 	}

@@ -51,6 +51,7 @@ struct gck_checkpoint {
 	uint32_t round;          /* the current round of the quiesce */
 	bool waits;              /* its abort waits for Slurm's word (requeue.h) */
 	bool terminating;        /* its agents were told to end the ranks */
+	struct gck_error refusal; /* of the first node that refused it for now; code 0: none */
 	char reason[200];
 	struct gck_operation *operation;
 	int64_t began_ms, written_ms;

@@ -56,14 +56,17 @@ static bool all_idle(const struct gck_operation *op)
 
 static void try_begin(struct gck_operation *op)
 {
-	bool any = false;
+	const struct gck_job *job;
+	bool any = false, requeued;
 
 	if (op->begun || !all_idle(op))
 		return;
+	job = gck_state_job(&op->core->state, op->job);
+	requeued = job && job->requeued;
 	op->begun = true;
 	op->begun_ms = op->core->world->now_ms();
 	for (size_t i = 0; i < op->nmembers; i++)
-		if (gck_members_may(op->members[i].step))
+		if (!requeued && gck_members_may(op->members[i].step))
 			op->members[i].step->live->checkpoint.operation = op;
 		else
 			op->members[i].outcome = LEFT;
@@ -73,7 +76,8 @@ static void try_begin(struct gck_operation *op)
 			gck_operation_start(op, &op->members[i]);
 		}
 	if (!any) {
-		gck_operation_error(op, NULL, "the step has ended");
+		gck_operation_error(op, NULL, requeued ? "the job was requeued meanwhile"
+						       : "the step has ended");
 		gck_operation_finish(op);
 	}
 }
@@ -156,6 +160,9 @@ int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job_
 
 	if (!job)
 		return gck_fail(err, ESRCH, "no step of job %u runs with --gpu-ckpt", job_id);
+	if (job->requeued)
+		return gck_fail(err, EAGAIN, "job %u is requeued, or Slurm has not said yet "
+				"whether it is; try again", job_id);
 	if (verb == GCK_REQUEUE && !job->batch)
 		return gck_fail(err, EINVAL,
 				"job %u cannot be requeued (it is no batch job, or --no-requeue "

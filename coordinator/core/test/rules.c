@@ -12,6 +12,7 @@
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/requeue.h"
 #include "coordinator/core/test/one_step.h"
 #include "storage/image/image.h"
 
@@ -442,6 +443,28 @@ static void test_passing_beside_lasting(unsigned lasting)
 	end();
 }
 
+/* Another node's connection ends before it has heard of the checkpoint. It answers well when it is
+ * back. */
+static void test_passing_beside_lost(void)
+{
+	struct fake_queue unheard;
+
+	begin();
+	f.agents[0][1].passing = 1;
+	create();
+	reach(GCK_PREPARING);
+	unheard = f.agents[0][0].in;
+	f.agents[0][0].in.n = 0;
+	for (unsigned i = 0; i < 20; i++) /* all others answer */
+		fake_deliver(&f);
+	f.agents[0][0].in = unheard;
+	fake_disconnect(&f, &f.agents[0][0]);
+	fake_settle(&f);
+	ok(all_of(tries() == 1, ended, ended_well, strstr(waited_for, "it failed")),
+	   "a refusal for now is not forgotten when another node is lost: %s", waited_for);
+	end();
+}
+
 static void test_passing_and_others(void)
 {
 	refused_for_now(1);
@@ -828,6 +851,27 @@ static void test_called_off(void)
 	end();
 }
 
+/* Slurm requeues the job, for another step, while a checkpoint waits for its turn: ranks that it
+ * ends are not held, or let go, any more. */
+static void test_requeued_meanwhile(void)
+{
+	const struct gck_waiter waiter = {.wait = true, .end = on_end};
+	struct gck_error err = {0};
+
+	begin();
+	create();
+	reach(GCK_WRITING);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, GCK_EVERY_STEP, "test", &waiter, &err);
+	is_str(err.text, "", "a second create waits");
+	gck_requeue_note(&f.core, JOB, true);
+	fake_settle(&f);
+	ok(all_of(ended, !ended_well, strstr(why, "the job was requeued meanwhile")),
+	   "it does not begin after the job was requeued: %s", why);
+	ok(gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, &err) == -1 &&
+	   err.code == EAGAIN, "nor does another: %s", err.text);
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
@@ -848,6 +892,7 @@ int main(void)
 	test_passing_unawaited();
 	test_passing_beside_lasting(0);
 	test_passing_beside_lasting(1);
+	test_passing_beside_lost();
 	test_passing_and_others();
 	test_missing();
 	test_starts_while_written();
@@ -864,5 +909,6 @@ int main(void)
 	test_too_many_ranks();
 	test_encrypted();
 	test_called_off();
+	test_requeued_meanwhile();
 	return tap_done();
 }
