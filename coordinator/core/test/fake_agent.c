@@ -316,7 +316,8 @@ static void core_registers(struct fake *f, struct gck_agent *a, const json_t *bo
 	struct gck_error err = {0};
 
 	gck_epoch_told(&f->core, body, fake_boot_ms() - f->began_ms, "n");
-	a->joined = gck_join(&f->core, a, OWNER, body, job, &err) != NULL;
+	a->joined = gck_join(&f->core, a, OWNER, body, job, &err) != NULL &&
+		    a->connected; /* the core may drop it again at once */
 	if (err.code && gck_join_refuses(err.code))
 		a->refused = true;
 	if (err.code == ESTALE)
