@@ -67,7 +67,7 @@ static void test_seed(unsigned seed)
 
 int main(int argc, char **argv)
 {
-	unsigned count = getenv("GPUCKPT_LONG") ? LONG_SEEDS : SEEDS;
+	unsigned count = tap_is_long() ? LONG_SEEDS : SEEDS;
 	unsigned first = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
 
 	if (argc > 1)
