@@ -150,6 +150,12 @@ def read_symbols(build, tree):
     return defines, uses
 
 
+def left_out(build):
+    """Has configure left out a part of the tree? Tests may have built some of its files."""
+    status = os.path.join(build, 'config.status')
+    return os.path.exists(status) and re.search(r'"WITH_\w+_TRUE"\]="#"', read(status))
+
+
 def read_exported():
     """The names that version scripts export, and that other programs find by a name in quotes."""
     found = set()
@@ -282,6 +288,7 @@ class Check:
         for i, (_, folders) in enumerate(self.layers):
             for j, folder in enumerate(folders):
                 self.rank[folder] = (i, j)
+        self.build = os.path.abspath(build)
         self.defines, self.uses = read_symbols(build, self.tree)
         self.edges = edges_of(self.defines, self.uses, self.component)
         self.found = collections.defaultdict(list)
@@ -343,7 +350,8 @@ class Check:
                 for symbol in symbols:
                     users[symbol].add(source)
         built = {self.component(source) for source in self.defines}
-        if not {self.component(source) for source in self.sources()} <= built:
+        parts = {self.component(source) for source in self.sources()}
+        if not parts <= built or left_out(self.build):
             print('# unused: not looked at, since parts of the tree are not built')
             return
         exported = read_exported()

@@ -99,6 +99,9 @@ make_tree
 put app/c.c "#include \"lib/high/b.h\"" "int gck_lonely(void)" "{" "	return 0;" "}" \
 	"int main(void)" "{" "	return gck_b();" "}"
 finds unused "gck_lonely of app/c.c" "a function that nobody calls"
+mkdir -p "$small/build"
+echo 'S["WITH_CUDA_TRUE"]="#"' >"$small/build/config.status"
+finds unused "not looked at" "which is not looked for where configure left out a part"
 make_tree
 put lib/low/a.h "int gck_a(void);"
 put lib/high/b.c "#include \"lib/low/a.h\"" "int gck_b(void)" "{" "	return gck_a();" "}"
