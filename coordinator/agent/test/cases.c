@@ -232,14 +232,20 @@ static void agent_hangs(struct plugin *p)
 	plugin_stop(p);
 }
 
-static void held_and_ended(struct plugin *p)
+/* A checkpoint has written the ranks, which are held until the coordinator decides. */
+static void begin_held(struct plugin *p, unsigned hold_ms)
 {
 	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
-	ok(coord_ask("prepare", 1, coord_bounds(true, 1000), NULL) &&
+	ok(coord_ask("prepare", 1, coord_bounds(true, hold_ms), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL) && coord_ask("write", 1, NULL, NULL),
 	   "written while held");
+}
+
+static void held_and_ended(struct plugin *p)
+{
+	begin_held(p, 1000);
 	test_clock_advance(1);
 	ok(plugin_stands(p, 0), "the ranks stand, longer than hold");
 	coord_tell("terminate", 0, json_pack("{s:s}", "why", "vacated"));
@@ -254,12 +260,7 @@ static void held_for_requeue(struct plugin *p)
 {
 	json_t *m;
 
-	plugin_begin(p, NULL, 0);
-	json_decref(coord_welcome("cold", NULL));
-	plugin_both_count(p);
-	ok(coord_ask("prepare", 1, coord_bounds(true, 60000), NULL) &&
-	   coord_ask("freeze", 1, NULL, NULL) && coord_ask("write", 1, NULL, NULL),
-	   "written while held");
+	begin_held(p, 60000);
 	coord_tell("hold", 1, json_pack("{s:b}", "requeue", 1));
 	ok(coord_ask("write", 1, NULL, NULL), "the job may be requeued");
 	coord_drop();
@@ -280,12 +281,7 @@ static void requeued(struct plugin *p, bool signal_first)
 {
 	unsigned long count;
 
-	plugin_begin(p, NULL, 0);
-	json_decref(coord_welcome("cold", NULL));
-	plugin_both_count(p);
-	ok(coord_ask("prepare", 1, coord_bounds(true, 60000), NULL) &&
-	   coord_ask("freeze", 1, NULL, NULL) && coord_ask("write", 1, NULL, NULL),
-	   "written while held");
+	begin_held(p, 60000);
 	count = plugin_count(p, 0, NULL);
 	test_clock_rate(HURRY);
 	if (signal_first)

@@ -105,7 +105,7 @@ static void give_up(struct gck_core *core, struct gck_step *step, bool unheard)
 {
 	struct gck_live *live = step->live;
 	struct gck_checkpoint *c = &live->checkpoint;
-	bool tried = live->error.code == EAGAIN && gck_operation_tries_again(core, step);
+	bool tried = live->error.code == EAGAIN && gck_operation_tries_again(step);
 
 	remember_error(core, live);
 	live->failures += !tried;

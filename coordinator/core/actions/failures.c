@@ -139,14 +139,15 @@ static void tell(struct gck_core *core, const struct gck_step *step, struct gck_
 {
 	json_t *wait = gck_welcome(core, step, "wait");
 	uint32_t job = step->job->id;
-	json_t *text = json_sprintf("step %u.%u is not started, and job %u is to be requeued%s: %s",
-				    job, step->id, job, hold ? " and held" : "", why);
-	json_t *say = json_pack("{s:s, s:o}", "op", "say", "text", !hold ? text :
-				json_sprintf("%s; `scontrol release %u` lets it try again",
-					     json_string_value(text), job));
+	json_t *reason = !hold ? json_string(why)
+			       : json_sprintf("%s; `scontrol release %u` lets it try again", why,
+					      job);
+	json_t *say = json_pack("{s:s, s:o}", "op", "say", "text", json_sprintf(
+				"step %u.%u is not started, and job %u is to be requeued%s: %s",
+				job, step->id, job, hold ? " and held" : "",
+				json_string_value(reason)));
 
-	if (hold)
-		json_decref(text);
+	json_decref(reason);
 	json_object_set_new(wait, "restarts", json_integer(start));
 	json_object_set_new(wait, "why", json_sprintf("the job is to be requeued%s",
 						      hold ? " and held" : ""));

@@ -122,12 +122,12 @@ static void take_hold(struct gck_step *step, const json_t *data)
 		*hold_ms = (unsigned)ms;
 }
 
-static void take_waited(struct gck_core *core, struct gck_step *step, const json_t *data)
+static void take_waited(const struct gck_step *step, const json_t *data)
 {
 	const char *what = json_string_value(json_object_get(data, "waited_for"));
 
 	if (what)
-		gck_operation_waited(core, step, what);
+		gck_operation_waited(step, what);
 }
 
 static void take_first(int64_t *least, const json_t *data, const char *key)
@@ -225,7 +225,7 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 		gck_answer_exits(core, step, data);
 		take_needs(step, data);
 		take_hold(step, data);
-		take_waited(core, step, data);
+		take_waited(step, data);
 		gck_quiesce_note(node, data);
 		return 0;
 	case GCK_QUIESCING:

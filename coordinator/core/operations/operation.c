@@ -160,9 +160,6 @@ int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job_
 
 	if (!job)
 		return gck_fail(err, ESRCH, "no step of job %u runs with --gpu-ckpt", job_id);
-	if (job->requeued)
-		return gck_fail(err, EAGAIN, "job %u is requeued, or Slurm has not said yet "
-				"whether it is; try again", job_id);
 	if (verb == GCK_REQUEUE && !job->batch)
 		return gck_fail(err, EINVAL,
 				"job %u cannot be requeued (it is no batch job, or --no-requeue "
@@ -171,6 +168,9 @@ int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job_
 	if (verb == GCK_REQUEUE)
 		step = GCK_EVERY_STEP; /* a requeue ends all steps */
 	op = find_same(core, verb, job_id, step);
+	if (!op && job->requeued)
+		return gck_fail(err, EAGAIN, "job %u is requeued, or Slurm has not said yet "
+				"whether it is; try again", job_id);
 	if (!op)
 		op = make(core, verb, job, step, reason, err);
 	if (!op)
@@ -209,11 +209,10 @@ void gck_operation_meet(struct gck_core *core, struct gck_step *step)
 		gck_instant_go(core, step);
 }
 
-void gck_operation_waited(struct gck_core *core, struct gck_step *step, const char *why)
+void gck_operation_waited(const struct gck_step *step, const char *why)
 {
 	struct member *m = gck_members_find(gck_operation_of(step), step);
 
-	(void)core;
 	if (m)
 		json_object_set_new(m->result, "waited_for", json_string(why));
 }
@@ -241,7 +240,7 @@ static bool all_may_try(const struct gck_operation *op)
 	return gck_instant_open(op);
 }
 
-bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step)
+bool gck_operation_tries_again(struct gck_step *step)
 {
 	struct gck_operation *op = gck_operation_of(step);
 	struct member *m = gck_members_find(op, step);
@@ -253,7 +252,7 @@ bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step)
 	if (!all_may_try(op))
 		return false;
 	m->waits = true;
-	gck_operation_waited(core, step, step->live->error.text);
+	gck_operation_waited(step, step->live->error.text);
 	gck_instant_call_back(op, m);
 	return true;
 }

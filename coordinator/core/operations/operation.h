@@ -50,12 +50,12 @@ void gck_operation_ended(struct gck_core *core, struct gck_step *step);
 void gck_operation_meet(struct gck_core *core, struct gck_step *step);
 
 /* What the checkpoint of a step has waited for, for the operation's answer. */
-void gck_operation_waited(struct gck_core *core, struct gck_step *step, const char *why);
+void gck_operation_waited(const struct gck_step *step, const char *why);
 
 /* A checkpoint failed for a reason that passes. Is it tried again? It then has not failed for its
  * operation, which reserves the step and begins again some time after it has become idle; the other
  * steps of the operation are called back, to be tried again with it. */
-bool gck_operation_tries_again(struct gck_core *core, struct gck_step *step) GCK_MUST_CHECK;
+bool gck_operation_tries_again(struct gck_step *step) GCK_MUST_CHECK;
 void gck_operation_again(struct gck_core *core, struct gck_step *step); /* that time has come */
 
 /* A step has become idle: begin the operations that waited for it. */

@@ -625,6 +625,23 @@ static void test_requeued(void)
 	end();
 }
 
+static void test_requeued_by_two(void)
+{
+	const struct gck_waiter waiter = {.wait = true, .event = on_event, .end = on_end};
+	struct gck_error err = {0};
+
+	begin();
+	ended = false;
+	gck_operation_begin(&f.core, GCK_REQUEUE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
+	reach(GCK_HELD_WRITING);
+	gck_requeue_note(&f.core, JOB, true); /* as before Slurm is asked */
+	gck_operation_begin(&f.core, GCK_REQUEUE, JOB, GCK_EVERY_STEP, "test", &waiter, &err);
+	fake_settle(&f);
+	ok(all_of(ended, ended_well, !*err.text),
+	   "who asks while Slurm is asked gets its answer, too: %s", err.text);
+	end();
+}
+
 static void test_no_hold(void)
 {
 	begin();
@@ -855,7 +872,7 @@ static void test_called_off(void)
  * ends are not held, or let go, any more. */
 static void test_requeued_meanwhile(void)
 {
-	const struct gck_waiter waiter = {.wait = true, .end = on_end};
+	const struct gck_waiter waiter = {.wait = true, .event = on_event, .end = on_end};
 	struct gck_error err = {0};
 
 	begin();
@@ -900,6 +917,7 @@ int main(void)
 	test_impossible_record();
 	test_hold();
 	test_requeued();
+	test_requeued_by_two();
 	test_no_hold();
 	test_progress();
 	test_share();

@@ -16,7 +16,7 @@
 #define GCK_EXPORT __attribute__((visibility("default")))
 #define GCK_LIKELY(x) __builtin_expect(!!(x), 1)
 
-/* In a rank that was never restored, interposed functions cost only this branch. */
+/* In a rank that was never restored, interposed functions cost a comparison. */
 static inline bool gck_is_original(void)
 {
 	return GCK_LIKELY(!gck_state.restarts);

@@ -72,6 +72,9 @@ int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
 
+/* An option of SOL_SOCKET that is an int; -1: it cannot be read. */
+int gck_socket_number(int fd, int option);
+
 /* Check that the file of x->path still has the name that the kernel shows, or has none any more. */
 void gck_fd_check_name(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x);
 

@@ -78,7 +78,7 @@ static void refuse_other(struct gck_scan *s, const struct gck_fd_view *v, int co
 	gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint", "%s", text);
 }
 
-static int get_option(int fd, int option)
+int gck_socket_number(int fd, int option)
 {
 	int value = -1;
 	socklen_t n = sizeof(value);
@@ -246,10 +246,10 @@ int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 	if (copy < 0)
 		return gck_fail(s->err, errno, "cannot look at fd %d of process %d: %s", v->fd,
 				(int)s->t->pid, strerror(errno));
-	domain = get_option(copy, SO_DOMAIN);
-	listening = get_option(copy, SO_ACCEPTCONN) > 0;
+	domain = gck_socket_number(copy, SO_DOMAIN);
+	listening = gck_socket_number(copy, SO_ACCEPTCONN) > 0;
 	x->kind = GCK_FD_SOCKETPAIR;
-	x->sock_type = get_option(copy, SO_TYPE);
+	x->sock_type = gck_socket_number(copy, SO_TYPE);
 	if (domain == AF_UNIX)
 		result = read_unix(s, v, copy, listening, x);
 	else

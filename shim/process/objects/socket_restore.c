@@ -24,20 +24,12 @@
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static int get_option(int fd, int option)
-{
-	int value = -1;
-	socklen_t n = sizeof(value);
-
-	return getsockopt(fd, SOL_SOCKET, option, &value, &n) ? -1 : value;
-}
-
 /* size: as the kernel reports it, which has doubled it. A node may allow less. */
 static void set_buffer(int fd, int option, int size)
 {
 	int value = size / 2;
 
-	if (get_option(fd, option) != size)
+	if (gck_socket_number(fd, option) != size)
 		setsockopt(fd, SOL_SOCKET, option, &value, sizeof value);
 }
 
@@ -513,7 +505,7 @@ static int side_of(struct gck_pair *pair, const struct gck_file *f)
  * not have its size yet. */
 static int refill(struct gck_restore *r, const struct gck_file *f, int from, struct gck_error *err)
 {
-	int size = get_option(from, SO_SNDBUF), failed;
+	int size = gck_socket_number(from, SO_SNDBUF), failed;
 
 	set_buffer(from, SO_SNDBUF, INT32_MAX);
 	failed = gck_make_refill(r, f, from, err);

@@ -298,27 +298,39 @@ static bool receive_bytes(int i, struct channel *c)
 	return true;
 }
 
+/* Enter the ring, if it has room or a message; by its semaphore for that, or by the mutex. */
+static bool enter(struct channel *c, sem_t *its)
+{
+	if (c->kind == RING_SEM)
+		return !sem_trywait(its);
+	CHECK(!pthread_mutex_lock(&c->ring->mutex));
+	return true;
+}
+
+/* Leave it, having moved a message or not. */
+static bool leave(struct channel *c, sem_t *others, bool moved)
+{
+	if (c->kind == RING_SEM)
+		CHECK(moved && !sem_post(others));
+	else
+		CHECK(!pthread_cond_signal(&c->ring->changed) &&
+		      !pthread_mutex_unlock(&c->ring->mutex));
+	return moved;
+}
+
 static bool put_in_ring(struct channel *c)
 {
 	struct ring *r = c->ring;
-	bool done = false;
+	bool room;
 
-	if (c->kind == RING_SEM) {
-		if (sem_trywait(&r->empty))
-			return false;
-	} else {
-		CHECK(!pthread_mutex_lock(&r->mutex));
-	}
-	if (!r->size) {
+	if (!enter(c, &r->empty))
+		return false;
+	room = !r->size;
+	if (room) {
 		memcpy(r->bytes, c->out, c->out_size);
 		r->size = c->out_done = c->out_size;
-		done = true;
 	}
-	if (c->kind == RING_SEM)
-		CHECK(done && !sem_post(&r->full));
-	else
-		CHECK(!pthread_cond_signal(&r->changed) && !pthread_mutex_unlock(&r->mutex));
-	return done;
+	return leave(c, &r->full, room);
 }
 
 /* Wait for a moment: a checkpoint may come while a thread waits for a condition. */
@@ -336,28 +348,18 @@ static void await_change(struct ring *r)
 static bool take_from_ring(int i, struct channel *c)
 {
 	struct ring *r = c->ring;
-	bool done = false;
 
-	if (c->kind == RING_SEM) {
-		if (sem_trywait(&r->full))
-			return false;
-	} else {
-		CHECK(!pthread_mutex_lock(&r->mutex));
-		if (!r->size)
-			await_change(r);
-	}
-	if (r->size) {
-		memcpy(c->in, r->bytes, r->size);
-		c->in_size = r->size;
-		r->size = 0;
-		done = true;
-	}
-	if (c->kind == RING_SEM)
-		CHECK(done && !sem_post(&r->empty));
-	else
-		CHECK(!pthread_mutex_unlock(&r->mutex));
-	CHECK(!done || take(i, c));
-	return done;
+	if (!enter(c, &r->full))
+		return false;
+	if (!r->size && c->kind == RING_MUTEX)
+		await_change(r);
+	c->in_size = r->size;
+	memcpy(c->in, r->bytes, r->size);
+	r->size = 0;
+	if (!leave(c, &r->empty, c->in_size > 0))
+		return false;
+	CHECK(take(i, c));
+	return true;
 }
 
 static bool send_count(int i, struct channel *c)
