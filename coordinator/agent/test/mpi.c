@@ -6,25 +6,35 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/test/threads.h"
+#include "test/support/clock.h"
 #include "test/support/tap.h"
 
-static void start_quiesce(int hold_ms, int limit_ms)
+#define HOLD_MS 60000 /* by a clock that the test sets ahead */
+
+static void prepare(bool keep_held, int hold_ms)
 {
-	fake_command("prepare", json_pack("{s:i}", "hold_ms", hold_ms));
+	fake_command("prepare", json_pack("{s:b, s:i, s:i}", "keep_held", keep_held, "hold_ms",
+					  hold_ms, "timeout_ms", HOLD_MS));
 	fake_await("done", "prepare");
+}
+
+static void start_quiesce(int hold_ms)
+{
+	prepare(false, hold_ms);
 	fake_command("quiesce",
-		     json_pack("{s:s, s:i}", "via", "coordinator", "limit_ms", limit_ms));
+		     json_pack("{s:s, s:i}", "via", "coordinator", "limit_ms", hold_ms));
 	fake_run(0.05);
 }
 
-static const json_t *bring_to_rest(int hold_ms, int limit_ms)
+static const json_t *bring_to_rest(void)
 {
-	start_quiesce(hold_ms, limit_ms);
+	start_quiesce(HOLD_MS);
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
 	return fake_await("done", "quiesce");
@@ -94,11 +104,12 @@ static void no_freeze(void)
 	int resumed = 0;
 
 	threads_begin();
-	ok(packet_bool(bring_to_rest(3000, 2500), "ok"), "MPI is quiesced on the node");
+	ok(packet_bool(bring_to_rest(), "ok"), "MPI is quiesced on the node");
 	is_int(thread_heard(0, GCK_LINK_MPI_QUIESCE), 1, "its ranks were asked");
 	fake_run(0.5);
 	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 0,
 	       "and wait for the coordinator's next order");
+	test_clock_advance(HOLD_MS / 1000.);
 	fake_until((resumed += thread_heard(0, GCK_LINK_MPI_RESUME)));
 	is_int(resumed, 1, "no order comes: they are let go");
 	fake_command("freeze", NULL);
@@ -107,14 +118,14 @@ static void no_freeze(void)
 	threads_end();
 
 	threads_begin();
-	fake_command("prepare", json_pack("{s:b, s:i}", "keep_held", 1, "hold_ms", 500));
-	fake_await("done", "prepare");
-	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", 500));
+	prepare(true, HOLD_MS);
+	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", HOLD_MS));
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
 	ok(packet_bool(fake_await("done", "quiesce"), "ok"),
 	   "quiesced, and to be held for the write");
-	fake_run(0.7);
+	test_clock_advance(HOLD_MS / 1000.);
+	fake_until((resumed += thread_heard(0, GCK_LINK_MPI_RESUME)) == 2);
 	fake_command("freeze", NULL);
 	ok(answer_says(fake_await("done", "freeze"), "no order to resume came"),
 	   "no freeze within hold=: the failure does not blame the coordinator's silence");
@@ -125,7 +136,7 @@ static void hold_is_one(void)
 {
 	threads_begin();
 	fake_script(1, "freeze", FAKE_HANG);
-	start_quiesce(4000, 3000);
+	start_quiesce(4000);
 	fake_run(2);
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
@@ -139,7 +150,7 @@ static void hold_is_one(void)
 static void ends_at_rest(void)
 {
 	threads_begin();
-	bring_to_rest(2000, 2000);
+	bring_to_rest();
 	thread_heard(0, GCK_LINK_MPI_QUIESCE);
 	thread_leave(1);
 	fake_rank_ends(1, true);
@@ -157,7 +168,7 @@ static void ends_in_round(void)
 	const json_t *m;
 
 	threads_begin();
-	start_quiesce(4000, 4000);
+	start_quiesce(HOLD_MS);
 	thread_say(0, GCK_LINK_MPI_READY, 1, 0, 8);
 	thread_say(2, GCK_LINK_MPI_READY, 1, 0, 8);
 	fake_run(0.1);
@@ -217,7 +228,7 @@ static void is_outside(void)
 {
 	threads_begin();
 	thread_inactive(1);
-	start_quiesce(4000, 4000);
+	start_quiesce(HOLD_MS);
 	thread_say(0, GCK_LINK_MPI_READY, 1, 0, 8);
 	thread_say(2, GCK_LINK_MPI_READY, 1, 0, 8);
 	ok(!fake_await_within("ready", NULL, 0.2), "two of three ranks wait for a round");
@@ -233,7 +244,7 @@ static void is_outside(void)
 static void too_many_words(void)
 {
 	threads_begin();
-	start_quiesce(4000, 4000);
+	start_quiesce(HOLD_MS);
 	thread_say(0, GCK_LINK_MPI_READY, 1, 0, 13u << 20);
 	ok(answer_says(fake_await("done", "quiesce"), "--mpi=pmix"),
 	   "words that would break the connection to the coordinator are refused");
@@ -243,7 +254,7 @@ static void too_many_words(void)
 static void wrong_round(void)
 {
 	threads_begin();
-	start_quiesce(4000, 4000);
+	start_quiesce(HOLD_MS);
 	thread_say(0, GCK_LINK_MPI_READY, UINT32_MAX, 0, 8);
 	ok(answer_says(fake_await("done", "quiesce"), "invalid message"), "a round out of order");
 	threads_end();
@@ -254,7 +265,7 @@ static void another_link(void)
 	int before;
 
 	threads_begin();
-	start_quiesce(4000, 4000);
+	start_quiesce(HOLD_MS);
 	before = threads[1];
 	thread_connect(1, 0);
 	ok(answer_says(fake_await("done", "quiesce"), "rank 1"),
@@ -281,14 +292,25 @@ static void another_rank(void)
 {
 	threads_begin();
 	fake_agent->tasks.v[1]->mpi->hello.rank = 2;
-	start_quiesce(4000, 4000);
+	start_quiesce(HOLD_MS);
 	ok(answer_says(fake_await("done", "quiesce"), "MPI_COMM_WORLD"),
 	   "a rank of MPI with another number than the step's is refused by name");
 	threads_end();
 }
 
+/* The agent in this process follows a clock that the test sets ahead. */
+static void take_clock(void)
+{
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", memfd_create("clock", MFD_CLOEXEC));
+	if (test_clock_open(path))
+		abort();
+}
+
 int main(void)
 {
+	take_clock();
 	comes_late();
 	in_init();
 	no_freeze();
