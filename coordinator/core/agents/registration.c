@@ -119,6 +119,17 @@ static int count_again(const struct gck_job *job, const struct gck_registration 
 	return restarts < job->restarts && r->restarts == job->restarts ? 0 : -1;
 }
 
+/* It can also lose that a start began, whose ranks Slurm ends then: a new agent comes to a node
+ * where this start is over. */
+static bool begins_again(const struct gck_core *core, const struct gck_registration *r)
+{
+	const struct gck_step *step = gck_state_step(&core->state, (uint32_t)r->job,
+						     (uint32_t)r->step);
+
+	return r->state == GCK_AGENT_NEW && step && step->restarts == step->job->restarts &&
+	       r->node_id < step->nodes && step->over && step->over[r->node_id];
+}
+
 /* The memory for a step grows with these numbers; a user must not make it grow at will. */
 static int check_size(const struct gck_registration *r, json_int_t nodes, struct gck_error *err)
 {
@@ -220,7 +231,7 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 	if (check_share(core, job, fresh, r, uid, err))
 		return -1;
 	if (job && !fresh && restarts == job->restarts)
-		return 0;
+		return begins_again(core, r) ? GCK_COUNTED_AGAIN : 0;
 	if (fresh)
 		gck_info("job %u is another job than the one before it; nothing is restarted from "
 			 "that",

@@ -293,13 +293,15 @@ static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, u
 static void on_hold(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	bool requeued = json_is_true(json_object_get(body, "requeued"));
+	bool newest = a->restarts == f->restarts;
 
 	if (a->seq != seq)
 		return;
 	a->leaves |= json_is_true(json_object_get(body, "requeue"));
-	if (requeued && !f->taken)
+	if (requeued && newest && !f->taken)
 		fake_wrong(f, "step %u: its job is not requeued", a->step);
-	if (requeued && a->node != SCRIPT_NODE && f->agents[a->step][SCRIPT_NODE].state != F_OVER)
+	if (requeued && newest && a->node != SCRIPT_NODE &&
+	    f->agents[a->step][SCRIPT_NODE].state != F_OVER)
 		fake_wrong(f, "step %u: its script may go on", a->step);
 	if (requeued && a->held && !(f->faults && f->random(f, 2)))
 		fake_all_end(f, a, SIGKILL);

@@ -1151,6 +1151,29 @@ static void test_counted_again(unsigned lost)
 	end();
 }
 
+/* slurmctld was killed and has lost that the job's last start began, whose ranks Slurm ends. */
+static void test_begins_again(void)
+{
+	json_int_t submit;
+
+	begin(1);
+	start_again();
+	create();
+	submit = f.submit;
+	for (unsigned n = 0; n < NODES; n++)
+		gck_answer_bye(&f.core, step_0(), gck_live_node(step_0(), &f.agents[0][n]));
+	f.restarts--;
+	fake_requeued(&f);
+	f.submit = submit;
+	fake_settle(&f);
+	ok(all_of(f.taken, !f.held, f.agents[0][0].state != F_RUNNING),
+	   "a start begins again: nothing runs, and Slurm is to requeue the job");
+	start_again();
+	is_int(f.agents[0][0].from, 2, "the next one is restored from the newest commit");
+	is_int(gck_step_ended(step_0()), 0, "and none of its ranks counts as ended");
+	end();
+}
+
 /* Its ranks are held to be requeued, which Slurm has not done. */
 static void test_count_too_low(void)
 {
@@ -1228,6 +1251,7 @@ int main(void)
 	test_not_of_another_job();
 	test_counted_again(1);
 	test_counted_again(2);
+	test_begins_again();
 	test_count_too_low();
 	return tap_done();
 }
