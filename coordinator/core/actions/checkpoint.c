@@ -67,7 +67,7 @@ static int know_numbers(struct gck_core *core, struct gck_step *step, struct gck
 		 "the store (%s)", step->job->id, step->id, first->name,
 		 first->store_error ? first->store_error : "no reason given");
 	if (agent) {
-		first->agent = NULL;
+		gck_node_left(first, core->world->now_ms());
 		core->world->drop(agent);
 	}
 	return -1;

@@ -141,7 +141,7 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 	json_t *commits = json_object_get(r->body, "commits");
 
 	if (former && former != agent) {
-		node->agent = NULL;
+		gck_node_left(node, core->world->now_ms());
 		gck_live_fail(step, ECONNRESET, "the agent of node %s connected again", node->name);
 		gck_raise(core, step, GCK_LOST);
 		core->world->drop(former);
@@ -458,8 +458,7 @@ void gck_join_lost(struct gck_core *core, struct gck_step *step, const struct gc
 
 	if (!node)
 		return;
-	node->agent = NULL;
-	node->left_ms = core->world->now_ms();
+	gck_node_left(node, core->world->now_ms());
 	gck_failure_agent_left(core, step);
 	gck_operation_leave(core, node);
 	if (!node->over)

@@ -69,6 +69,12 @@ struct gck_node *gck_live_node(struct gck_step *step, const struct gck_agent *ag
 	return NULL;
 }
 
+void gck_node_left(struct gck_node *node, int64_t now_ms)
+{
+	node->agent = NULL;
+	node->left_ms = now_ms;
+}
+
 unsigned gck_ms(unsigned seconds)
 {
 	return seconds > UINT32_MAX / 1000 ? UINT32_MAX : seconds * 1000;

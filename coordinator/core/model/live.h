@@ -117,6 +117,9 @@ void gck_checkpoint_clear(struct gck_checkpoint *c);
 /* The agent's node in its step, or NULL. */
 struct gck_node *gck_live_node(struct gck_step *step, const struct gck_agent *agent);
 
+/* The node has no agent any more, from now on. */
+void gck_node_left(struct gck_node *node, int64_t now_ms);
+
 /* Seconds as milliseconds, UINT32_MAX at most. */
 unsigned gck_ms(unsigned seconds);
 

@@ -1002,6 +1002,37 @@ static void test_confirmed(void)
 	end();
 }
 
+/* The coordinator itself drops the agent of a former start's last node: it was heard until then. */
+static void test_dropped(void)
+{
+	struct gck_agent *former = &f.remnants[0][0];
+
+	forget_commit(FAKE_JOURNAL);
+	fake_settle(&f);
+	for (unsigned n = 0; n < NODES; n++) {
+		struct gck_agent *a = &f.agents[0][n];
+
+		if (n > 0)
+			gck_answer_bye(&f.core, step_0(), gck_live_node(step_0(), a));
+		fake_disconnect(&f, a);
+	}
+	*former = f.agents[0][0];
+	fake_requeued(&f);
+	fake_connect(&f, former);
+	fake_core_takes(&f, former);
+	fake_pass(10 * ISOLATED_MS);
+	former->cut_off = true;
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	f.unreadable = false;
+	fake_settle(&f);
+	ok(all_of(fake_still_runs(former), f.agents[0][0].state == F_NEW),
+	   "the agent of a former start was dropped: the newest waits");
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	is_int(f.agents[0][0].state, F_RUNNING, "until the node is isolated");
+	fake_end(&f);
+}
+
 static void test_isolated(void)
 {
 	json_t *text;
@@ -1244,6 +1275,7 @@ int main(void)
 	test_journal_full();
 	test_confirmed();
 	test_isolated();
+	test_dropped();
 	test_ended();
 	test_unknown(FAKE_SINCE_COPY, "an older journal");
 	test_unknown(FAKE_JOURNAL, "a lost journal");
