@@ -5,8 +5,11 @@
 #include "shim/kernels/pass/apart.h"
 
 struct search {
-	struct gck_graph *graph;
-	uint64_t *differs; /* registers that may differ among the threads of a warp */
+	const struct gck_graph *graph;
+	unsigned equal;
+	const bool *towards;
+	uint64_t *apart;
+	uint64_t *differs; /* registers that may differ among the threads */
 	uint32_t *stack;
 	bool *seen; /* blocks */
 	bool changed;
@@ -26,10 +29,10 @@ static bool sources_differ(const struct search *s, uint32_t i)
 static void note_written(struct search *s, uint32_t i)
 {
 	const struct gck_flow *flow = s->graph->flow;
-	bool differs = !(flow->traits[i] & GCK_UNIFORM) ||
-		       gck_set_has(s->graph->apart, flow->block_of[i]) || sources_differ(s, i);
+	bool differs = !(flow->traits[i] & s->equal) ||
+		       gck_set_has(s->apart, flow->block_of[i]) || sources_differ(s, i);
 
-	if ((flow->traits[i] & GCK_BARRIER) && !gck_set_has(s->graph->apart, flow->block_of[i]))
+	if ((flow->traits[i] & GCK_BARRIER) && !gck_set_has(s->apart, flow->block_of[i]))
 		differs = false; /* the result of a barrier is the block's */
 	for (uint32_t k = flow->reference[i]; differs && k < flow->reference[i + 1]; k++) {
 		const struct gck_reference *r = &flow->references[k];
@@ -44,7 +47,7 @@ static void note_written(struct search *s, uint32_t i)
 /* All that is reached from a branch before its ways meet. */
 static void mark_apart(struct search *s, uint32_t branch)
 {
-	struct gck_graph *g = s->graph;
+	const struct gck_graph *g = s->graph;
 	uint32_t depth = 0, meet = g->post_dominator[branch];
 
 	memset(s->seen, 0, g->n);
@@ -55,13 +58,23 @@ static void mark_apart(struct search *s, uint32_t branch)
 			if (to == meet || to + 1 == g->n || s->seen[to])
 				continue;
 			s->seen[to] = true;
-			s->changed |= !gck_set_has(g->apart, to);
-			gck_set_add(g->apart, to);
+			s->changed |= !gck_set_has(s->apart, to);
+			gck_set_add(s->apart, to);
 			s->stack[depth++] = to;
 		}
 		if (!depth)
 			return;
 	}
+}
+
+static uint32_t count_ways(const struct search *s, uint32_t block)
+{
+	const struct gck_edges *to = &s->graph->to;
+	uint32_t n = 0;
+
+	for (uint32_t e = to->first[block]; e < to->first[block + 1]; e++)
+		n += !s->towards || s->towards[to->to[e]];
+	return n;
 }
 
 /* A branch, or a guarded end, on what differs. */
@@ -72,16 +85,19 @@ static bool parts(const struct search *s, uint32_t block)
 	unsigned traits = flow->traits[last];
 
 	return ((traits & GCK_TABLE_BRANCH) || flow->statements[last].guard) &&
-	       (traits & (GCK_BRANCH | GCK_TABLE_BRANCH | GCK_ENDS)) && sources_differ(s, last);
+	       (traits & (GCK_BRANCH | GCK_TABLE_BRANCH | GCK_ENDS)) && sources_differ(s, last) &&
+	       count_ways(s, block) > 1;
 }
 
-int gck_apart_find(struct gck_graph *g, struct gck_error *err)
+int gck_apart_find(const struct gck_graph *g, unsigned equal, const bool *towards,
+		   uint64_t **apart, struct gck_error *err)
 {
-	struct search s = { g, calloc(g->flow->words, 8), calloc(g->n + 1, 4),
-			    calloc(g->n + 1, 1), true };
+	struct search s = { g, equal, towards, calloc(g->n / 64 + 1, 8),
+			    calloc(g->flow->words, 8), calloc(g->n + 1, 4), calloc(g->n + 1, 1),
+			    true };
 
-	g->apart = calloc(g->n / 64 + 1, 8);
-	if (!s.differs || !s.stack || !s.seen || !g->apart) {
+	*apart = s.apart;
+	if (!s.differs || !s.stack || !s.seen || !s.apart) {
 		free(s.differs);
 		free(s.stack);
 		free(s.seen);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which blocks the threads of a warp may reach apart: those between a branch on a value that
- * differs among threads and the place where all its ways meet again. */
+ * Which blocks some threads may reach apart: those between a branch on a value that differs among
+ * threads and the place where all its ways meet again. */
 #ifndef GCK_KERNELS_APART_H
 #define GCK_KERNELS_APART_H
 
 #include "shim/kernels/pass/graph.h"
 
-/* Fills graph->apart. */
-int gck_apart_find(struct gck_graph *graph, struct gck_error *err) GCK_MUST_CHECK;
+/* Stores the set of blocks into apart, for free(). equal: the trait of instructions that give equal
+ * results to threads whose operands are equal: GCK_UNIFORM for a warp, GCK_PURE for a block. A
+ * branch does not part threads of which all that go one way reach no block of `towards`; NULL:
+ * each does. */
+int gck_apart_find(const struct gck_graph *graph, unsigned equal, const bool *towards,
+		   uint64_t **apart, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

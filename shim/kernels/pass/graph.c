@@ -245,5 +245,7 @@ int gck_graph_make(struct gck_graph *g, const struct gck_flow *flow, struct gck_
 	g->post_dominator = dominators(&g->from, &g->to, g->n, g->n - 1);
 	if (!g->dominator || !g->post_dominator)
 		return gck_fail(err, ENOMEM, "no memory for %u blocks", g->n);
-	return find_loops(g, err) || gck_apart_find(g, err) ? -1 : 0;
+	if (find_loops(g, err))
+		return -1;
+	return gck_apart_find(g, GCK_UNIFORM, NULL, &g->apart, err);
 }

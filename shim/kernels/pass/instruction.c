@@ -58,11 +58,12 @@ static const struct {
 	{ "ld.mmio", GCK_WRITES | GCK_WAITED, NULL },
 	{ "ld.local", GCK_WRITES, NULL }, { "ld.global", PLAIN, NULL },
 	{ "ld.shared", PLAIN, NULL }, { "ld.shared::cta", PLAIN, NULL },
-	{ "ld.param", PLAIN, NULL }, { "ld.const", PLAIN, NULL }, { "ld.weak", GCK_WRITES, NULL },
+	{ "ld.param", PLAIN | GCK_PURE, NULL }, { "ld.const", PLAIN, NULL },
+	{ "ld.weak", GCK_WRITES, NULL },
 	{ "ld", GCK_WRITES, NULL }, { "ldu", GCK_WRITES, NULL },
 	{ "tex", GCK_WRITES, NULL }, { "tld4", GCK_WRITES, NULL }, { "txq", PLAIN, NULL },
 	{ "suld", GCK_WRITES, NULL }, { "suq", PLAIN, NULL }, { "istypep", PLAIN, NULL },
-	{ "isspacep", PLAIN, NULL }, { "createpolicy", PLAIN, NULL },
+	{ "isspacep", PLAIN | GCK_PURE, NULL }, { "createpolicy", PLAIN, NULL },
 	{ "addc", PLAIN | GCK_CARRY_IN, NULL }, { "subc", PLAIN | GCK_CARRY_IN, NULL },
 	{ "madc", PLAIN | GCK_CARRY_IN, NULL },
 };
@@ -109,7 +110,7 @@ unsigned gck_instruction_traits(const struct gck_ptx *ptx, uint32_t op, const ch
 		}
 	for (size_t i = 0; i < sizeof arithmetic / sizeof *arithmetic; i++)
 		if (begins(ptx, op, arithmetic[i]))
-			return PLAIN | carry;
+			return PLAIN | GCK_PURE | carry;
 	*why = "an instruction that is not known";
 	return GCK_REFUSED;
 }

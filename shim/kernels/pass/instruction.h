@@ -20,6 +20,7 @@ enum gck_traits {
 	GCK_WAITED = 1024,     /* reads what another thread may have written meanwhile */
 	GCK_CARRY_IN = 2048,
 	GCK_CARRY_OUT = 4096,
+	GCK_PURE = 8192,       /* gives what its operands determine, and does nothing else */
 };
 
 /* The traits of an instruction (its token); why is the reason if it is refused. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/pass/lockstep.h"
 #include "shim/kernels/pass/refuse.h"
 
 static const struct gck_ptx_statement *at(const struct gck_plan *plan, uint32_t i)
@@ -160,10 +161,38 @@ static int add_waiting(struct gck_plan *plan, struct gck_error *err)
 	return result;
 }
 
+/* Where no thread of a warp may be alone at a point, all of a warp leave if one of them saw the
+ * word, and barriers can count on whole warps. */
+static bool leaves_together(const struct gck_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_places; i++)
+		if (is_point(&plan->places[i]) &&
+		    gck_set_has(plan->graph.apart,
+				plan->flow.block_of[plan->places[i].statement]))
+			return false;
+	return true;
+}
+
+static int find_staying(struct gck_plan *plan, struct gck_error *err)
+{
+	bool *points = calloc(plan->flow.n_statements + 1, sizeof *points);
+	int result;
+
+	if (!points)
+		return gck_fail(err, ENOMEM, "no memory for statements");
+	for (size_t i = 0; i < plan->n_places; i++)
+		points[plan->places[i].statement] = true;
+	result = gck_lockstep_find(&plan->graph, points, &plan->stays, err);
+	free(points);
+	return result;
+}
+
 static int add_barriers(struct gck_plan *plan, struct gck_error *err)
 {
+	if (find_staying(plan, err))
+		return -1;
 	for (uint32_t i = 0; i < plan->flow.n_statements; i++)
-		if ((plan->flow.traits[i] & GCK_BARRIER) &&
+		if ((plan->flow.traits[i] & GCK_BARRIER) && !plan->stays[i] &&
 		    add_place(plan, GCK_PLACE_BARRIER, gck_flow_braces(&plan->flow, i), err))
 			return -1;
 	return 0;
@@ -178,7 +207,8 @@ static int check_live(const struct gck_plan *plan, const struct gck_place *place
 
 	gck_flow_live(f, place->statement, live);
 	for (uint32_t r = 0; r < f->n_registers; r++) {
-		if (!gck_set_has(live, r) || r == GCK_SPECIAL)
+		if (!gck_set_has(live, r) || r == GCK_SPECIAL ||
+		    gck_set_has(plan->recompute.registers, r))
 			continue;
 		if (r == GCK_CARRY)
 			return gck_flow_fail(f->ptx, s, err,
@@ -260,8 +290,10 @@ void gck_plan_clear(struct gck_plan *plan)
 	gck_flow_clear(&plan->flow);
 	gck_graph_clear(&plan->graph);
 	gck_variables_clear(&plan->variables);
+	gck_recompute_clear(&plan->recompute);
 	free(plan->places);
 	free(plan->reached);
+	free(plan->stays);
 	*plan = (struct gck_plan){ 0 };
 }
 
@@ -280,12 +312,15 @@ int gck_plan_make(struct gck_plan *plan, const struct gck_ptx *ptx, size_t funct
 	if (gck_flow_make(&plan->flow, ptx, f, err) || gck_refuse_kernel(plan, err) ||
 	    gck_graph_make(&plan->graph, &plan->flow, err) ||
 	    gck_variables_find(&plan->variables, ptx, f, plan->reached, err) ||
+	    gck_recompute_find(&plan->recompute, &plan->flow, err) ||
 	    find_places(plan, is_auto, err))
 		return -1;
 	if (plan->n_places == 1)
 		return 0;
 	plan->has_points = true;
 	plan->needs_barrier = plan->has_barriers || plan->variables.n_shared;
+	plan->is_together = plan->warp != GCK_NONE ||
+			    (plan->needs_barrier && leaves_together(plan));
 	if (add_barriers(plan, err))
 		return -1;
 	sort_places(plan);

@@ -4,6 +4,7 @@
 #define GCK_KERNELS_PLAN_H
 
 #include "shim/kernels/pass/graph.h"
+#include "shim/kernels/pass/recompute.h"
 #include "shim/kernels/pass/variables.h"
 
 enum gck_place_kind {
@@ -22,13 +23,15 @@ struct gck_plan {
 	struct gck_flow flow;
 	struct gck_graph graph;
 	struct gck_variables variables;
+	struct gck_recompute recompute;
 	struct gck_place *places; /* place i + 1; by statement */
 	size_t n_places;
 	bool *reached;       /* functions of the module: the kernel, and what it calls */
 	bool has_points;     /* else nothing is to be done, and all below is unset */
 	bool has_barriers, is_async;
+	bool *stays;         /* statements: barriers that stay as they are (lockstep.h) */
 	uint32_t warp;       /* a statement that a warp does together; GCK_NONE */
-	uint64_t wide_end;   /* of a thread's record: behind its words of eight bytes */
+	bool is_together;    /* the threads of a warp leave together */
 	uint64_t record_size; /* of a thread: the largest of the places */
 	bool needs_barrier;  /* a thread that leaves meets the others of its block */
 };

@@ -7,7 +7,10 @@
 #include "shim/kernels/pass/record.h"
 #include "shim/kernels/pass/refuse.h"
 
-#define LOOK_CYCLES 131072u /* of a thread's clock between two looks at the word */
+/* Between two looks at the word are so many cycles of a thread's clock, as far as it can be told
+ * from the last time between two points, but at most so many points. */
+#define LOOK_CYCLES 131072u
+#define LOOK_POINTS 1024u
 
 struct writer {
 	const struct gck_ptx *ptx;
@@ -46,7 +49,7 @@ static void write_inner_barrier(const struct writer *w, const struct gck_ptx_sta
 	bool reduces = gck_instruction_has(w->ptx, s->op, "red");
 	uint32_t rest = w->ptx->tokens[s->op].end;
 
-	fprintf(w->out, "barrier.%s", reduces ? "red." : "sync");
+	fprintf(w->out, "%s.%s", gck_record_barrier(w->plan), reduces ? "red." : "sync");
 	if (reduces)
 		fputs(reduction(w, s), w->out);
 	copy(w, rest, w->ptx->tokens[s->at.last - 1].end);
@@ -85,24 +88,37 @@ static void write_look(const struct writer *w)
 	      "\tsetp.ne.u32 %gck_p, %gck_t, 0;\n", w->out);
 }
 
+/* %gck_l counts the points until the next look. A look leaves the clock in it, as a negative
+ * number: the next point finds from that how many points to count, and looks as well. */
+static void write_count(const struct writer *w, size_t place)
+{
+	fprintf(w->out, "\n\tadd.s32 %%gck_l, %%gck_l, -1;\n"
+			"\tsetp.le.s32 %%gck_p, %%gck_l, 0;\n\t@!%%gck_p bra $gck_looked_%zu%s;\n"
+			"\tmov.u32 %%gck_t, %%clock;\n"
+			"\tsetp.lt.s32 %%gck_q, %%gck_l, 0;\n"
+			"\tsub.u32 %%gck_s, %%gck_t, %%gck_l;\n"
+			"\tand.b32 %%gck_s, %%gck_s, 0x7fffffff;\n"
+			"\tbfind.u32 %%gck_s, %%gck_s;\n\tmov.u32 %%gck_l, %u;\n"
+			"\tshr.u32 %%gck_l, %%gck_l, %%gck_s;\n"
+			"\tmin.u32 %%gck_l, %%gck_l, %u;\n\tmax.u32 %%gck_l, %%gck_l, 1;\n"
+			"\tor.b32 %%gck_t, %%gck_t, 0x80000001;\n"
+			"\tselp.b32 %%gck_l, %%gck_l, %%gck_t, %%gck_q;\n",
+		place + 1, ending(w), LOOK_CYCLES, LOOK_POINTS);
+}
+
 /* A thread leaves here if the word is set. It comes back behind the test. If all threads looked
  * each time, they would wait for one bank of the memory: they look when some time has passed. */
 static void write_test(const struct writer *w, size_t place)
 {
 	if (w->plan->places[place].kind == GCK_PLACE_ENTRY) {
-		fputs("\n\tmov.u32 %gck_l, %clock;\n", w->out);
+		fputs("\n\tmov.u32 %gck_l, 1;\n", w->out);
 		write_look(w);
 	} else {
-		fprintf(w->out, "\n\tmov.u32 %%gck_t, %%clock;\n"
-				"\tsub.u32 %%gck_s, %%gck_t, %%gck_l;\n"
-				"\tsetp.gt.u32 %%gck_p, %%gck_s, %u;\n"
-				"\t@!%%gck_p bra $gck_looked_%zu%s;\n"
-				"\tmov.u32 %%gck_l, %%gck_t;\n", LOOK_CYCLES, place + 1,
-			ending(w));
+		write_count(w, place);
 		write_look(w);
 		fprintf(w->out, "$gck_looked_%zu%s:\n", place + 1, ending(w));
 	}
-	if (w->plan->warp != GCK_NONE)
+	if (w->plan->is_together)
 		fputs("\tvote.sync.any.pred %gck_p, %gck_p, 0xffffffff;\n", w->out);
 	fprintf(w->out, "\t@%%gck_p bra $gck_leave_%zu;\n", place + 1);
 	if (w->is_again)
@@ -129,15 +145,54 @@ static void write_barrier(const struct writer *w, uint32_t i, size_t place)
 	}
 	if (w->is_again)
 		fprintf(w->out, "$gck_place_%zu:\n", place + 1);
-	fprintf(w->out, "\tmov.pred %%gck_q, 0;\n\tbarrier.red.or.pred %%gck_p, 0, %%gck_q;\n"
-			"\t@%%gck_p bra $gck_wait_%zu;\n", place + 1);
+	fprintf(w->out, "\tmov.pred %%gck_q, 0;\n\t%s.red.or.pred %%gck_p, 0, %%gck_q;\n"
+			"\t@%%gck_p bra $gck_wait_%zu;\n", gck_record_barrier(w->plan), place + 1);
 	if (s->does == GCK_PTX_INSTRUCTION && gck_instruction_has(w->ptx, s->op, "red")) {
-		fprintf(w->out, "\tbarrier.red.%s ", reduction(w, s));
+		fprintf(w->out, "\t%s.red.%s ", gck_record_barrier(w->plan), reduction(w, s));
 		copy(w, begin(w->ptx, o[0].first), w->ptx->tokens[s->at.last - 1].end);
 		fputs("\n", w->out);
 	}
 	if (s->guard)
 		fprintf(w->out, "$gck_past_%zu%s:\n", place + 1, ending(w));
+}
+
+static uint32_t table_of(const struct writer *w, uint32_t name)
+{
+	const struct gck_flow *f = &w->plan->flow;
+	uint32_t i = 0;
+
+	while (f->statements[i].does != GCK_PTX_LABEL ||
+	       !gck_ptx_same(w->ptx, f->statements[i].op, name))
+		i++;
+	while (!gck_ptx_is(w->ptx, f->statements[i].op, ".branchtargets"))
+		i++;
+	return i;
+}
+
+/* A branch by a table, as a chain of branches. If threads of a warp may come to barriers apart,
+ * ptxas (13.0) takes them to be together behind brx.idx, and does not bring them together. */
+static void write_chain(const struct writer *w, uint32_t i)
+{
+	const struct gck_ptx_statement *s = &w->plan->flow.statements[i];
+	const struct gck_ptx_range *o = &w->ptx->operands[s->operand];
+	const struct gck_ptx_statement *table =
+		&w->plan->flow.statements[table_of(w, o[1].first)];
+
+	fputs("\n", w->out);
+	if (s->guard) {
+		write_guard(w, s, true);
+		fprintf(w->out, "bra $gck_beside_%u%s;\n", i, ending(w));
+	}
+	for (uint32_t k = 0; k < table->n_operands; k++) {
+		uint32_t target = w->ptx->operands[table->operand + k].first;
+
+		if (k + 1 < table->n_operands)
+			fprintf(w->out, "\tsetp.eq.u32 %%gck_p, %.*s, %u;\n\t@%%gck_p",
+				GCK_PTX_TEXT(w->ptx, o[0].first), k);
+		fprintf(w->out, "\tbra %.*s%s;\n", GCK_PTX_TEXT(w->ptx, target), ending(w));
+	}
+	if (s->guard)
+		fprintf(w->out, "$gck_beside_%u%s:\n", i, ending(w));
 }
 
 static bool is_declaration(const struct writer *w, const struct gck_ptx_statement *s)
@@ -174,8 +229,11 @@ static void write_body(struct writer *w)
 				write_test(w, w->place);
 			is_written |= kind == GCK_PLACE_BARRIER && s->does != GCK_PTX_OPEN;
 		}
-		if (s->depth && (f->traits[i] & GCK_BARRIER))
+		if (s->depth && (f->traits[i] & GCK_BARRIER) && !w->plan->stays[i])
 			write_inner_barrier(w, s);
+		else if ((f->traits[i] & GCK_TABLE_BRANCH) && w->plan->needs_barrier &&
+			 !w->plan->is_together)
+			write_chain(w, i);
 		else if (!is_written && !(w->is_again && is_declaration(w, s)))
 			write_statement(w, i);
 		if (s->does == GCK_PTX_POINT)

@@ -7,11 +7,15 @@
 
 #include "shim/kernels/pass/plan.h"
 
-/* Fills plan's wide_end and record_size. */
+/* Fills plan's record_size. */
 void gck_record_measure(struct gck_plan *plan);
 
 /* Declares the registers that the written code needs. */
 void gck_record_declare(FILE *out);
+
+/* The instruction for a barrier at which threads may leave. Without ".aligned", which "bar" means,
+ * those of a warp may come to it apart. */
+const char *gck_record_barrier(const struct gck_plan *plan);
 
 /* %gck_z: the address of NAME$ckpt. */
 void gck_record_variable(const struct gck_plan *plan, FILE *out);

@@ -62,6 +62,12 @@ report $? "the kernels with a pragma have points"
 gckcc --auto -O3 -ptx a.cu -o b.ptx && grep -q '_Z5plainPfi.ckpt.6. = ' b.ptx
 report $? "--auto: so has a loop without one"
 
+"$nvcc" -arch=sm_90 -O3 -ptx a.cu -o c.ptx >log 2>&1 &&
+	GCKCC_PTXAS=${nvcc%/*}/ptxas "$build/gckcc-ptxas" -arch=sm_90 c.ptx -o c.cubin >log 2>&1 &&
+	grep -q '_Z5plainPfi.ckpt' c.cubin &&
+	"$build/gckcc-ptxas" --version | grep -q 'ptxas'
+report $? "gckcc-ptxas: PTX of a program that compiles it itself"
+
 cat >refused.cu <<'END'
 __global__ void k(float *p, int n)
 {

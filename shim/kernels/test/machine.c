@@ -20,7 +20,7 @@ enum op {
 	OP_NONE, OP_MOV, OP_ADD, OP_SUB, OP_MUL, OP_MAD, OP_AND, OP_OR, OP_XOR, OP_NOT, OP_SHL,
 	OP_SHR, OP_MIN, OP_MAX, OP_SETP, OP_SELP, OP_CVT, OP_LD, OP_ST, OP_ATOM, OP_BRA,
 	OP_BRX, OP_RET, OP_TRAP, OP_BAR, OP_BARRED, OP_VOTE, OP_SHFL, OP_CALL, OP_FMA, OP_POPC,
-	OP_DIV, OP_REM, OP_CVTA,
+	OP_DIV, OP_REM, OP_CVTA, OP_PACK, OP_SPLIT, OP_BFIND,
 };
 
 static const struct {
@@ -35,7 +35,7 @@ static const struct {
 	{ "bra", OP_BRA }, { "brx", OP_BRX }, { "ret", OP_RET }, { "exit", OP_RET },
 	{ "trap", OP_TRAP }, { "bar", OP_BAR }, { "barrier", OP_BAR }, { "vote", OP_VOTE },
 	{ "shfl", OP_SHFL }, { "call", OP_CALL }, { "fma", OP_FMA }, { "popc", OP_POPC },
-	{ "div", OP_DIV }, { "rem", OP_REM }, { "cvta", OP_CVTA },
+	{ "div", OP_DIV }, { "rem", OP_REM }, { "cvta", OP_CVTA }, { "bfind", OP_BFIND },
 };
 
 enum where { IN_REGISTER, IN_NUMBER, IN_SPECIAL, IN_PARAM };
@@ -315,6 +315,23 @@ static int decode_call(const struct machine *m, const struct gck_ptx_statement *
 	return 0;
 }
 
+/* mov.b64 D, {A, B}; and mov.b64 {A, B}, D; the operands in their order */
+static int decode_halves(const struct machine *m, const struct gck_flow *f,
+			 const struct gck_ptx_statement *s, struct code *c)
+{
+	const struct gck_ptx_range *o = &m->ptx->operands[s->operand];
+
+	c->op = gck_ptx_is(m->ptx, o[0].first, "{") ? OP_SPLIT : OP_PACK;
+	for (unsigned i = 0; i < 2; i++) {
+		bool has_halves = gck_ptx_is(m->ptx, o[i].first, "{");
+
+		for (uint32_t at = o[i].first + has_halves; at < o[i].last && c->n < 3; at += 2)
+			if (decode_word(m, f, at, &c->o[c->n++]))
+				return -1;
+	}
+	return 0;
+}
+
 static int decode(const struct machine *m, const struct gck_flow *f, uint32_t i, struct code *c)
 {
 	const struct gck_ptx_statement *s = &f->statements[i];
@@ -343,6 +360,10 @@ static int decode(const struct machine *m, const struct gck_flow *f, uint32_t i,
 		decode_branch(m, f, s, c);
 	if (c->op == OP_CALL)
 		return decode_call(m, s, c);
+	if (c->op == OP_MOV && c->bits == 64 &&
+	    (gck_ptx_is(m->ptx, m->ptx->operands[s->operand].first, "{") ||
+	     gck_ptx_is(m->ptx, m->ptx->operands[s->operand + 1].first, "{")))
+		return decode_halves(m, f, s, c);
 	for (c->n = 0; c->n < s->n_operands && c->n < 4; c->n++)
 		if (c->op != OP_BRA &&
 		    decode_operand(m, f, m->ptx->operands[s->operand + c->n], &c->o[c->n]))
@@ -470,14 +491,15 @@ static unsigned draw(struct run *r, unsigned n)
 }
 
 #define CLOCK_STEP 200000 /* more than a kernel waits between two looks at the word */
+#define SHORT_STEP 20000  /* less: points are counted then */
 
 static uint64_t special_value(const struct run *r, const struct block *b, const struct thread *t,
 			      enum special s)
 {
-	static uint32_t clock;
+	static uint32_t clock, looks;
 
 	switch (s) {
-	case CLOCK: return clock += CLOCK_STEP;
+	case CLOCK: return clock += ++looks % 3 ? CLOCK_STEP : SHORT_STEP;
 	case TID_X: return t->number;
 	case NTID_X: return r->l->threads;
 	case CTAID_X: return b->number;
@@ -639,6 +661,7 @@ static uint64_t compute(const struct code *c, uint64_t x, uint64_t y, uint64_t z
 	case OP_SETP: return compares(c, x, y);
 	case OP_SELP: return z & 1 ? x : y;
 	case OP_CVT: return convert(c, x);
+	case OP_BFIND: return mask(x, 32) ? 31u - __builtin_clz(x) : UINT32_MAX;
 	case OP_POPC: return __builtin_popcountll(mask(x, c->bits));
 	case OP_DIV: return mask(y, c->bits) ? mask(x, c->bits) / mask(y, c->bits) : 0;
 	case OP_REM: return mask(y, c->bits) ? mask(x, c->bits) % mask(y, c->bits) : 0;
@@ -740,6 +763,14 @@ static void step(struct run *r, struct block *b, struct thread *t)
 	case OP_BRX:
 		index = value_of(r, b, t, &c->o[0]);
 		f->pc = c->targets[index < c->n_targets ? index : 0];
+		break;
+	case OP_PACK:
+		put(r, t, &c->o[0], mask(value_of(r, b, t, &c->o[1]), 32) |
+					    value_of(r, b, t, &c->o[2]) << 32);
+		break;
+	case OP_SPLIT:
+		put(r, t, &c->o[0], value_of(r, b, t, &c->o[2]));
+		put(r, t, &c->o[1], value_of(r, b, t, &c->o[2]) >> 32);
 		break;
 	case OP_RET: leave(r, b, t); break;
 	case OP_TRAP:

@@ -185,6 +185,43 @@ static void check_progress(void)
 	free(memory);
 }
 
+/* The two warps of a block meet at different barriers, and only the first one's have a point before
+ * them. Each thread adds what its neighbour in the other warp wrote before. */
+static const char beside[] =
+	".version 8.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry k(.param .u64 out)\n{\n\t.reg .b64 %l<4>;\n\t.reg .b32 %r<9>;\n"
+	"\t.reg .pred %p<3>;\n\t.shared .align 4 .b8 box[256];\n\tld.param.u64 %l0, [out];\n"
+	"\tmov.u32 %r0, %tid.x;\n\tmov.u32 %r1, %ctaid.x;\n\tmad.lo.u32 %r1, %r1, 64, %r0;\n"
+	"\tmul.wide.u32 %l1, %r1, 4;\n\tadd.u64 %l0, %l0, %l1;\n\tmov.u32 %r2, box;\n"
+	"\tshl.b32 %r3, %r0, 2;\n\tadd.u32 %r3, %r2, %r3;\n\txor.b32 %r4, %r0, 32;\n"
+	"\tshl.b32 %r4, %r4, 2;\n\tadd.u32 %r4, %r2, %r4;\n\tmov.u32 %r5, 0;\n"
+	"\tmov.u32 %r6, 0;\n\tsetp.lt.u32 %p0, %r0, 32;\n\t@!%p0 bra $B;\n"
+	"$A:\n\tst.shared.u32 [%r3], %r6;\n\tbar.sync 0;\n\t// gpuckpt point\n"
+	"\tld.shared.u32 %r7, [%r4];\n\tadd.u32 %r5, %r5, %r7;\n\tbar.sync 0;\n"
+	"\tadd.u32 %r6, %r6, 1;\n\tsetp.lt.u32 %p1, %r6, 50;\n\t@%p1 bra $A;\n"
+	"\tbra.uni $C;\n"
+	"$B:\n\tst.shared.u32 [%r3], %r6;\n\tbar.sync 0;\n\tld.shared.u32 %r7, [%r4];\n"
+	"\tadd.u32 %r5, %r5, %r7;\n\tbar.sync 0;\n\tadd.u32 %r6, %r6, 1;\n"
+	"\tsetp.lt.u32 %p2, %r6, 50;\n\t@%p2 bra $B;\n"
+	"$C:\n\tst.global.u32 [%l0], %r5;\n\tret;\n}\n";
+
+static void check_beside(void)
+{
+	struct gck_error err = { 0 };
+	size_t size;
+	char *text = pointed(beside, sizeof beside - 1, false, &size, &err);
+	struct machine *plain = machine_create(beside, sizeof beside - 1);
+	struct machine *with = text ? machine_create(text, size) : NULL;
+	bool same = plain && with;
+
+	for (unsigned i = 0; i < 20; i++)
+		same = same && compare(plain, with, 64, 0, "k$ckpt");
+	ok(same, "warps that meet at different barriers");
+	machine_free(plain);
+	machine_free(with);
+	free(text);
+}
+
 static void print_seed(unsigned seed)
 {
 	unsigned threads, dynamic;
@@ -217,5 +254,6 @@ int main(int argc, char **argv)
 	}
 	check_seeds(seed ? atoi(seed) : 1, seed ? 1 : tap_is_long() ? 2000 : 150);
 	check_progress();
+	check_beside();
 	return tap_done();
 }
