@@ -156,6 +156,11 @@ void gck_act_freeze(struct gck_core *core, struct gck_step *step)
 		give_up(core, step, &err);
 		return;
 	}
+	if (gck_document_begin(core, step)) {
+		gck_live_fail(step, ENOMEM, "no memory for the list of ranks");
+		gck_raise(core, step, GCK_FAILED);
+		return;
+	}
 	gck_live_phase_timer(core, step, hold_ms(step->live));
 	gck_live_ask_all(core, step, freeze_order(step));
 }
@@ -175,11 +180,6 @@ void gck_act_resumed(struct gck_core *core, struct gck_step *step)
 
 void gck_act_write(struct gck_core *core, struct gck_step *step)
 {
-	if (gck_document_begin(core, step)) {
-		gck_live_fail(step, ENOMEM, "no memory for the list of ranks");
-		gck_raise(core, step, GCK_FAILED);
-		return;
-	}
 	step->live->checkpoint.written_ms = core->world->now_ms();
 	gck_live_phase_timer(core, step, step->live->options.timeout_ms);
 	gck_live_ask_all(core, step, gck_live_order("write", step));

@@ -64,6 +64,20 @@ int gck_document_begin(const struct gck_core *core, struct gck_step *step)
 	return 0;
 }
 
+void gck_document_exited(struct gck_step *step, const json_t *exited)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(exited, i, one) {
+		json_int_t rank = json_integer_value(json_object_get(one, "rank"));
+
+		if (rank >= 0 && rank < step->ntasks && step->exits[rank] != GCK_NO_EXIT)
+			json_array_set_new(step->live->checkpoint.manifests, (size_t)rank,
+					   json_integer(step->exits[rank]));
+	}
+}
+
 int gck_document_add(struct gck_step *step, const json_t *ranks, struct gck_error *err)
 {
 	json_t *manifests = step->live->checkpoint.manifests;

@@ -10,9 +10,12 @@
  * not fit; about 12,000 ranks do. */
 int gck_document_fits(const struct gck_step *step, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Begin the list of ranks when all are frozen. Ranks that have ended are listed by exit status. -1
- * without memory. */
+/* Begin the list of ranks before they are frozen. Ranks that have ended are listed by exit status.
+ * -1 without memory. */
 int gck_document_begin(const struct gck_core *core, struct gck_step *step) GCK_MUST_CHECK;
+
+/* A node's ranks are frozen but these, [{"rank"}], which ended before: they need no image. */
+void gck_document_exited(struct gck_step *step, const json_t *exited);
 
 /* Add the images that an agent has written: [{"rank", "manifest"}]. -1 if the list is invalid. */
 int gck_document_add(struct gck_step *step, const json_t *ranks, struct gck_error *err)

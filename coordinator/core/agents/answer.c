@@ -233,6 +233,7 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 		return 0;
 	case GCK_FREEZING:
 		gck_answer_exits(core, step, data);
+		gck_document_exited(step, json_object_get(data, "exited"));
 		take_times(&step->live->checkpoint, data);
 		take_asked(&step->live->checkpoint, data);
 		return 0;
@@ -376,11 +377,12 @@ void gck_answer_progress(struct gck_core *core, struct gck_step *step, struct gc
 	gck_operation_progress(core, step);
 }
 
-/* Before the freeze this node's ranks enter the commit as their exit status; after it their images
- * are needed. */
+/* Before the freeze this node's ranks enter the commit as their exit status; from then on their
+ * images are needed. */
 static bool bye_is_failure(const struct gck_live *live, const struct gck_node *node)
 {
 	switch (live->phase) {
+	case GCK_FREEZING:
 	case GCK_RESUMING:
 	case GCK_WRITING:
 	case GCK_HELD_WRITING:

@@ -124,6 +124,32 @@ static void test_bye(void)
 	end();
 }
 
+/* A commit without them could not be restored if the others need them (MPI). */
+static void test_bye_frozen(void)
+{
+	struct gck_agent *a = &f.agents[0][2];
+
+	begin();
+	create();
+	reach(GCK_FREEZING);
+	for (unsigned i = 0; i < 1000 && !step_0()->live->nodes[2].answered; i++) {
+		fake_agent_takes(&f, a);
+		fake_core_takes(&f, a);
+	}
+	is_int(step_0()->live->phase, GCK_FREEZING, "a node's ranks are frozen before the others");
+	fake_all_end(&f, a, SIGKILL);
+	while (fake_core_takes(&f, a))
+		;
+	for (unsigned i = 0; i < 1000 && !ended; i++)
+		for (unsigned n = 0; n < 2; n++) {
+			fake_agent_takes(&f, &f.agents[0][n]);
+			fake_core_takes(&f, &f.agents[0][n]);
+		}
+	ok(all_of(ended, !ended_well, !step_0()->commits),
+	   "they end: there is no commit without their images");
+	end();
+}
+
 static void test_nobody(void)
 {
 	begin();
@@ -894,6 +920,7 @@ int main(void)
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
 	test_finished();
 	test_bye();
+	test_bye_frozen();
 	test_nobody();
 	test_back();
 	test_quiesce();
