@@ -12,6 +12,10 @@
 #define LOOK_CYCLES 131072u
 #define LOOK_POINTS 1024u
 
+#define SHORT_LOOP 256u /* statements of one that is repeated … */
+#define MOST_STATEMENTS 1024u /* … to so many at most … */
+#define MOST_TIMES 8u /* … so often */
+
 struct writer {
 	const struct gck_ptx *ptx;
 	const struct gck_plan *plan;
@@ -195,6 +199,61 @@ static void write_chain(const struct writer *w, uint32_t i)
 		fprintf(w->out, "$gck_beside_%u%s:\n", i, ending(w));
 }
 
+/* ---- short loops ---------------------------------------------------------------------------- */
+
+/* Whether block b is a loop by itself, of plain instructions, with one point. */
+static bool is_short_loop(const struct gck_plan *plan, const struct gck_block *b, uint32_t block)
+{
+	const struct gck_flow *f = &plan->flow;
+	uint32_t last = b->last - 1;
+	size_t points = 0;
+
+	if (b->last - b->first > SHORT_LOOP || !(f->traits[last] & GCK_BRANCH) ||
+	    !f->statements[last].guard || f->successors[b->successor] != block)
+		return false;
+	for (uint32_t i = b->first; i < b->last; i++)
+		if (f->statements[i].depth || (f->traits[i] & (GCK_BARRIER | GCK_CALL)) ||
+		    gck_ptx_is(f->ptx, f->statements[i].op, ".pragma"))
+			return false;
+	for (size_t i = 0; i < plan->n_places; i++)
+		points += plan->places[i].kind != GCK_PLACE_ENTRY &&
+			  f->block_of[plan->places[i].statement] == block;
+	return points == 1;
+}
+
+/* At the end of a short loop, where ptxas would have repeated its statements: they are repeated
+ * without the point, so that it costs less. */
+static void repeat_loop(const struct writer *w, uint32_t end)
+{
+	const struct gck_flow *f = &w->plan->flow;
+	const struct gck_block *b = &f->blocks[f->block_of[end]];
+	uint32_t times = MOST_STATEMENTS / (b->last - b->first);
+
+	for (times = times < MOST_TIMES ? times : MOST_TIMES; times > 1; times--) {
+		write_guard(w, &f->statements[end], true);
+		fprintf(w->out, "bra $gck_done_%u;\n", end);
+		for (uint32_t i = b->first; i < end; i++)
+			if (f->statements[i].does == GCK_PTX_INSTRUCTION) {
+				fputs("\t", w->out);
+				write_statement(w, i);
+				fputs("\n", w->out);
+			}
+	}
+	fputs("\t", w->out);
+	write_statement(w, end);
+	fprintf(w->out, "\n$gck_done_%u:\n", end);
+}
+
+static bool ends_short_loop(const struct writer *w, uint32_t i)
+{
+	const struct gck_flow *f = &w->plan->flow;
+	const struct gck_block *b = &f->blocks[f->block_of[i]];
+
+	return !w->is_again && i + 1 == b->last && is_short_loop(w->plan, b, f->block_of[i]);
+}
+
+/* ---- bodies --------------------------------------------------------------------------------- */
+
 static bool is_declaration(const struct writer *w, const struct gck_ptx_statement *s)
 {
 	static const char *const names[] = { ".reg", ".local", ".shared", ".param", ".global",
@@ -234,6 +293,8 @@ static void write_body(struct writer *w)
 		else if ((f->traits[i] & GCK_TABLE_BRANCH) && w->plan->needs_barrier &&
 			 !w->plan->is_together)
 			write_chain(w, i);
+		else if (ends_short_loop(w, i))
+			repeat_loop(w, i);
 		else if (!is_written && !(w->is_again && is_declaration(w, s)))
 			write_statement(w, i);
 		if (s->does == GCK_PTX_POINT)
