@@ -5,6 +5,7 @@
 #define GCK_TEST_GPU_KERNELS_H
 
 #include <cuda_runtime.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -148,7 +148,7 @@ static int follow(struct gck_flow *flow, const struct labels *labels, struct gck
 
 	block->successor = flow->n_successors;
 	if (ends & (GCK_BRANCH | GCK_TABLE_BRANCH)) {
-		if (!s->n_operands)
+		if (s->n_operands < (ends & GCK_TABLE_BRANCH ? 2 : 1))
 			return gck_flow_fail(flow->ptx, s, err, "a branch without a label");
 		if (find_label(flow, labels, s,
 			       flow->ptx->operands[s->operand + s->n_operands - 1].first, &to, err))

@@ -67,6 +67,15 @@ report $? "--auto: so has a loop without one"
 	grep -q '_Z5plainPfi.ckpt' c.cubin &&
 	"$build/gckcc-ptxas" --version | grep -q 'ptxas'
 report $? "gckcc-ptxas: PTX of a program that compiles it itself"
+{ cat c.ptx && echo '.visible .entry broken() {'; } >d.ptx
+cat >ptxas <<'END'
+#!/bin/sh
+echo "$@" >called
+END
+chmod +x ptxas
+GCKCC_PTXAS=$PWD/ptxas "$build/gckcc-ptxas" d.ptx -o d.cubin >log 2>&1 &&
+	[[ $(cat called) = 'd.ptx -o d.cubin' && $(wc -l <log) = 1 ]]
+report $? "PTX that the pass cannot follow: one line, and ptxas gets it as it is"
 
 cat >refused.cu <<'END'
 __global__ void k(float *p, int n)

@@ -85,6 +85,7 @@ static const struct {
 	{ "mov.b128 %w1, {%l1, %l2};" POINT "st.global.b128 [%l1], %w1;", "128 bits", 3 },
 	{ ".shared .b32 a, b;" POINT, "a shared variable that cannot be saved", 0 },
 	{ POINT AT "bra nowhere;", "no label", 7 },
+	{ POINT "T: .branchtargets A; A:\n" AT "brx.idx T;", "without a label", 7 },
 	{ POINT AT "@%none ret;", "a guard that is not declared", 7 },
 	{ POINT AT "mov.u32 %gck_t, 0;", "has been through gckcc", 7 },
 	{ AT "// gpuckpt point /a/b.cu:12\n\tbar.sync 1;", "", 7 },
