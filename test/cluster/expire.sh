@@ -43,15 +43,14 @@ else
 	in_store() { [[ -e $GPUCKPT_LAB/store/lab/$1 ]]; }
 fi
 not_in_store() { ! in_store "$1"; }
-# older JOB SECONDS: its newest commit is
+# older JOB SECONDS: all its commits are
 older()
 {
-	local time
-	time=$(user gpuckpt list "$1" --json | jq '[.steps[].commits[].time] | max')
-	[[ $((EPOCHSECONDS - time)) -gt $2 ]]
+	user gpuckpt list "$1" --json |
+		jq -e --argjson s "$2" '([.steps[].commits[].time] | max // 0) < now - $s'
 }
 # older_or_gone JOB SECONDS: of a job that has ended gpuckptd may have removed it by itself
-older_or_gone() { none_listed "$1" || older "$1" "$2"; }
+older_or_gone() { older "$1" "$2" || none_listed "$1"; }
 none_listed() { [[ -z $(commits "$1" 2>/dev/null) ]]; }
 
 # has_commit JOB SEQ: it is listed

@@ -63,6 +63,7 @@ void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
 	a->restarts = f->restarts;
 	a->needs_hold = f->faults && f->random(f, 8) == 0;
 	a->passing = f->faults && f->random(f, 8) == 0;
+	a->pmix_fails = f->faults && f->random(f, 8) == 0;
 	a->mpi = f->faults && f->random(f, 2) == 0;
 	for (unsigned i = 0; i < TASKS; i++)
 		a->exits[i] = GCK_NO_EXIT;

@@ -207,6 +207,11 @@ static void on_quiesce(struct fake *f, struct gck_agent *a, const json_t *body, 
 		done(a, "quiesce", seq, false, NULL);
 		return;
 	}
+	if (a->mpi && a->pmix_fails) {
+		a->pmix_fails--;
+		failed(a, "quiesce", seq, EAGAIN);
+		return;
+	}
 	a->quiesced = !a->mpi;
 	a->round = a->mpi;
 	if (a->mpi)

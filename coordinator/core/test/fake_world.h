@@ -49,6 +49,7 @@ struct gck_agent {
 	uint32_t built;      /* the commit that its ranks are built from */
 	uint32_t filed;      /* the commit that its files are cut back to */
 	unsigned passing;    /* it refuses so many times to prepare, for a reason that passes */
+	unsigned pmix_fails; /* a quiesce of its ranks fails so many times, as when PMIx fails */
 	int no_prepare, no_build, no_run; /* what it answers to these; 0: that it did it */
 	uint32_t offered;
 	uint32_t from;       /* the commit that its ranks run from, 0: a cold start */

@@ -223,6 +223,21 @@ static void test_no_quiesce(void)
 	end();
 }
 
+/* The rank's next exchange goes through the coordinator (shim/mpi/base/pmix.h). */
+static void test_pmix_fails(void)
+{
+	begin();
+	f.agents[0][0].mpi = f.agents[0][2].mpi = true;
+	f.agents[0][2].pmix_fails = 1;
+	create();
+	fake_settle(&f);
+	ok(all_of(ended, ended_well), "PMIx fails in a quiesce: the create is tried again and done");
+	is_int(step_0()->live->failures, 0, "which counts as no failure");
+	is_int(step_0()->commits->seq, 2, "it has the second try's number");
+	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
+	end();
+}
+
 /* Refused with a reason before any connection is closed. */
 static void test_many_words(void)
 {
@@ -925,6 +940,7 @@ int main(void)
 	test_back();
 	test_quiesce();
 	test_no_quiesce();
+	test_pmix_fails();
 	test_many_words();
 	test_stored();
 	test_hostile_common();

@@ -104,8 +104,7 @@ bool gck_mpi_pmix_usable(void)
 
 static int fail(const char *what, int rc, struct gck_error *err)
 {
-	return gck_fail(err, EIO, "%s failed with code %d; the next checkpoint exchanges words "
-				  "through the coordinator", what, rc);
+	return gck_fail(err, EAGAIN, "%s failed with code %d: " GCK_MPI_PMIX_AGAIN, what, rc);
 }
 
 /* Words of a value that has these: as many as of the one before, mostly. */
@@ -219,12 +218,11 @@ static int check_value(const unsigned long *v, size_t n, size_t rank, struct gck
 		       struct gck_error *err)
 {
 	if (n < HEAD_WORDS || v[1] > n - HEAD_WORDS)
-		return gck_fail(err, EBADMSG, "PMIx returned no words of rank %zu", rank);
-	if (v[0] != pmix.serial)
-		return gck_fail(err, ESTALE,
-				"PMIx returned old words of rank %zu; the next checkpoint "
-				"exchanges words through the coordinator",
+		return gck_fail(err, EAGAIN, "PMIx returned no words of rank %zu: " GCK_MPI_PMIX_AGAIN,
 				rank);
+	if (v[0] != pmix.serial)
+		return gck_fail(err, EAGAIN,
+				"PMIx returned old words of rank %zu: " GCK_MPI_PMIX_AGAIN, rank);
 	*w = (struct gck_mpi_words){v + HEAD_WORDS, v[1]};
 	return 0;
 }

@@ -11,6 +11,9 @@
 #include "common/base/error.h"
 #include "shim/mpi/base/participant.h"
 
+/* What a failure of PMIx ends with; its code is EAGAIN. After give_up the next try needs no PMIx. */
+#define GCK_MPI_PMIX_AGAIN "try again; the ranks' words then go through the coordinator"
+
 /* Finds libpmix in the namespace. Only the thread that has just initialized MPI may call it: later
  * the program may be in MPI_Finalize, where the real library unloads what is searched. */
 void gck_mpi_pmix_bind(void);

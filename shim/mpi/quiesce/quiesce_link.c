@@ -144,8 +144,7 @@ static int quiesce_with_ranks(struct quiesce_request *r, int64_t deadline_ns, st
 		gck_mpi_allgather_alone(&r->x);
 	else if (r->via == GCK_LINK_MPI_PMIX && !gck_mpi_pmix_usable())
 		return gck_fail(err, EAGAIN,
-				"PMIx is no longer usable in this step: try again; the ranks' "
-				"words then go through the coordinator");
+				"PMIx is no longer usable in this step: " GCK_MPI_PMIX_AGAIN);
 	rc = gck_mpi_quiesce(&r->x, deadline_ns, err);
 	if (r->fence_pending && rc) {
 		gck_mpi_pmix_give_up();

@@ -7,6 +7,7 @@
 
 #ifdef HAVE_PMIX
 
+#include <errno.h>
 #include <pmix.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@
 /* The calls of libpmix. */
 static struct {
 	int inits, finalizes, fences, gets, unlimited;
-	bool ends_at_once, slow_put;
+	bool ends_at_once, slow_put, answers_old;
+	pmix_status_t fence_status;
 	pmix_op_cbfunc_t done;
 	void *serial;
 	unsigned long put[WORDS_MAX];
@@ -32,7 +34,7 @@ static struct {
 
 static void end_fence(void)
 {
-	server.done(PMIX_SUCCESS, server.serial);
+	server.done(server.fence_status, server.serial);
 }
 
 static int is_initialized(void)
@@ -100,6 +102,7 @@ static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_in
 	server.unlimited += n != 1 || strcmp(info->key, PMIX_TIMEOUT) != 0 ||
 			    info->value.type != PMIX_INT || info->value.data.integer <= 0;
 	memcpy(words, server.put, server.size);
+	words[0] -= server.answers_old;
 	words[1 + words[1]] = OTHERS_WORD;
 	*value = calloc(1, sizeof **value);
 	(*value)->type = PMIX_BYTE_OBJECT;
@@ -201,6 +204,26 @@ static void test_sizes(void)
 	ok(size_of_round(3) == large, "a value is never smaller than an earlier one");
 }
 
+/* A checkpoint that fails with EAGAIN is tried again. */
+static void test_failures(void)
+{
+	struct gck_error err = {0};
+
+	start();
+	server.ends_at_once = server.answers_old = true;
+	ok(all_of(!gck_mpi_pmix_begin(7, &mine, &err), gck_mpi_pmix_end(1, 2, all, &err) < 0,
+		  err.code == EAGAIN), "old words are refused for now: %s", err.text);
+	gck_mpi_pmix_give_up();
+	ok(!gck_mpi_pmix_usable(), "and PMIx is not used again");
+	start();
+	server.ends_at_once = true;
+	server.fence_status = PMIX_ERROR;
+	ok(all_of(!gck_mpi_pmix_begin(8, &mine, &err), gck_mpi_pmix_end(1, 2, all, &err) < 0,
+		  err.code == EAGAIN), "so is a fence that fails: %s", err.text);
+	gck_mpi_pmix_give_up();
+	ok(server.finalizes == server.inits, "libpmix is let go");
+}
+
 static void test_finalize_in_fence(void)
 {
 	struct gck_error err = {0};
@@ -269,6 +292,7 @@ int main(void)
 	unsetenv("PMIX_GDS_MODULE");
 	test_exchange();
 	test_sizes();
+	test_failures();
 	test_finalize_in_fence();
 	test_finalize_first();
 	test_at_the_same_time();
