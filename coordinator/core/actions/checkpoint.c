@@ -77,6 +77,8 @@ int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err)
 {
 	const struct gck_node *missing = gck_live_missing(step->live);
 
+	if (step->job->requeued)
+		return gck_fail(err, ECANCELED, "job %u was requeued meanwhile", step->job->id);
 	if (missing)
 		return gck_fail(err, ENOTCONN,
 				"the agent of node %s is not connected; if the node lives, "

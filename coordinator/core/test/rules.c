@@ -223,21 +223,6 @@ static void test_no_quiesce(void)
 	end();
 }
 
-/* The rank's next exchange goes through the coordinator (shim/mpi/base/pmix.h). */
-static void test_pmix_fails(void)
-{
-	begin();
-	f.agents[0][0].mpi = f.agents[0][2].mpi = true;
-	f.agents[0][2].pmix_fails = 1;
-	create();
-	fake_settle(&f);
-	ok(all_of(ended, ended_well), "PMIx fails in a quiesce: the create is tried again and done");
-	is_int(step_0()->live->failures, 0, "which counts as no failure");
-	is_int(step_0()->commits->seq, 2, "it has the second try's number");
-	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
-	end();
-}
-
 /* Refused with a reason before any connection is closed. */
 static void test_many_words(void)
 {
@@ -481,6 +466,34 @@ static void test_passing_beside_lasting(unsigned lasting)
 	create();
 	fake_settle(&f);
 	ok(all_of(ended, ended_well), "and when both are gone a checkpoint is done: %s", why);
+	end();
+}
+
+/* The rank's next exchange goes through the coordinator (shim/mpi/base/pmix.h). */
+static void test_pmix_fails(void)
+{
+	begin();
+	f.agents[0][0].mpi = f.agents[0][2].mpi = true;
+	f.agents[0][2].pmix_fails = 1;
+	create();
+	fake_settle(&f);
+	is_int(tries(), 1, "PMIx fails in a quiesce: the create is tried again");
+	ok(all_of(ended, ended_well), "and done");
+	is_int(step_0()->live->failures, 0, "which counts as no failure");
+	is_int(step_0()->commits->seq, 2, "it has the second try's number");
+	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
+	end();
+}
+
+/* Another of its steps could not be restored, and the job is given back to Slurm. */
+static void test_given_back_meanwhile(void)
+{
+	begin();
+	create();
+	gck_requeue_note(&f.core, JOB, true);
+	fake_settle(&f);
+	ok(all_of(ended, !ended_well, strstr(why, "requeued meanwhile")),
+	   "a checkpoint of a job that is requeued meanwhile is not taken: %s", why);
 	end();
 }
 
@@ -940,7 +953,6 @@ int main(void)
 	test_back();
 	test_quiesce();
 	test_no_quiesce();
-	test_pmix_fails();
 	test_many_words();
 	test_stored();
 	test_hostile_common();
@@ -952,6 +964,8 @@ int main(void)
 	test_passing_unawaited();
 	test_passing_beside_lasting(0);
 	test_passing_beside_lasting(1);
+	test_pmix_fails();
+	test_given_back_meanwhile();
 	test_passing_beside_lost();
 	test_passing_and_others();
 	test_missing();
