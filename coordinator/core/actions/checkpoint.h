@@ -5,8 +5,8 @@
 
 #include "coordinator/core/model/live.h"
 
-/* 0 if the job is not requeued, every node is connected and some rank has not ended; else -1 with the
- * reason. */
+/* 0 if the job is not requeued, every node is connected and some rank has not ended; else -1 with
+ * the reason. */
 int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The commit object is written: journal the commit. It must be journaled before anybody is told. */

@@ -218,8 +218,8 @@ static int check_value(const unsigned long *v, size_t n, size_t rank, struct gck
 		       struct gck_error *err)
 {
 	if (n < HEAD_WORDS || v[1] > n - HEAD_WORDS)
-		return gck_fail(err, EAGAIN, "PMIx returned no words of rank %zu: " GCK_MPI_PMIX_AGAIN,
-				rank);
+		return gck_fail(err, EAGAIN,
+				"PMIx returned no words of rank %zu: " GCK_MPI_PMIX_AGAIN, rank);
 	if (v[0] != pmix.serial)
 		return gck_fail(err, EAGAIN,
 				"PMIx returned old words of rank %zu: " GCK_MPI_PMIX_AGAIN, rank);

@@ -11,7 +11,8 @@
 #include "common/base/error.h"
 #include "shim/mpi/base/participant.h"
 
-/* What a failure of PMIx ends with; its code is EAGAIN. After give_up the next try needs no PMIx. */
+/* The end of messages of PMIx's failures. Their code is EAGAIN: after give_up the next try needs no
+ * PMIx. */
 #define GCK_MPI_PMIX_AGAIN "try again; the ranks' words then go through the coordinator"
 
 /* Finds libpmix in the namespace. Only the thread that has just initialized MPI may call it: later
