@@ -87,9 +87,9 @@ int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device
 	if (is_there(library, R_OK))
 		return 1;
 	return gck_fail(err, errno,
-			"cuda=nvidia: %s: %s; check the installation on this node, or CudaPath in "
+			"cuda=%s: %s: %s; check the installation on this node, or CudaPath in "
 			"gpuckpt.conf",
-			library, strerror(errno));
+			choice == GCK_GPU_IMAGE ? "image" : "nvidia", library, strerror(errno));
 }
 
 /* The stand-in for CUDA comes last: a program may use several of them. */

@@ -243,14 +243,17 @@ static void write_mpi(const struct gck_options *o, char *value, size_t size)
 	print(value, size, "%s", mpi_names[o->mpi]);
 }
 
-static const char *const cuda_names[] = { "auto", "nvidia", "none", NULL };
+static const char *const cuda_names[] = { "auto", "nvidia", "none", "image", NULL };
 
 static int read_cuda(struct gck_options *o, const char *value, struct gck_error *err)
 {
 	unsigned choice;
 
+	if (!strcmp(value, "replay"))
+		return gck_fail(err, EINVAL, "a driver that is loaded anew at a restart is not "
+				"available in this version: leave cuda= out, or use image");
 	if (read_choice(value, cuda_names, &choice))
-		return gck_fail(err, EINVAL, "must be auto, nvidia or none");
+		return gck_fail(err, EINVAL, "must be auto, image, nvidia or none");
 	o->cuda = (enum gck_gpu)choice;
 	return 0;
 }

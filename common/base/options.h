@@ -13,7 +13,9 @@
 
 enum gck_compress { GCK_COMPRESS_NONE, GCK_COMPRESS_LZ4, GCK_COMPRESS_ZSTD };
 enum gck_mpi { GCK_MPI_AUTO, GCK_MPI_OPENMPI, GCK_MPI_NONE };
-enum gck_gpu { GCK_GPU_AUTO, GCK_GPU_NVIDIA, GCK_GPU_NONE };
+/* IMAGE and NVIDIA: the stand-in must be there. IMAGE: the driver keeps its own state in images;
+ * with AUTO and NVIDIA gpuckpt chooses, and there is no other engine yet. */
+enum gck_gpu { GCK_GPU_AUTO, GCK_GPU_NVIDIA, GCK_GPU_NONE, GCK_GPU_IMAGE };
 enum gck_restart { GCK_RESTART_AUTO, GCK_RESTART_NEVER, GCK_RESTART_FROM };
 
 #define GCK_HOLD_AUTO_MS 5000 /* hold=auto: at least */

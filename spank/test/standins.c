@@ -61,6 +61,10 @@ int main(void)
 	ok(all_of(strstr(err.text, NOWHERE), strstr(err.text, "CudaPath")),
 	   "the error names it: %s",
 	   err.text);
+	is_int(gck_cuda_wanted(GCK_GPU_IMAGE, HERE, NOWHERE, &err), 1, "image: always");
+	is_int(gck_cuda_wanted(GCK_GPU_IMAGE, NOWHERE, HERE, &err), -1,
+	       "but the stand-in must exist");
+	ok(!!strstr(err.text, "cuda=image"), "the error names the option: %s", err.text);
 	is_int(gck_cuda_wanted(GCK_GPU_NONE, HERE, HERE, &err), 0, "none: never");
 	return tap_done();
 }
