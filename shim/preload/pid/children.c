@@ -194,6 +194,6 @@ GCK_EXPORT pid_t _Fork(void)
 	pid_t pid = gck_real()->_Fork();
 
 	if (!pid)
-		gck_link_leave();
+		gck_child_begin();
 	return made(pid, start);
 }

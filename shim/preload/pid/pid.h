@@ -48,6 +48,23 @@ void gck_real_resolve(void);
 /* For callers that may run before the constructor. */
 const struct gck_real *gck_real(void);
 
+/* The function of this name in the library after the preload, for functions that have no line of
+ * their own in gck_real. gck_real_resolve() finds them, too. */
+struct gck_next {
+	const char *name;
+	void *function;
+};
+
+void *gck_next(struct gck_next *n);
+
+#define GCK_NEXT(symbol, type)                                                       \
+	({                                                                           \
+		static struct gck_next next_                                         \
+			__attribute__((section("gck_next_table"), used)) = { #symbol, NULL }; \
+                                                                                     \
+		(type)gck_next(&next_);                                              \
+	})
+
 /* ---- calls without the helper -------------------------------------------------------------- */
 
 /* Whether the helper must not exist during this system call. */
@@ -58,6 +75,45 @@ long gck_call_alone(long nr, long a, long b, long c);
 
 /* Tell the capture where gck_raw_in() compares and calls. */
 void gck_guard_begin(void);
+
+/* ---- calls with numbers -------------------------------------------------------------------- */
+
+/* A system call with the numbers among its arguments, its paths and its result translated. Returns
+ * the raw result. */
+long gck_translated_call(long nr, long a, long b, long c, long d, long e, long f);
+
+#define gck_call_(nr, a, b, c, d, e, f, ...)                                         \
+	gck_translated_call(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define gck_call(...) gck_call_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+
+/* ---- paths below /proc --------------------------------------------------------------------- */
+
+#define GCK_PROC_PATH 512 /* longer ones are not translated */
+
+/* Whether it is "/proc/PID…", "/proc/self/task/…", or a link to such a path. */
+bool gck_path_has_number(const char *path);
+
+/* The same path with the kernel's numbers: in `space`, or the path itself (NULL, too). */
+const char *gck_path_to_kernel(const char *path, char space[GCK_PROC_PATH]);
+
+/* What readlink() of this path has put into target. Returns its new length, up to size. */
+long gck_link_to_program(const char *path, char *target, long length, size_t size);
+
+/* The number for the program of this entry of a directory of /proc that lists processes or threads.
+ * 0: it has the right name. */
+int32_t gck_entry_to_program(int fd, const char *name);
+
+/* ---- over exec ----------------------------------------------------------------------------- */
+
+#define GCK_IDS "GPUCKPT_IDS="
+
+/* Write the table as a variable of the environment for a program that this process, or a child that
+ * it spawns, executes now. Returns the variable. */
+size_t gck_ids_size(void);
+char *gck_ids_write(char *variable);
+
+/* In a new program: take the table from this variable's value. */
+void gck_ids_inherit(const char *value);
 
 /* ---- children ------------------------------------------------------------------------------ */
 

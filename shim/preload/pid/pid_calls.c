@@ -101,6 +101,56 @@ static long number_call(uint32_t start, long nr, long a)
 	return stale ? stale : r;
 }
 
+/* The raw result of readlink. */
+static long read_link(uint32_t start, long dir, const char *path, char *target, long size)
+{
+	char space[GCK_PROC_PATH];
+	long r = gck_call_in(start, SYS_readlinkat, dir, gck_path_to_kernel(path, space), target,
+			     size);
+
+	r = gck_link_to_program(path, target, r, (size_t)size);
+	return gck_start() == start ? r : GCK_STALE;
+}
+
+/* Which argument of the call is a path. 0: none. */
+static int path_argument(long nr)
+{
+	switch (nr) {
+	case SYS_open:
+	case SYS_stat:
+	case SYS_lstat:
+	case SYS_access:
+	case SYS_readlink:
+		return 1;
+	case SYS_openat:
+	case SYS_openat2:
+	case SYS_newfstatat:
+	case SYS_statx:
+	case SYS_faccessat:
+	case SYS_faccessat2:
+	case SYS_readlinkat:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
+/* The raw result of such a call. */
+static long path_call(uint32_t start, long nr, long a, long b, long c, long d, long e)
+{
+	char space[GCK_PROC_PATH];
+
+	if (nr == SYS_readlink)
+		return read_link(start, AT_FDCWD, (const char *)a, (char *)b, c);
+	if (nr == SYS_readlinkat)
+		return read_link(start, a, (const char *)b, (char *)c, d);
+	if (path_argument(nr) == 1)
+		a = (long)gck_path_to_kernel((const char *)a, space);
+	else
+		b = (long)gck_path_to_kernel((const char *)b, space);
+	return gck_call_in(start, nr, a, b, c, d, e);
+}
+
 /* A system call with the PIDs and TIDs among its arguments and result translated in this start. */
 static long translated(uint32_t start, long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -169,20 +219,18 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 	return gck_raw_in(start, nr, a, b, c, d, e, f);
 }
 
-static inline long call6(long nr, long a, long b, long c, long d, long e, long f)
+long gck_translated_call(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long r = GCK_STALE;
 
 	if (gck_is_original())
 		r = gck_raw_in(0, nr, a, b, c, d, e, f);
+	while (r == GCK_STALE && path_argument(nr))
+		r = path_call(gck_start(), nr, a, b, c, d, e);
 	while (r == GCK_STALE)
 		r = translated(gck_start(), nr, a, b, c, d, e, f);
 	return r;
 }
-
-#define call_(nr, a, b, c, d, e, f, ...) \
-	call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
-#define call(...) call_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 /* Under another name in C: the prototype is variadic, and this takes the values in the registers
  * and the first word of the stack, as libc's own does. */
@@ -197,53 +245,55 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 		return wait4(a, (int *)b, c, (struct rusage *)d);
 	if (nr == SYS_waitid)
 		return gck_waitid_usage(a, b, (siginfo_t *)c, d, (struct rusage *)e);
+	if (nr == SYS_execve)
+		return execve((const char *)a, (char *const *)b, (char *const *)c);
 	if (nr == SYS_exit)
 		gck_helper_note_exit(a & 255);
-	return gck_result(call6(nr, a, b, c, d, e, f));
+	return gck_result(gck_translated_call(nr, a, b, c, d, e, f));
 }
 
 /* ---- own numbers --------------------------------------------------------------------------- */
 
 GCK_EXPORT pid_t getpid(void)
 {
-	return call(SYS_getpid);
+	return gck_call(SYS_getpid);
 }
 
 GCK_EXPORT pid_t getppid(void)
 {
-	return call(SYS_getppid);
+	return gck_call(SYS_getppid);
 }
 
 GCK_EXPORT pid_t gettid(void)
 {
-	return call(SYS_gettid);
+	return gck_call(SYS_gettid);
 }
 
 GCK_EXPORT pid_t getpgrp(void)
 {
-	return call(SYS_getpgrp);
+	return gck_call(SYS_getpgrp);
 }
 
 GCK_EXPORT pid_t getpgid(pid_t pid)
 {
-	return gck_result(call(SYS_getpgid, pid));
+	return gck_result(gck_call(SYS_getpgid, pid));
 }
 
 GCK_EXPORT pid_t getsid(pid_t pid)
 {
-	return gck_result(call(SYS_getsid, pid));
+	return gck_result(gck_call(SYS_getsid, pid));
 }
 
 GCK_EXPORT int setpgid(pid_t pid, pid_t group)
 {
-	return gck_result(call(SYS_setpgid, pid, group));
+	return gck_result(gck_call(SYS_setpgid, pid, group));
 }
 
 /* ---- signals ------------------------------------------------------------------------------- */
 
 GCK_EXPORT int kill(pid_t pid, int sig)
 {
-	return gck_result(call(SYS_kill, pid, sig));
+	return gck_result(gck_call(SYS_kill, pid, sig));
 }
 
 GCK_EXPORT int killpg(pid_t group, int sig)
@@ -253,7 +303,7 @@ GCK_EXPORT int killpg(pid_t group, int sig)
 
 GCK_EXPORT int tgkill(pid_t pid, pid_t tid, int sig)
 {
-	return gck_result(call(SYS_tgkill, pid, tid, sig));
+	return gck_result(gck_call(SYS_tgkill, pid, tid, sig));
 }
 
 /* The sender's ids are the kernel's: a handler sees those of kill(), too. */
@@ -267,24 +317,24 @@ GCK_EXPORT int sigqueue(pid_t pid, int sig, const union sigval value)
 	info.si_pid = gck_raw(SYS_getpid);
 	info.si_uid = gck_raw(SYS_getuid);
 	info.si_value = value;
-	return gck_result(call(SYS_rt_sigqueueinfo, pid, sig, &info));
+	return gck_result(gck_call(SYS_rt_sigqueueinfo, pid, sig, &info));
 }
 
 GCK_EXPORT int pidfd_open(pid_t pid, unsigned flags)
 {
-	return gck_result(call(SYS_pidfd_open, pid, flags));
+	return gck_result(gck_call(SYS_pidfd_open, pid, flags));
 }
 
 /* ---- scheduling and limits ----------------------------------------------------------------- */
 
 GCK_EXPORT int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
 {
-	return gck_result(call(SYS_sched_setaffinity, tid, size, set));
+	return gck_result(gck_call(SYS_sched_setaffinity, tid, size, set));
 }
 
 GCK_EXPORT int sched_getaffinity(pid_t tid, size_t size, cpu_set_t *set)
 {
-	long n = call(SYS_sched_getaffinity, tid, size < INT32_MAX ? size : INT32_MAX, set);
+	long n = gck_call(SYS_sched_getaffinity, tid, size < INT32_MAX ? size : INT32_MAX, set);
 
 	if (n < 0)
 		return gck_result(n);
@@ -294,53 +344,53 @@ GCK_EXPORT int sched_getaffinity(pid_t tid, size_t size, cpu_set_t *set)
 
 GCK_EXPORT int sched_setscheduler(pid_t tid, int policy, const struct sched_param *param)
 {
-	return gck_result(call(SYS_sched_setscheduler, tid, policy, param));
+	return gck_result(gck_call(SYS_sched_setscheduler, tid, policy, param));
 }
 
 GCK_EXPORT int sched_getscheduler(pid_t tid)
 {
-	return gck_result(call(SYS_sched_getscheduler, tid));
+	return gck_result(gck_call(SYS_sched_getscheduler, tid));
 }
 
 GCK_EXPORT int sched_setparam(pid_t tid, const struct sched_param *param)
 {
-	return gck_result(call(SYS_sched_setparam, tid, param));
+	return gck_result(gck_call(SYS_sched_setparam, tid, param));
 }
 
 GCK_EXPORT int sched_getparam(pid_t tid, struct sched_param *param)
 {
-	return gck_result(call(SYS_sched_getparam, tid, param));
+	return gck_result(gck_call(SYS_sched_getparam, tid, param));
 }
 
 GCK_EXPORT int sched_rr_get_interval(pid_t tid, struct timespec *interval)
 {
-	return gck_result(call(SYS_sched_rr_get_interval, tid, interval));
+	return gck_result(gck_call(SYS_sched_rr_get_interval, tid, interval));
 }
 
 /* The kernel returns 20 less the nice value, so that results differ from errors. */
 GCK_EXPORT int getpriority(__priority_which_t which, id_t who)
 {
-	long r = call(SYS_getpriority, which, who);
+	long r = gck_call(SYS_getpriority, which, who);
 
 	return r < 0 ? gck_result(r) : 20 - r;
 }
 
 GCK_EXPORT int setpriority(__priority_which_t which, id_t who, int priority)
 {
-	return gck_result(call(SYS_setpriority, which, who, priority));
+	return gck_result(gck_call(SYS_setpriority, which, who, priority));
 }
 
 GCK_EXPORT int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *new,
 			 struct rlimit64 *old)
 {
-	return gck_result(call(SYS_prlimit64, pid, resource, new, old));
+	return gck_result(gck_call(SYS_prlimit64, pid, resource, new, old));
 }
 
 /* The same on a 64-bit machine. */
 GCK_EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *new,
 		       struct rlimit *old)
 {
-	return gck_result(call(SYS_prlimit64, pid, resource, new, old));
+	return gck_result(gck_call(SYS_prlimit64, pid, resource, new, old));
 }
 
 /* ---- another process's memory -------------------------------------------------------------- */
@@ -349,7 +399,7 @@ GCK_EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsign
 				    const struct iovec *remote, unsigned long nremote,
 				    unsigned long flags)
 {
-	return gck_result(call(SYS_process_vm_readv, pid, local, nlocal, remote, nremote,
+	return gck_result(gck_call(SYS_process_vm_readv, pid, local, nlocal, remote, nremote,
 				   flags));
 }
 
@@ -357,7 +407,7 @@ GCK_EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsig
 				     const struct iovec *remote, unsigned long nremote,
 				     unsigned long flags)
 {
-	return gck_result(call(SYS_process_vm_writev, pid, local, nlocal, remote, nremote,
+	return gck_result(gck_call(SYS_process_vm_writev, pid, local, nlocal, remote, nremote,
 				   flags));
 }
 
@@ -370,9 +420,9 @@ static int owner_call(int fd, int command, long arg)
 	long r;
 
 	if (command != F_GETOWN)
-		return gck_result(call(SYS_fcntl, fd, command, arg));
+		return gck_result(gck_call(SYS_fcntl, fd, command, arg));
 	/* a process group is a negative result, which must not be mistaken for an error */
-	r = call(SYS_fcntl, fd, F_GETOWN_EX, &owner);
+	r = gck_call(SYS_fcntl, fd, F_GETOWN_EX, &owner);
 	if (r < 0)
 		return gck_result(r);
 	return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;

@@ -6,7 +6,6 @@
 
 #include "shim/preload/pid/pid.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -18,45 +17,6 @@
 #include "shim/preload/pid/virtual_ids.h"
 
 #define NAME_SIZE 16
-
-/* ---- libc's own functions ------------------------------------------------------------------ */
-
-static struct gck_real real;
-static bool resolved;
-
-#define FIND(name) (*(void **)&real.name = dlsym(RTLD_NEXT, #name))
-
-void gck_real_resolve(void)
-{
-	FIND(pthread_create);
-	FIND(pthread_kill);
-	FIND(pthread_sigqueue);
-	FIND(pthread_cancel);
-	FIND(pthread_setaffinity_np);
-	FIND(pthread_getaffinity_np);
-	FIND(pthread_setschedparam);
-	FIND(pthread_getschedparam);
-	FIND(pthread_setschedprio);
-	FIND(pthread_setname_np);
-	FIND(pthread_getname_np);
-	FIND(pthread_getcpuclockid);
-	FIND(pthread_getattr_np);
-	FIND(clock_getcpuclockid);
-	FIND(timer_create);
-	FIND(waitid);
-	FIND(pclose);
-	FIND(fork);
-	FIND(_Fork);
-	*(void **)&real.fcntl = dlsym(RTLD_NEXT, "fcntl64");
-	__atomic_store_n(&resolved, true, __ATOMIC_RELEASE);
-}
-
-const struct gck_real *gck_real(void)
-{
-	if (__builtin_expect(!__atomic_load_n(&resolved, __ATOMIC_ACQUIRE), 0))
-		gck_real_resolve();
-	return &real;
-}
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
@@ -239,31 +199,13 @@ GCK_EXPORT int pthread_setschedprio(pthread_t thread, int priority)
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-static long open_number(uint32_t start, int32_t tid, int flags)
-{
-	char path[] = "/proc/self/task/4294967295/comm";
-	char *end = path + sizeof "/proc/self/task/" - 1;
-	char digits[12];
-	int n = 0;
-
-	for (uint32_t left = tid; left; left /= 10)
-		digits[n++] = '0' + left % 10;
-	while (n)
-		*end++ = digits[--n];
-	memcpy(end, "/comm", sizeof "/comm");
-	return gck_call_in(start, SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0);
-}
-
 static long open_comm(pthread_t thread, int flags)
 {
-	uint32_t start;
-	long r;
+	char path[sizeof "/proc/self/task/4294967295/comm"];
 
-	do {
-		start = gck_start();
-		r = open_number(start, now_in_kernel(thread), flags);
-	} while (r == GCK_STALE);
-	return r;
+	snprintf(path, sizeof path, "/proc/self/task/%d/comm",
+		 __atomic_load_n(gck_tid_of(thread), __ATOMIC_ACQUIRE));
+	return gck_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
 }
 
 GCK_EXPORT int pthread_setname_np(pthread_t thread, const char *name)

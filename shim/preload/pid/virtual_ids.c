@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#include "shim/preload/helper/helper.h"
 #include "shim/preload/pid/pid.h"
 
 #define KERNEL_MAX_PID (1 << 22) /* PID_MAX_LIMIT: the kernel's numbers are below it */
@@ -85,17 +86,9 @@ bool gck_is_rank(void)
 	return is;
 }
 
-/* Length of the table. A child has the table, too, but not the threads and children. */
-static uint32_t entries(void)
-{
-	return gck_state.ntids && gck_is_rank() ? gck_state.ntids : 0;
-}
-
 static int32_t to_kernel(int32_t id)
 {
-	uint32_t n = entries();
-
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < gck_state.ntids; i++) {
 		union entry e = load(i);
 
 		if (e.tid.vtid == id)
@@ -106,9 +99,7 @@ static int32_t to_kernel(int32_t id)
 
 static int32_t to_program(int32_t id)
 {
-	uint32_t n = entries();
-
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < gck_state.ntids; i++) {
 		union entry e = load(i);
 
 		if (e.tid.vtid && e.tid.rtid == id)
@@ -248,6 +239,19 @@ void gck_tid_make_unique(void)
 	vtid = make_unique(rtid, start);
 	if (vtid != rtid)
 		__atomic_store_n(gck_tid_of(pthread_self()), vtid, __ATOMIC_RELEASE);
+}
+
+/* It has its parent's table, and its parent makes the same number for it. */
+void gck_child_begin(void)
+{
+	int32_t rpid = gck_raw(SYS_getpid);
+
+	gck_link_leave();
+	if (gck_is_original())
+		return;
+	gck_tid_make_unique();
+	gck_state.vpid = to_program(rpid);
+	gck_state.rpid = rpid;
 }
 
 int32_t gck_child_make_unique(int32_t rpid, uint32_t start)

@@ -22,7 +22,8 @@ static inline bool gck_is_original(void)
 	return GCK_LIKELY(!gck_state.restarts);
 }
 
-/* Whether this is the rank itself, and not a child that has its memory. */
+/* Whether the state is this process's own, and not its parent's: as after vfork(), or after fork()
+ * in a process that was never restored. */
 bool gck_is_rank(void);
 
 /* ---- numbers and restarts ------------------------------------------------------------------ */
@@ -49,8 +50,8 @@ long gck_raw_in(uint32_t start, long nr, long a, long b, long c, long d, long e,
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-/* Convert a PID, a TID, or a process group as a negative number: those of the rank, its threads and
- * its children. In a child only the rank's own PID is virtual. */
+/* Convert a PID, a TID, or a process group as a negative number: those of the process and its
+ * threads, and of all processes that were restored with it. */
 int32_t gck_id_to_kernel(int32_t id);
 int32_t gck_id_to_program(int32_t id);
 
@@ -58,7 +59,10 @@ int32_t gck_id_to_program(int32_t id);
  * thread's virtual TID, give it one that the kernel never uses. */
 void gck_tid_make_unique(void);
 
-/* The same for a child that was made since `start`; returns its number for the program. */
+/* In a new child: it leaves its parent's link, and has a number and a table of its own. */
+void gck_child_begin(void);
+
+/* The number of a child that was made since `start`; returns its number for the program. */
 int32_t gck_child_make_unique(int32_t rpid, uint32_t start);
 
 /* A child with these numbers was waited for. If it led a process group that still exists, they stay

@@ -21,6 +21,7 @@
 #include "shim/preload/helper/helper.h"
 #include "shim/preload/helper/raw.h"
 #include "shim/preload/pid/pid.h"
+#include "shim/preload/pid/virtual_ids.h"
 #include "shim/preload/preload.h"
 
 #define GUARD 4096
@@ -292,15 +293,18 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 {
 	const char *link = find(envp, "GPUCKPT_LINK");
 	const char *pid = find(envp, "GPUCKPT_PID");
+	const char *ids = find(envp, "GPUCKPT_IDS");
 	struct gck_link_msg m;
 
 	(void)argc;
 	(void)argv;
 	fill_state();
 	gck_real_resolve();
-	pthread_atfork(NULL, NULL, gck_link_leave);
+	pthread_atfork(NULL, NULL, gck_child_begin);
 	if (!link || !pid)
 		return;
+	if (ids)
+		gck_ids_inherit(ids);
 #ifdef GCK_FAULTS
 	gck_fault_dir = find(envp, "GPUCKPT_FAULT");
 #endif

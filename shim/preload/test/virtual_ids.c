@@ -4,18 +4,21 @@
  * threads even have each other's numbers, so that any confusion is found. */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -318,6 +321,162 @@ static void test_used_number(pid_t real)
 	state->ntids = 3;
 }
 
+/* ---- /proc --------------------------------------------------------------------------------- */
+
+/* Whether what the call found is the directory with this kernel's number. */
+static bool is_of(int number, const struct stat *found, const char *directory)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/%d", directory, number);
+	state->restarts = 0;
+	if (stat(path, &st))
+		st.st_ino = 0;
+	state->restarts = 1;
+	return st.st_ino && st.st_ino == found->st_ino;
+}
+
+static bool link_says(const char *path, int number, int thread)
+{
+	char want[64], target[64] = "";
+	ssize_t n = readlink(path, target, sizeof target);
+
+	if (thread)
+		snprintf(want, sizeof want, "%d/task/%d", number, thread);
+	else
+		snprintf(want, sizeof want, "%d", number);
+	return n == (ssize_t)strlen(want) && !memcmp(target, want, (size_t)n);
+}
+
+static bool lists(const char *path, int number)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	int found = 0;
+
+	while (d && (e = readdir(d)))
+		found += atoi(e->d_name) == number;
+	if (d)
+		closedir(d);
+	return found == 1;
+}
+
+static void test_proc(pid_t real)
+{
+	char path[64], task[64], text[64] = "";
+	struct statx x;
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d", VPID);
+	ok(!stat(path, &st) && is_of(real, &st, "/proc"), "stat of /proc/PID");
+	ok(!lstat(path, &st) && is_of(real, &st, "/proc"), "lstat");
+	ok(!fstatat(AT_FDCWD, path, &st, 0) && is_of(real, &st, "/proc"), "fstatat");
+	ok(!statx(AT_FDCWD, path, 0, STATX_INO, &x) && x.stx_ino == st.st_ino, "statx");
+	ok(!syscall(SYS_stat, path, &st) && is_of(real, &st, "/proc"), "syscall(SYS_stat)");
+	ok(!access(path, F_OK) && !faccessat(AT_FDCWD, path, F_OK, 0), "access and faccessat");
+	snprintf(path, sizeof path, "/proc/%d", NOBODY);
+	ok(access(path, F_OK) && errno == ENOENT, "a number that no process has");
+	fd = open("/proc/4000000/stat", O_RDONLY | O_CLOEXEC);
+	ok(fd >= 0 && read(fd, text, sizeof text - 1) > 0 && atoi(text) == real, "open");
+	close(fd);
+	fd = openat(99, "/proc/4000000/", O_RDONLY | O_CLOEXEC);
+	ok(fd >= 0 && !fstat(fd, &st) && is_of(real, &st, "/proc"), "openat");
+	close(fd);
+	snprintf(task, sizeof task, "/proc/%d/task/%d", VPID, b.tid);
+	ok(!stat(task, &st) && is_of(a.tid, &st, "/proc/self/task"), "/proc/PID/task/TID");
+	ok(link_says("/proc/self", VPID, 0), "readlink of /proc/self");
+	ok(link_says("/proc/thread-self", VPID, VPID), "… of /proc/thread-self");
+	ok(readlink("/proc/4000000/exe", text, sizeof text) > 1, "… of a link of the process");
+	ok(lists("/proc", VPID), "readdir of /proc");
+	ok(lists("/proc/self/task", VPID) && lists("/proc/4000000/task", b.tid), "… of threads");
+}
+
+/* ---- exec ---------------------------------------------------------------------------------- */
+
+enum way { EXECVE, EXECVP, EXECLE, SPAWN, SYSCALL, VFORK, WAYS };
+
+/* The program compares its numbers with the arguments: its own, its parent's and another's. */
+static void execute(enum way way, char *const argv[])
+{
+	pid_t pid;
+	int status = 99;
+
+	switch (way) {
+	case EXECVE:
+		execve(argv[0], argv, environ);
+		break;
+	case EXECVP:
+		execvp(argv[0], argv);
+		break;
+	case EXECLE:
+		execle(argv[0], argv[0], argv[1], argv[2], argv[3], argv[4], NULL, environ);
+		break;
+	case SYSCALL:
+		syscall(SYS_execve, argv[0], argv, environ);
+		break;
+	case VFORK:
+		pid = vfork();
+		if (pid == 0) {
+			execv(argv[0], argv);
+			_exit(98);
+		}
+		waitpid(pid, &status, 0);
+		_exit(WEXITSTATUS(status));
+	default:
+		if (!posix_spawn(&pid, argv[0], NULL, NULL, argv, environ))
+			waitpid(pid, &status, 0);
+		_exit(WEXITSTATUS(status));
+	}
+	_exit(97);
+}
+
+static int executed(char **argv)
+{
+	pid_t other = atoi(argv[4]);
+
+	return (atoi(argv[2]) && getpid() != atoi(argv[2])) | (getppid() != atoi(argv[3])) << 1 |
+	       (kill(other, 0) != 0) << 2 | (gettid() != getpid()) << 3 |
+	       (!link_says("/proc/self", getpid(), 0)) << 4;
+}
+
+static void test_exec(void)
+{
+	static const char *const names[] = {
+		"a program that execve() executes knows the numbers", "… execvp()", "… execle()",
+		"… posix_spawn()", "… syscall(SYS_execve)", "… execv() after vfork()" };
+	pid_t other = fork();
+
+	if (other == 0)
+		for (;;)
+			pause();
+	for (enum way way = 0; way < WAYS; way++) {
+		bool below = way == SPAWN || way == VFORK;
+		char own[16], parent[16], number[16];
+		char *argv[] = { (char *)"/proc/self/exe", (char *)"executed", own, parent, number,
+				 NULL };
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0) {
+			/* as after a restart: two processes with other numbers */
+			entry(3, VCHILD, getpid());
+			entry(4, VCHILD + 1, other);
+			state->ntids = 5;
+			state->vpid = VCHILD;
+			snprintf(own, sizeof own, "%d", below ? 0 : VCHILD);
+			snprintf(parent, sizeof parent, "%d", below ? VCHILD : VPID);
+			snprintf(number, sizeof number, "%d", VCHILD + 1);
+			execute(way, argv);
+		}
+		waitpid(pid, &status, 0);
+		is_int(status, 0, names[way]);
+	}
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+}
+
 /* ---- threads ------------------------------------------------------------------------------- */
 
 static void test_signals(void)
@@ -359,7 +518,7 @@ static void test_names(void)
 	ok(pthread_getname_np(a.thread, name, sizeof name) == 0 && !strcmp(name, "alpha"),
 	   "pthread_getname_np");
 	is_int(pthread_getname_np(a.thread, name, 5), ERANGE, "… too small");
-	snprintf(path, sizeof path, "/proc/self/task/%d/comm", a.tid);
+	snprintf(path, sizeof path, "/proc/self/task/%d/comm", b.tid); /* a's number */
 	f = fopen(path, "re");
 	ok(f && fgets(name, sizeof name, f) && !strcmp(name, "alpha\n"),
 	   "the name is that thread's");
@@ -548,6 +707,8 @@ static int rank(void)
 	test_waits();
 	test_running();
 	test_used_number(real);
+	test_proc(real);
+	test_exec();
 	test_signals();
 	test_gettid();
 	test_names();
@@ -566,6 +727,8 @@ int main(int argc, char **argv)
 	struct rank r;
 	int in[2];
 
+	if (argc == 5)
+		return executed(argv);
 	if (argc > 1)
 		return rank();
 	if (pipe(in))
