@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that are several processes: a script without exec, which starts one program after the other,
-# each beside tee, with other processes behind a name of a pipe and behind a named pipe; a Python
-# program with a pool of processes and memory that they share; and make, of whose programs one waits
-# in system(). Their jobs are requeued twice, and they go on where they were. Where faults can be
-# made, their processes may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1.
+# Ranks that are several processes: a script without exec, which starts one program after the
+# other, each beside tee, with other processes behind a name of a pipe and behind a named pipe; a
+# Python program with a pool of processes and memory that they share; make, of whose programs one
+# waits in system(); and a program that has a shell in a pseudo-terminal. Their jobs are requeued
+# twice, and they go on where they were. Where faults can be made, their processes may be traced
+# by whom Yama allows it with kernel.yama.ptrace_scope 1.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -21,7 +22,8 @@ start()
 	local -n dir=$1
 	dir=$(work_dir)
 	local until=$dir/enough
-	local environment=BURN_UNTIL=$until,POOL_UNTIL=$until,GPUCKPT_FAULT=$faults
+	local environment=BURN_UNTIL=$until,POOL_UNTIL=$until,TERMINALS_UNTIL=$until
+	environment+=,GPUCKPT_FAULT=$faults
 	jobs+=("$(submit "$dir" -N1 -n1 --export="ALL,$environment" \
 		< <(printf '#!/bin/bash\nsrun --gpu-ckpt=hold=60s %s\n' "$2"))")
 }
@@ -44,11 +46,12 @@ done
 exec 9>&-; wait'"
 start pool "/usr/bin/python3 $top/test/programs/pool.py 100 answers"
 start make "make -j2 -f $top/test/programs/system.mk BURN='$burn ${args[*]}'"
+start terminals "/usr/bin/python3 $top/test/programs/terminals.py 100 answers"
 # shellcheck disable=SC2154 # start sets them
 has_begun()
 {
 	[[ -s $script/rounds ]] && pgrep -x tee && [[ $(wc -l <"$pool/answers") -ge 2 ]] &&
-		[[ -e $make/one && -e $make/two ]]
+		[[ -e $make/one && -e $make/two && -s $terminals/answers ]]
 }
 is_able() { wait_for 30 alice gpuckpt able "$1"; }
 is_ready() { wait_ready "$1" 60; }
@@ -87,7 +90,7 @@ on_all "it can be checkpointed again" is_ready
 on_all "create, after a restart" alice gpuckpt create
 on_all "requeue, once more" alice gpuckpt requeue
 on_all "the job is started again" has_restarted 2
-alice touch "$script/enough" "$pool/enough" "$make/enough"
+alice touch "$script/enough" "$pool/enough" "$make/enough" "$terminals/enough"
 on_all "the job ends" completes
 
 burn_answers "${args[@]}" >"$script/one"
@@ -97,6 +100,8 @@ is "$(wc -l <"$script/rounds")" 3 "the script began each round once"
 check "what went through the named pipe is right" cmp "$script/rounds" "$script/kept"
 /usr/bin/python3 "$top/test/programs/pool.py" 100 "$pool/want"
 check "the pool's answers are right" cmp "$pool/want" "$pool/answers"
+/usr/bin/python3 "$top/test/programs/terminals.py" 100 "$terminals/want"
+check "the answers from the terminal are right" cmp "$terminals/want" "$terminals/answers"
 for answer in one two three; do
 	check "make's answers in $answer are right" cmp "$script/one" "$make/$answer"
 done

@@ -8,9 +8,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "shim/preload/helper/helper.h"
@@ -151,6 +153,27 @@ static long path_call(uint32_t start, long nr, long a, long b, long c, long d, l
 	return gck_call_in(start, nr, a, b, c, d, e);
 }
 
+/* The group in the foreground of a terminal, or the session that has it. */
+static long terminal_command(uint32_t start, int fd, unsigned long command, pid_t *id)
+{
+	pid_t group;
+	long r;
+
+	if (command == TIOCSPGRP) {
+		group = gck_id_to_kernel(*id);
+		return gck_call_in(start, SYS_ioctl, fd, command, &group);
+	}
+	r = gck_raw(SYS_ioctl, fd, command, &group);
+	if (r == 0)
+		*id = returned(start, group, &r);
+	return r;
+}
+
+static bool has_group(unsigned long command)
+{
+	return command == TIOCSPGRP || command == TIOCGPGRP || command == TIOCGSID;
+}
+
 /* A system call with the PIDs and TIDs among its arguments and result translated in this start. */
 static long translated(uint32_t start, long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -167,6 +190,10 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 	case SYS_fcntl:
 		if (has_owner(b))
 			return owner_command(start, a, b, c);
+		break;
+	case SYS_ioctl:
+		if (has_group((unsigned long)b))
+			return terminal_command(start, a, (unsigned long)b, (pid_t *)c);
 		break;
 	case SYS_kill:
 	case SYS_rt_sigqueueinfo:
@@ -287,6 +314,25 @@ GCK_EXPORT pid_t getsid(pid_t pid)
 GCK_EXPORT int setpgid(pid_t pid, pid_t group)
 {
 	return gck_result(gck_call(SYS_setpgid, pid, group));
+}
+
+GCK_EXPORT pid_t tcgetpgrp(int fd)
+{
+	pid_t group;
+
+	return gck_result(gck_call(SYS_ioctl, fd, TIOCGPGRP, &group)) ? -1 : group;
+}
+
+GCK_EXPORT int tcsetpgrp(int fd, pid_t group)
+{
+	return gck_result(gck_call(SYS_ioctl, fd, TIOCSPGRP, &group));
+}
+
+GCK_EXPORT pid_t tcgetsid(int fd)
+{
+	pid_t session;
+
+	return gck_result(gck_call(SYS_ioctl, fd, TIOCGSID, &session)) ? -1 : session;
 }
 
 /* ---- signals ------------------------------------------------------------------------------- */

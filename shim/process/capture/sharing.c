@@ -34,7 +34,8 @@ static struct gck_file *file_of(const struct holding *h)
 
 static bool is_end(const struct gck_file *f)
 {
-	return f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR;
+	return f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR ||
+	       f->kind == GCK_FD_TERMINAL;
 }
 
 static int add(struct list *all, struct holding x, struct gck_error *err)
@@ -122,8 +123,8 @@ static int refuse(const struct holding *h, const char *what, struct gck_error *e
 
 /* ---- files of one key ---------------------------------------------------------------------- */
 
-/* first comes before x in the tree's order: it alone sets what the object watches, when it expires
- * and what waits to be accepted. */
+/* first comes before x in the tree's order: it alone sets what the object watches, when it expires,
+ * what waits to be accepted and a terminal's state. */
 static int share(const struct holding *first, const struct holding *x)
 {
 	struct gck_file *a = file_of(first), *b = file_of(x);
@@ -133,9 +134,11 @@ static int share(const struct holding *first, const struct holding *x)
 	b->shared = a->shared;
 	free(b->entries);
 	free(b->queue);
+	free(b->terminals);
 	b->entries = NULL;
 	b->queue = NULL;
-	b->nentries = b->nqueue = 0;
+	b->terminals = NULL;
+	b->nentries = b->nqueue = b->nterminals = 0;
 	b->value_ns = b->interval_ns = b->ticks = 0;
 	return 0;
 }

@@ -164,6 +164,8 @@ enum gck_fd_kind {
 	GCK_FD_LISTENER,   /* a unix socket that listens, under `name` or `path` */
 	GCK_FD_SOCKET,     /* one that is no SOCKETPAIR: not connected, or a SOCK_DGRAM whose peer
 			    * is not connected to it */
+	GCK_FD_TERMINAL,   /* a side of a pseudo-terminal: `write_end`: the master, which has its
+			    * state. `id`: both have the same. `unlinked`: the master was closed */
 };
 
 struct gck_epoll_entry {
@@ -194,6 +196,21 @@ struct gck_lock {
 	int32_t kind;
 	bool exclusive;
 	int64_t start, length;     /* 0: to the file's end, wherever that is */
+};
+
+#define GCK_TERMINAL_SETTINGS 44 /* the kernel's struct termios2 */
+#define GCK_TERMINAL_WAITS 4095   /* bytes that a terminal's queue holds */
+
+struct gck_terminal {          /* a pseudo-terminal, as its master shows it */
+	unsigned char settings[GCK_TERMINAL_SETTINGS], size[8]; /* size: struct winsize */
+	bool packets, locked;      /* TIOCPKT, TIOCSPTLCK */
+	int32_t number;            /* of /dev/pts/N */
+	int32_t session, foreground; /* rpid of a child: as captured; 0: none */
+	unsigned char *input;      /* waits for who reads the terminal: in canonical mode with */
+	size_t input_size;         /* marks at the ends of lines, objects/terminal_data.c */
+	unsigned char *output;     /* waits for who reads the master */
+	size_t output_size;
+	bool closed;               /* who used it has closed it; not in the manifest */
 };
 
 /* One open file description; several descriptors may share it. */
@@ -243,6 +260,8 @@ struct gck_file {
 	size_t nlocks;
 	struct gck_connection *queue; /* listener: in the order in which accept(2) finds them */
 	size_t nqueue;
+	struct gck_terminal *terminals; /* of a TERMINAL's master: one */
+	size_t nterminals;
 	uint64_t to;               /* SOCKET: id of the one to which it is connected; 0: none */
 	/* not in the manifest: */
 	bool queued;               /* a pair's first end, whose connection is not accepted yet */

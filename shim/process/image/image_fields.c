@@ -14,6 +14,7 @@
 #define MAX_THREADS 4096
 #define MAX_PACKET (64u << 20)
 #define MAX_XSTATE 65536
+#define MAX_TERMINAL_OUTPUT (1u << 20)
 #define PID_MIN 1
 #define PID_LAST 4194304 /* the kernel's; the preload gives numbers above it, too */
 
@@ -144,8 +145,21 @@ static const struct gck_field lock_fields[] = {
 };
 static const struct gck_shape lock_shape = SHAPE("lock", gck_lock, lock_fields);
 
+static const struct gck_field terminal_fields[] = {
+	FIXED(gck_terminal, settings),
+	FIXED(gck_terminal, size),
+	BOOL(gck_terminal, packets),
+	BOOL(gck_terminal, locked),
+	INT(gck_terminal, number, 0, INT32_MAX),
+	INT(gck_terminal, session, 0, PID_LAST),
+	INT(gck_terminal, foreground, 0, PID_LAST),
+	BLOB(gck_terminal, input, input_size, 0, 3 * GCK_TERMINAL_WAITS),
+	BLOB(gck_terminal, output, output_size, 0, MAX_TERMINAL_OUTPUT),
+};
+static const struct gck_shape terminal_shape = SHAPE("terminal", gck_terminal, terminal_fields);
+
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_SOCKET),
+	INT(gck_file, kind, 0, GCK_FD_TERMINAL),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),
@@ -183,8 +197,9 @@ static const struct gck_field file_fields[] = {
 	LIST(gck_file, locks, nlocks, 0, MAX_ITEMS, lock_shape),
 	LIST(gck_file, queue, nqueue, 0, MAX_ITEMS, connection_shape),
 	HEX(gck_file, to, UINT64_MAX),
+	LIST(gck_file, terminals, nterminals, 0, 1, terminal_shape),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 8);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 9);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

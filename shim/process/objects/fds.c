@@ -21,6 +21,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
+#include "shim/process/terminal/terminal.h"
 
 #define MQUEUE_MAGIC 0x19800202
 
@@ -165,6 +166,8 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 		return gck_fd_memfd(s, v, x);
 	if (S_ISREG(v->st.st_mode) || S_ISDIR(v->st.st_mode))
 		return gck_fd_file(s, v, x);
+	if (gck_terminal_is(&v->st))
+		return gck_terminal_scan(s, v->fd, &v->st, x);
 	if (S_ISCHR(v->st.st_mode))
 		return gck_fd_device(s, v, x);
 	if (S_ISFIFO(v->st.st_mode))
@@ -324,6 +327,8 @@ static int hold_one(struct gck_hold *h, uint32_t i)
 	if (x->kind == GCK_FD_SOCKETPAIR ||
 	    (x->kind == GCK_FD_SOCKET && x->sock_type == SOCK_DGRAM))
 		return gck_hold_socket(h, i);
+	if (x->kind == GCK_FD_TERMINAL && x->nterminals)
+		return gck_terminal_hold(h, x->terminals, gck_image_fd_of(h->img, i));
 	return 0;
 }
 
@@ -356,6 +361,8 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 	case GCK_FD_LISTENER:
 	case GCK_FD_SOCKET:
 		return gck_make_single(r, f, err);
+	case GCK_FD_TERMINAL:
+		return gck_terminal_open(r, f, err);
 	case GCK_FD_EVENTFD:
 		return gck_make_eventfd(f, err);
 	case GCK_FD_EPOLL:

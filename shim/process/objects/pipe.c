@@ -108,6 +108,8 @@ bool gck_file_is_other_end(const struct gck_file *x, const struct gck_file *o)
 	case GCK_FD_PIPE:
 		return o->kind == x->kind && o->id == x->id &&
 		       (may_read(x) ? may_write(o) : may_read(o));
+	case GCK_FD_TERMINAL:
+		return o->kind == x->kind && o->id == x->id && o->write_end != x->write_end;
 	case GCK_FD_SOCKETPAIR:
 		return x->queued ? is_queued(o, x->id) : o->kind == x->kind && o->id == x->id;
 	case GCK_FD_SOCKET:
@@ -131,6 +133,8 @@ static int is_elsewhere(struct gck_scan *s, size_t i, const int *fds)
 		return pipe_peer(s, fds[i], x->write_end);
 	case GCK_FD_SOCKETPAIR:
 		return x->count || x->queued;
+	case GCK_FD_TERMINAL:
+		return !x->unlinked && !(x->nterminals && x->terminals->closed);
 	default:
 		return x->to != 0;
 	}
@@ -138,7 +142,8 @@ static int is_elsewhere(struct gck_scan *s, size_t i, const int *fds)
 
 static bool has_ends(const struct gck_file *x)
 {
-	return x->kind == GCK_FD_PIPE || x->kind == GCK_FD_SOCKETPAIR || x->kind == GCK_FD_SOCKET;
+	return x->kind == GCK_FD_PIPE || x->kind == GCK_FD_SOCKETPAIR ||
+	       x->kind == GCK_FD_SOCKET || x->kind == GCK_FD_TERMINAL;
 }
 
 /* Whether the other end may be in a process that is captured, too. */
@@ -171,7 +176,8 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 		else if (result && !x->elsewhere)
 			gck_obstacle_add(s->f, true, object, "close it before a checkpoint",
 				 "the other end of a %s is in another process",
-				 x->kind == GCK_FD_PIPE ? "pipe" : "unix socket");
+				 x->kind == GCK_FD_PIPE ? "pipe"
+				 : x->kind == GCK_FD_TERMINAL ? "pseudo-terminal" : "unix socket");
 	}
 	for (size_t i = 0; i < s->img->nfiles; i++)
 		if (s->img->files[i].kind == GCK_FD_SOCKETPAIR)

@@ -26,6 +26,14 @@ struct gck_pair {
 	bool filled;          /* a pipe has what waited in it */
 };
 
+/* A pseudo-terminal while its files are placed. */
+struct gck_terminal_pair {
+	const struct gck_terminal *state;
+	uint64_t id;
+	int master, peer;     /* peer: -1: not opened */
+	pid_t leader;         /* of the session whose terminal it is; 0: none */
+};
+
 /* The name of a socket or FIFO that was made. */
 struct gck_made_file {
 	char *path;
@@ -73,6 +81,8 @@ struct gck_restore {
 	size_t ntimers;              /* made in the process */
 	struct gck_pair *pairs;
 	size_t npairs;
+	struct gck_terminal_pair *terminals; /* the root's */
+	size_t nterminals;
 	struct gck_made_file *made;  /* the root's */
 	size_t nmade;
 

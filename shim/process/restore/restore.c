@@ -21,6 +21,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
+#include "shim/process/terminal/terminal.h"
 #include "shim/process/threads/threads.h"
 #include "shim/process/tree/tree.h"
 
@@ -253,6 +254,7 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_vacate,
 		gck_restore_channel,
 		gck_restore_vdso,
+		gck_terminals_make,
 		gck_restore_children,
 		gck_restore_prepare_process,
 		gck_restore_objects,
@@ -275,7 +277,9 @@ static int build(struct gck_restore *r, struct gck_error *err)
 	};
 
 	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-		bool of_all = steps[i] == gck_restore_children || steps[i] == gck_restore_sockets;
+		bool of_all = steps[i] == gck_restore_children ||
+			      steps[i] == gck_restore_sockets ||
+			      steps[i] == gck_terminals_make;
 
 		if ((!of_all || r == r->root) && steps[i](r, err))
 			return -1;
@@ -306,7 +310,8 @@ static int build_below(struct gck_restore *r, struct gck_error *err)
 /* Once all processes have mapped what they share, and sockets have what waits in them. */
 static int finish(struct gck_restore *r, struct gck_error *err)
 {
-	if (gck_restore_seals(r, err) || gck_restore_shutdowns(r, err))
+	if (gck_restore_seals(r, err) || gck_restore_shutdowns(r, err) ||
+	    gck_terminals_foreground(r, err))
 		return -1;
 	for (size_t i = 0; i < r->nchildren; i++)
 		if (finish(r->children[i], err))
@@ -334,6 +339,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 	r->progress = progress;
 	r->progress_arg = arg;
 	failed = build(r, err) || build_below(r, err) || finish(r, err);
+	gck_terminals_close(r);
 	gck_restore_close_pairs(r);
 	if (failed && has_ended(r))
 		return gck_fail(err, ESRCH, "process %d ended while it was rebuilt", r->remote.pid);

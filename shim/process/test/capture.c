@@ -62,6 +62,7 @@ static void test_able(void)
 		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
 		{"pidfd", "[pidfd]"}, {"lease", "a lease is held"},
 		{"fifo", "belongs to another file"}, {"device", "a device: /dev/"},
+		{"terminal", "the other end of a pseudo-terminal"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},
 		{"epoll", "closed under that number"},
 		{"bare-child", "has no preload"}, {"sysv", "System V shared memory"},

@@ -39,6 +39,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -227,6 +228,14 @@ static void do_twice(void)
 }
 
 static void do_device(void)
+{
+	fds[0] = open("/dev/kmsg", O_RDONLY);
+	if (fds[0] < 0 && !mknod("kmsg", S_IFCHR | 0600, makedev(1, 11)))
+		fds[0] = open("kmsg", O_RDONLY);
+}
+
+/* Its other side was never opened. */
+static void do_terminal(void)
 {
 	fds[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY);
 }
@@ -1068,6 +1077,7 @@ static const struct {
 	{"connected", do_connected, NULL},
 	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lease", do_lease, NULL},
 	{"fifo", do_fifo, NULL}, {"device", do_device, NULL},
+	{"terminal", do_terminal, NULL},
 	{"twice", do_twice, NULL},
 	{"append-only", do_append_only, undo_attributes},
 	{"immutable", do_immutable, undo_attributes},

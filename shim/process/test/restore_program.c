@@ -33,6 +33,7 @@
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1654,6 +1655,198 @@ static void run_family(void)
 	printf("family %llu\n", (unsigned long long)family.board->sum);
 }
 
+/* ---- terminals: a session with its own, which reads lines and answers them ------------------ */
+
+#define LATE 8 /* lines that wait to be read, and answers */
+
+static volatile sig_atomic_t hung_up;
+static int terminal_flags;
+
+static void on_hang_up(int sig)
+{
+	hung_up = sig;
+}
+
+/* What is typed for a line, and what is read of it. Some end with ^D, some have a quoted one. */
+static int type_line(long i, char *typed, char *read_as)
+{
+	unsigned long long n = mix((uint64_t)i);
+	bool quoted = i % 7 == 3, whole = i % 5 != 4;
+
+	sprintf(read_as, "%llx%s.%s", n, quoted ? "\4" : "", whole ? "\n" : "");
+	return sprintf(typed, "%llx%s.%s", n, quoted ? "\26\4" : "", whole ? "\n" : "\4");
+}
+
+/* Half of one line, and half of the next, so that one is always unfinished. */
+static void type_halves(int master, long i)
+{
+	char now[64], next[64], as[64], all[128];
+	int n = type_line(i, now, as), k = type_line(i + 1, next, as), half = i ? n / 2 : 0;
+
+	memcpy(all, now + half, (size_t)(n - half));
+	memcpy(all + n - half, next, (size_t)k / 2);
+	n = n - half + k / 2;
+	CHECK(write(master, all, (size_t)n) == n);
+}
+
+static void check_terminal(int fd, pid_t session, pid_t foreground)
+{
+	struct winsize size;
+	struct termios t;
+	pid_t got;
+
+	CHECK(!tcgetattr(fd, &t) && t.c_lflag & ICANON && !(t.c_lflag & ECHO));
+	CHECK(fcntl(fd, F_GETFL) == terminal_flags && fcntl(fd, F_GETFD) == 0);
+	CHECK(t.c_cc[VKILL] == 7 && !ioctl(fd, TIOCGWINSZ, &size) && size.ws_row == 33);
+	got = tcgetsid(fd);
+	CHECK(got == session);
+	got = tcgetpgrp(fd);
+	CHECK(got == foreground);
+}
+
+/* Lead a session; a child of its own is in the foreground of its terminal. */
+static void answer_lines(const char *path)
+{
+	struct sigaction hup = {.sa_handler = on_hang_up};
+	char typed[64], want[64], line[64];
+	int fd, again;
+	pid_t pid;
+
+	CHECK(setsid() == getpid() && !sigaction(SIGHUP, &hup, NULL));
+	fd = open(path, O_RDWR);
+	terminal_flags = fcntl(fd, F_GETFL);
+	signal(SIGTTOU, SIG_IGN);
+	signal(SIGTTIN, SIG_IGN);
+	pid = fork();
+	if (!pid) {
+		CHECK(!setpgid(0, 0));
+		again = open("/dev/tty", O_RDWR | O_NONBLOCK);
+		for (struct pollfd p = {.fd = again}; !(p.revents & POLLHUP); poll(&p, 1, 1))
+			CHECK(getsid(0) == getppid() && again >= 0);
+		_exit(6);
+	}
+	CHECK(!setpgid(pid, pid) || errno == EACCES);
+	for (long i = 0; i < rounds; i++) {
+		ssize_t n = -1;
+		int size;
+
+		/* its group reads, as the one in the foreground may */
+		CHECK(!tcsetpgrp(fd, getpid()));
+		type_line(i, typed, want);
+		while (n < 0) {
+			n = read(fd, line, sizeof line);
+			CHECK(n >= 0 || errno == EINTR);
+		}
+		CHECK((size_t)n == strlen(want) && !memcmp(line, want, (size_t)n));
+		CHECK(!tcsetpgrp(fd, pid));
+		pause_us(500);
+		check_terminal(fd, getpid(), pid);
+		size = sprintf(line, "%ld\n", i);
+		CHECK(write(fd, line, (size_t)size) == size);
+	}
+	while (!hung_up)
+		pause_us(500);
+	CHECK(waitpid(pid, &again, 0) == pid && WEXITSTATUS(again) == 6);
+	_exit(5);
+}
+
+/* An answer, as the terminal shows it, behind a byte of packet mode for each read. */
+static void take_answer(int master, long i)
+{
+	static char all[4096];
+	static size_t n;
+	char want[32], part[512];
+	size_t size = (size_t)sprintf(want, "%ld\r\n", i);
+
+	while (n < size) {
+		ssize_t got = read(master, part, sizeof part);
+
+		CHECK(got > 0 || errno == EINTR);
+		if (got <= 0)
+			continue;
+		CHECK(part[0] == TIOCPKT_DATA && n + (size_t)got - 1 <= sizeof all);
+		memcpy(all + n, part + 1, (size_t)got - 1);
+		n += (size_t)got - 1;
+	}
+	CHECK(!memcmp(all, want, size));
+	memmove(all, all + size, n -= size);
+}
+
+static int open_terminal(char path[64])
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY);
+
+	CHECK(master >= 0 && !grantpt(master) && !unlockpt(master));
+	CHECK(!ptsname_r(master, path, 64));
+	return master;
+}
+
+/* One whose user has gone, which left something; one that hangs, since its master is closed. */
+static void begin_ends(int ends[2])
+{
+	struct termios t;
+	char path[64];
+	int fd;
+
+	ends[0] = open_terminal(path);
+	fd = open(path, O_RDWR | O_NOCTTY);
+	CHECK(write(fd, "left", 4) == 4 && !tcgetattr(fd, &t));
+	cfmakeraw(&t);
+	CHECK(!tcsetattr(fd, TCSANOW, &t) && write(ends[0], "\3raw\n\r", 6) == 6 && !close(fd));
+	fd = open_terminal(path);
+	ends[1] = open(path, O_RDWR | O_NOCTTY);
+	CHECK(ends[1] >= 0 && !close(fd));
+}
+
+static void check_ends(const int ends[2])
+{
+	char got[8], path[64];
+	int fd, locked = 1;
+
+	CHECK(read(ends[0], got, sizeof got) == 4 && !memcmp(got, "left", 4));
+	CHECK(read(ends[0], got, sizeof got) == -1 && errno == EIO);
+	CHECK(!ptsname_r(ends[0], path, sizeof path) && (fd = open(path, O_RDWR | O_NOCTTY)) >= 0);
+	CHECK(read(fd, got, sizeof got) == 6 && !memcmp(got, "\3raw\n\r", 6));
+	CHECK(!ioctl(ends[0], TIOCGPTLCK, &locked) && !locked);
+	CHECK(read(ends[1], got, sizeof got) == 0 && write(ends[1], got, 1) == -1 && errno == EIO);
+}
+
+static void run_terminals(void)
+{
+	struct winsize size = {.ws_row = 33};
+	int master, fd, ends[2], on = 1, status;
+	struct termios t;
+	char path[64];
+	pid_t pid;
+
+	begin_ends(ends);
+	master = open_terminal(path);
+	fd = open(path, O_RDWR | O_NOCTTY);
+	CHECK(fd >= 0 && !tcgetattr(fd, &t));
+	t.c_lflag &= ~(tcflag_t)ECHO;
+	t.c_cc[VKILL] = 7;
+	CHECK(!tcsetattr(fd, TCSANOW, &t) && !ioctl(master, TIOCSWINSZ, &size));
+	pid = fork();
+	if (!pid) {
+		close(master);
+		close(fd);
+		answer_lines(path);
+	}
+	close(fd);
+	CHECK(!ioctl(master, TIOCPKT, &on));
+	for (long i = 0; i < rounds + 2 * LATE; i++) {
+		if (i < rounds)
+			type_halves(master, i);
+		if (i >= 2 * LATE)
+			take_answer(master, i - 2 * LATE);
+		pause_us(500);
+	}
+	check_ends(ends);
+	close(master);
+	CHECK(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 5);
+	printf("terminals %ld\n", rounds);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -1665,7 +1858,7 @@ static const struct {
 	{"exec", run_exec},       {"children", run_children},
 	{"tree", run_tree},       {"family", run_family},   {"orphans", run_orphans},
 	{"locks", run_locks},     {"reopened", run_reopened},
-	{"sockets", run_sockets},
+	{"sockets", run_sockets}, {"terminals", run_terminals},
 };
 
 int main(int argc, char **argv)

@@ -13,6 +13,7 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/proc/trace.h"
 #include "shim/process/rank/helper_link.h"
+#include "shim/process/terminal/terminal.h"
 #include "shim/process/tree/tree.h"
 
 #define ASK 64u /* children at a time */
@@ -209,7 +210,8 @@ static int make(struct gck_restore *r, struct gck_child *x, size_t *process, str
 		return -1;
 	x->before = x->rpid;
 	x->rpid = child.pid;
-	if (set_group(r, &child, x, err))
+	if (set_group(r, &child, x, err) ||
+	    (x->session && gck_terminal_take(r, &child, x->before, err)))
 		return -1;
 	return x->runs ? take_over(r, r->children[(*process)++], &child, err)
 		       : end(r, &child, x, err);
