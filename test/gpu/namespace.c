@@ -331,11 +331,21 @@ void *gpu_ns_load(void)
 	return library;
 }
 
+/* The next copy's mappings get the addresses of this one's. */
+static void steer_as_before(void)
+{
+	memcpy(before, made, nmade * sizeof *made);
+	nbefore = nmade;
+	nmade = 0;
+}
+
 /* Ends the copy as a restart does. */
 int gpu_ns_end(void)
 {
 	struct gck_error err = {0};
 
+	if (nmade)
+		steer_as_before();
 	if (gck_mpi_ns_kill(&err) || gck_mpi_ns_discard(&err)) {
 		fprintf(stderr, "# %s\n", err.text);
 		return -1;

@@ -2,6 +2,7 @@
  * The fake driver: contexts, and each thread's stack of current ones. */
 #include "test/support/driver/bodies.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +13,21 @@
 
 #define DEEPEST 32
 
-static struct CUctx_st *contexts, *spare, primary[FAKE_MAX_DEVICES];
+static struct CUctx_st *contexts, *spare, *primaries[FAKE_MAX_DEVICES];
+static unsigned loads; /* how often the driver was loaded anew */
 static __thread struct {
 	CUcontext v[DEEPEST];
 	int n;
+	unsigned load; /* of the driver that it is about */
 } current;
 
 CUcontext fake_current(void)
 {
+	if (current.load != loads) {
+		current.n = 0;
+		fake_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	}
+	current.load = loads;
 	return current.n ? current.v[current.n - 1] : NULL;
 }
 
@@ -34,8 +42,10 @@ static void listen_at_name(void)
 		return;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "cuda-uvmfd-%d-%d", 4711, getpid());
-	if (bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 2 +
-						       (size_t)n)) || listen(fd, 128))
+	if (!bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+							 2 + (size_t)n)) && !listen(fd, 128))
+		return;
+	if (errno != EADDRINUSE) /* another copy of this driver, in a test, has the name */
 		abort();
 }
 
@@ -59,6 +69,7 @@ static void end(CUcontext c)
 
 	fake_context_streams_end(c);
 	fake_context_blocks_end(c);
+	fake_context_modules_end(c);
 	c->alive = false;
 	while (*at && *at != c)
 		at = &(*at)->next;
@@ -77,6 +88,15 @@ static bool is_alive(CUcontext c)
 
 /* ---- primary -------------------------------------------------------------------------------- */
 
+/* Its handle stays the same. With the lock. */
+static struct CUctx_st *primary(CUdevice device)
+{
+	if (!primaries[device])
+		primaries[device] = calloc(1, sizeof *primaries[device]);
+	primaries[device]->primary = true;
+	return primaries[device];
+}
+
 CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	CUresult rc = fake_device(device);
@@ -84,11 +104,10 @@ CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	if (rc)
 		return rc;
 	fake_lock();
-	primary[device].primary = true;
-	if (primary[device].uses++ == 0)
-		begin(&primary[device], device, 0);
+	*context = primary(device);
+	if ((*context)->uses++ == 0)
+		begin(*context, device, 0);
 	fake_unlock();
-	*context = &primary[device];
 	return CUDA_SUCCESS;
 }
 
@@ -99,10 +118,10 @@ CUresult fake_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	if (rc)
 		return rc;
 	fake_lock();
-	if (!primary[device].uses)
+	if (!primary(device)->uses)
 		rc = CUDA_ERROR_INVALID_CONTEXT;
-	else if (--primary[device].uses == 0)
-		end(&primary[device]);
+	else if (--primary(device)->uses == 0)
+		end(primary(device));
 	fake_unlock();
 	return rc;
 }
@@ -117,9 +136,9 @@ CUresult fake_cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CUresult rc = fake_device(device);
 
 	fake_lock();
-	if (!rc && primary[device].alive) {
-		end(&primary[device]);
-		primary[device].uses = 0;
+	if (!rc && primary(device)->alive) {
+		end(primary(device));
+		primary(device)->uses = 0;
 	}
 	fake_unlock();
 	return rc;
@@ -136,8 +155,10 @@ CUresult fake_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, i
 
 	if (rc)
 		return rc;
-	*flags = primary[device].flags;
-	*active = primary[device].alive;
+	fake_lock();
+	*flags = primary(device)->flags;
+	*active = primary(device)->alive;
+	fake_unlock();
 	return CUDA_SUCCESS;
 }
 
@@ -185,10 +206,9 @@ CUresult fake_cuCtxDestroy_v2(CUcontext context)
 {
 	CUresult rc;
 
-	if (context && fake_current() == context)
-		current.n--;
 	fake_lock();
 	if (is_alive(context) && !context->primary) {
+		current.n -= fake_current() == context;
 		end(context);
 		rc = context->broken;
 		context->next = spare;
@@ -214,6 +234,7 @@ CUresult fake_cuCtxPushCurrent_v2(CUcontext context)
 	fake_lock();
 	alive = is_alive(context);
 	fake_unlock();
+	fake_current();
 	if (!alive || current.n == DEEPEST)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	current.v[current.n++] = context;
@@ -227,7 +248,7 @@ CUresult fake_cuCtxPushCurrent(CUcontext context)
 
 CUresult fake_cuCtxPopCurrent_v2(CUcontext *context)
 {
-	if (!current.n)
+	if (!fake_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	current.n--;
 	if (context)
@@ -242,7 +263,7 @@ CUresult fake_cuCtxPopCurrent(CUcontext *context)
 
 CUresult fake_cuCtxSetCurrent(CUcontext context)
 {
-	if (current.n)
+	if (fake_current())
 		current.n--;
 	return context ? fake_cuCtxPushCurrent_v2(context) : CUDA_SUCCESS;
 }
@@ -319,4 +340,16 @@ CUresult fake_cuCtxSetLimit(CUlimit limit, size_t value)
 	fake_unlock();
 	fake_current()->limits[limit] = (value + 15) & ~(size_t)15;
 	return CUDA_SUCCESS;
+}
+
+/* ---- loaded anew ----------------------------------------------------------------------------- */
+
+/* Handles are not used again. */
+void fake_contexts_anew(void)
+{
+	while (contexts)
+		end(contexts);
+	memset(primaries, 0, sizeof primaries);
+	spare = NULL;
+	loads++;
 }

@@ -8,6 +8,7 @@
  *   FAKE_CUDA_NODE=FILE     the devices instead, read at the start and at each restore: a line
  *                           "LETTER NAME" for each device; its UUID is 16 times the letter
  *   FAKE_CUDA_MEMORY=MIB    memory of each device, 1024
+ *   FAKE_CUDA_GRANULE=KIB   granularity of memory of cuMemCreate, 2048
  *   FAKE_CUDA_SHARED=DIR    all processes with the same directory share that memory. Without it,
  *                           memory that the process has released counts as free even if a
  *                           descriptor of it is open
@@ -29,6 +30,10 @@
  *   FAKE_CUDA_VERSION=N     the answer of cuDriverGetVersion, 13000; cuGetProcAddress does not
  *                           return later functions
  *
+ * A module that begins with ".version" is text of PTX; its .global and .const variables without
+ * sizes are of 8 bytes each, at addresses by the order of modules. Another module's variables and
+ * all kernels are the program's.
+ *
  * A kernel NAME is `void NAME(void **params, const struct fake_grid *grid)`, exported by the
  * program (-rdynamic, default visibility), with `const int NAME_params`, its number of parameters
  * of 8 bytes each. */
@@ -45,7 +50,7 @@
 #define FAKE_MAX_DEVICES 16
 #define FAKE_BLOCKS 1024 /* of a kernel that fills its device */
 #define FAKE_SHARED_MOST (1 << 20) /* a kernel that needs more fails, and its context too */
-#define FAKE_GRANULARITY ((size_t)2 << 20)
+#define FAKE_GRANULARITY fake.granularity
 
 struct fake_grid {
 	unsigned int grid[3], block[3], shared;
@@ -81,6 +86,7 @@ struct fake_state {
 	bool forked;             /* in a child: its calls fail, without the lock */
 	_Atomic bool over;       /* the process is in exit(): all calls fail */
 	size_t memory;           /* of a device */
+	size_t granularity;      /* of memory of cuMemCreate */
 	size_t used[FAKE_MAX_DEVICES];
 	struct fake_node seen;   /* the devices, by number */
 	struct fake_node first;  /* the devices at cuInit */
@@ -240,6 +246,16 @@ void fake_unmap_managed(void *at, size_t size);
 void fake_blocks_save(void);
 void fake_blocks_restore(void);
 bool fake_blocks_have(enum fake_kind kind);
-void fake_context_blocks_end(CUcontext context); /* with the lock */
+void fake_context_blocks_end(CUcontext context);  /* with the lock */
+void fake_context_modules_end(CUcontext context); /* launch.c; with the lock */
+
+/* ---- loaded anew (launch.c) ------------------------------------------------------------------ */
+
+/* For tests: forgets everything, as if the driver were loaded anew. */
+void fake_anew(void) FAKE_SHOWN;
+/* Parts of it, with the lock. */
+void fake_contexts_anew(void);
+void fake_blocks_anew(void);
+void fake_reservations_anew(void);
 
 #endif

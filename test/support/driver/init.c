@@ -32,6 +32,7 @@ CUresult fake_cuInit(unsigned int flags)
 		fake_node_see(&fake.seen);
 		fake.first = fake.seen;
 		fake.memory = (size_t)number("FAKE_CUDA_MEMORY", 1024) << 20;
+		fake.granularity = (size_t)number("FAKE_CUDA_GRANULE", 2048) << 10;
 		pthread_atfork(NULL, NULL, in_child);
 		atexit(shut_down);
 		fake.inited = true;

@@ -337,6 +337,25 @@ CUresult fake_cuMemHostGetFlags(unsigned int *flags, void *address)
 	return rc;
 }
 
+/* The struct of physical memory stays: its handle is not used again. */
+void fake_blocks_anew(void)
+{
+	struct fake_block *b;
+
+	while ((b = fake_blocks)) {
+		fake_blocks = b->next;
+		if (b->kind != FAKE_VMM)
+			munmap((void *)(uintptr_t)b->base, b->mapped);
+		if (b->memory && b->memory->fd >= 0) {
+			fake.used[b->device] -= b->memory->size;
+			close(b->memory->fd);
+			b->memory->fd = -1;
+		}
+		free(b->pages);
+		free(b);
+	}
+}
+
 /* ---- the driver's checkpoint ---------------------------------------------------------------- */
 
 bool fake_blocks_have(enum fake_kind kind)

@@ -17,7 +17,7 @@ static struct reservation {
 	struct reservation *next;
 	CUdeviceptr base;
 	size_t size;
-} *reservations;
+} *reservations, *kept; /* kept: of drivers before this one */
 
 static struct fake_memory *memory_of(CUmemGenericAllocationHandle handle)
 {
@@ -37,6 +37,10 @@ static void *reserve_at(CUdeviceptr want, size_t size)
 	void *at = MAP_FAILED;
 	uintptr_t start;
 
+	for (const struct reservation *r = kept; r; r = r->next) {
+		if (r->base == want && r->size == size)
+			return (void *)(uintptr_t)want;
+	}
 	if (want)
 		at = mmap((void *)(uintptr_t)want, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1,
 			  0);
@@ -100,6 +104,20 @@ CUresult fake_cuMemAddressFree(CUdeviceptr address, size_t size)
 	}
 	fake_unlock();
 	return rc;
+}
+
+/* Nothing else takes their addresses: only one like it gets them again. */
+void fake_reservations_anew(void)
+{
+	struct reservation *r;
+
+	while ((r = reservations)) {
+		reservations = r->next;
+		r->next = kept;
+		kept = r;
+		mmap((void *)(uintptr_t)r->base, r->size, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	}
 }
 
 /* ---- physical memory ------------------------------------------------------------------------ */

@@ -1,0 +1,991 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Random programs of the driver's functions run on two copies of the fake driver at once: plainly,
+ * and behind the hooks of records/, with restarts into a fresh driver. All results, errors and
+ * contents are the same. `cuda_records [SEED [PROGRAMS]]`. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/cuda/test/records/records.h"
+#include "test/support/driver/fake.h"
+#include "test/support/tap.h"
+
+#define PROGRAMS 200
+#define PROGRAMS_LONG 10000
+#define CALLS 300
+#define MOST 2048
+#define DEVICES 2
+#define THREADS 3
+#define DEEP 16
+#define GRANULE ((size_t)16 << 10)
+#define PARTS 2 /* of a reservation */
+
+enum { PLAIN, ENGINE, WORLDS };
+
+static struct gck_cuda_real worlds[WORLDS];
+static void (*anew)(void);
+static unsigned restarts, refusals;
+
+/* An object of the program, with its handle in each world. */
+static struct object {
+	const char *kind;
+	uint64_t handle[WORLDS];
+	int of, on;      /* what it ends with; a mapping's physical memory */
+	int uses;        /* of contexts and physical memory */
+	int device;
+	bool alive, primary, open; /* open: mapped with access */
+} objects[MOST];
+static int n_objects;
+
+static struct {
+	int stack[DEEP], depth; /* of contexts, as the program knows it */
+} threads[THREADS];
+static int t; /* the thread that runs */
+static const char *wrong;
+
+/* ---- kernels of the program ------------------------------------------------------------------ */
+
+__attribute__((visibility("default"))) extern const int add_params;
+const int add_params = 2;
+__attribute__((visibility("default"))) void add(void **params, const struct fake_grid *grid);
+
+void add(void **params, const struct fake_grid *grid)
+{
+	*(uint64_t *)(uintptr_t)*(uint64_t *)params[0] += *(uint64_t *)params[1] + grid->grid[0];
+}
+
+/* ---- both worlds ----------------------------------------------------------------------------- */
+
+/* The call in both worlds: W is the world's number, T its functions. Its result; differences are
+ * noted. */
+#define BOTH(call) \
+	__extension__({ \
+		CUresult rc_[WORLDS]; \
+		for (int W = 0; W < WORLDS; W++) { \
+			const struct gck_cuda_real *T = &worlds[W]; \
+			rc_[W] = T->call; \
+		} \
+		if (rc_[PLAIN] != rc_[ENGINE] && !wrong) { \
+			printf("# " #call ": %d and %d\n", rc_[PLAIN], rc_[ENGINE]); \
+			wrong = "the results differ"; \
+		} \
+		rc_[PLAIN]; \
+	})
+#define H(type, i) ((type)(uintptr_t)((i) < 0 ? 0 : objects[i].handle[W]))
+
+static void same(const uint64_t v[WORLDS], const char *what)
+{
+	if (v[PLAIN] == v[ENGINE] || wrong)
+		return;
+	printf("# %s: 0x%llx and 0x%llx\n", what, (unsigned long long)v[PLAIN],
+	       (unsigned long long)v[ENGINE]);
+	wrong = what;
+}
+
+static int object_of(const char *kind, uint64_t handle, int world)
+{
+	int i = n_objects - 1;
+
+	while (i >= 0 && !(objects[i].alive && objects[i].handle[world] == handle &&
+			   !strcmp(objects[i].kind, kind)))
+		i--;
+	return i;
+}
+
+/* The object that both worlds returned; -1: none. */
+static int returned(const char *kind, const uint64_t v[WORLDS])
+{
+	const uint64_t found[WORLDS] = {(uint64_t)object_of(kind, v[PLAIN], PLAIN),
+					(uint64_t)object_of(kind, v[ENGINE], ENGINE)};
+
+	same(found, "the object that a call returns");
+	return (int)found[PLAIN];
+}
+
+static int add_object(const char *kind, const uint64_t v[WORLDS], int of)
+{
+	if (n_objects == MOST)
+		return -1;
+	objects[n_objects] = (struct object){.kind = kind, .handle = {v[PLAIN], v[ENGINE]},
+					     .of = of, .on = -1, .uses = 1, .alive = true};
+	return n_objects++;
+}
+
+static void end(int i)
+{
+	if (i < 0 || !objects[i].alive)
+		return;
+	objects[i].alive = false;
+	for (int j = 0; j < n_objects; j++) {
+		if (objects[j].of == i)
+			end(j);
+	}
+}
+
+static bool is(int i, const char *kind)
+{
+	return objects[i].alive && !strcmp(objects[i].kind, kind);
+}
+
+static int any_of(const char *kind, int of)
+{
+	int n = 0, found = -1;
+
+	for (int i = 0; i < n_objects; i++) {
+		if (is(i, kind) && (of < 0 || objects[i].of == of) && rand() % ++n == 0)
+			found = i;
+	}
+	return found;
+}
+
+static int any(const char *kind)
+{
+	return any_of(kind, -1);
+}
+
+static int current(void)
+{
+	return threads[t].depth ? threads[t].stack[threads[t].depth - 1] : -1;
+}
+
+/* Whether a thread other than at its top, or another thread, has the context. */
+static bool is_stacked(int context, bool but_my_top)
+{
+	for (int i = 0; i < THREADS; i++) {
+		for (int j = 0; j < threads[i].depth; j++) {
+			if (threads[i].stack[j] == context &&
+			    !(but_my_top && i == t && j == threads[i].depth - 1))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- contexts -------------------------------------------------------------------------------- */
+
+static int primary(int device)
+{
+	int i = n_objects - 1;
+
+	while (i >= 0 && !(is(i, "context") && objects[i].primary && objects[i].device == device))
+		i--;
+	return i;
+}
+
+static void retain(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int device = rand() % DEVICES, i = primary(device);
+
+	if (BOTH(cuDevicePrimaryCtxRetain((CUcontext *)&v[W], device)))
+		return;
+	if (i >= 0) {
+		objects[i].uses++;
+		if (returned("context", v) != i && !wrong)
+			wrong = "another primary context";
+	} else if ((i = add_object("context", v, -1)) >= 0) {
+		objects[i].primary = true;
+		objects[i].device = device;
+	}
+}
+
+static void release(void)
+{
+	int device = rand() % DEVICES, i = primary(device);
+
+	if (i >= 0 && objects[i].uses == 1 && is_stacked(i, false))
+		return;
+	if (!BOTH(cuDevicePrimaryCtxRelease_v2(device)) && i >= 0 && --objects[i].uses == 0)
+		end(i);
+}
+
+static void reset(void)
+{
+	int device = rand() % DEVICES, i = primary(device);
+
+	if (rand() % 4 || (i >= 0 && is_stacked(i, false)))
+		return;
+	if (!BOTH(cuDevicePrimaryCtxReset_v2(device)))
+		end(i);
+}
+
+static void create_context(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int device = rand() % DEVICES, i;
+
+	if (threads[t].depth == DEEP ||
+	    BOTH(cuCtxCreate_v2((CUcontext *)&v[W], 0, device)))
+		return;
+	i = add_object("context", v, -1);
+	if (i < 0)
+		return;
+	objects[i].device = device;
+	threads[t].stack[threads[t].depth++] = i;
+}
+
+static void destroy_context(void)
+{
+	int i = any("context");
+
+	if (i < 0 || is_stacked(i, true) || BOTH(cuCtxDestroy_v2(H(CUcontext, i))))
+		return;
+	if (current() == i)
+		threads[t].depth--;
+	end(i);
+}
+
+static void push(void)
+{
+	int i = any("context");
+
+	if (i >= 0 && threads[t].depth < DEEP && !BOTH(cuCtxPushCurrent_v2(H(CUcontext, i))))
+		threads[t].stack[threads[t].depth++] = i;
+}
+
+static void pop(void)
+{
+	uint64_t v[WORLDS] = {0};
+
+	if (BOTH(cuCtxPopCurrent_v2((CUcontext *)&v[W])))
+		return;
+	if (returned("context", v) != current() && !wrong)
+		wrong = "the context that was current";
+	threads[t].depth--;
+}
+
+static void set_current(void)
+{
+	int i = rand() % 8 ? any("context") : -1;
+
+	if (threads[t].depth == DEEP || BOTH(cuCtxSetCurrent(H(CUcontext, i))))
+		return;
+	threads[t].depth -= threads[t].depth > 0;
+	if (i >= 0)
+		threads[t].stack[threads[t].depth++] = i;
+}
+
+static void get_current(void)
+{
+	uint64_t v[WORLDS] = {0};
+
+	BOTH(cuCtxGetCurrent((CUcontext *)&v[W]));
+	if (returned("context", v) != current() && !wrong)
+		wrong = "the current context";
+}
+
+static void look_at_context(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = any("context");
+
+	BOTH(cuCtxGetLimit((size_t *)&v[W], CU_LIMIT_STACK_SIZE));
+	same(v, "a limit");
+	BOTH(cuCtxGetDevice((CUdevice *)&v[W]));
+	same(v, "the device");
+	BOTH(cuCtxSynchronize());
+	if (i >= 0)
+		BOTH(cuCtxGetApiVersion(H(CUcontext, i), (unsigned int *)&v[W]));
+	same(v, "a version");
+}
+
+static void set_limit(void)
+{
+	size_t size = 16u * (unsigned)(rand() % 200);
+
+	BOTH(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, size));
+}
+
+static void exchange_mode(void)
+{
+	uint64_t v[WORLDS];
+
+	v[PLAIN] = v[ENGINE] = (uint64_t)(rand() % 3);
+	BOTH(cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)&v[W]));
+	same(v, "the capture mode");
+}
+
+/* ---- streams and events ---------------------------------------------------------------------- */
+
+static void create_stream(void)
+{
+	uint64_t v[WORLDS] = {0};
+	unsigned flags = (unsigned)(rand() % 2);
+	int priority = -(rand() % 5);
+
+	if (rand() % 2 ? BOTH(cuStreamCreate((CUstream *)&v[W], flags))
+		       : BOTH(cuStreamCreateWithPriority((CUstream *)&v[W], flags, priority)))
+		return;
+	add_object("stream", v, current());
+}
+
+static void destroy_stream(void)
+{
+	int i = any("stream");
+
+	if (i >= 0 && !BOTH(cuStreamDestroy_v2(H(CUstream, i))))
+		end(i);
+}
+
+static void look_at_stream(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = rand() % 8 ? any("stream") : -1;
+
+	BOTH(cuStreamSynchronize(H(CUstream, i)));
+	BOTH(cuStreamQuery(H(CUstream, i)));
+	if (i < 0)
+		return;
+	BOTH(cuStreamGetFlags(H(CUstream, i), (unsigned int *)&v[W]));
+	same(v, "a stream's flags");
+	BOTH(cuStreamGetPriority(H(CUstream, i), (int *)&v[W]));
+	same(v, "a stream's priority");
+	if (!BOTH(cuStreamGetCtx(H(CUstream, i), (CUcontext *)&v[W])) &&
+	    returned("context", v) != objects[i].of && !wrong)
+		wrong = "a stream's context";
+}
+
+static void create_event(void)
+{
+	uint64_t v[WORLDS] = {0};
+	unsigned flags = rand() % 2 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+
+	if (!BOTH(cuEventCreate((CUevent *)&v[W], flags)))
+		add_object("event", v, current());
+}
+
+static void destroy_event(void)
+{
+	int i = any("event");
+
+	if (i >= 0 && !BOTH(cuEventDestroy_v2(H(CUevent, i))))
+		end(i);
+}
+
+static void record(void)
+{
+	int stream = any("stream"), event = stream < 0 ? -1 : any_of("event", objects[stream].of);
+
+	if (event < 0)
+		return;
+	BOTH(cuEventRecord(H(CUevent, event), H(CUstream, stream)));
+	BOTH(cuStreamWaitEvent(H(CUstream, stream), H(CUevent, event), 0));
+	BOTH(cuEventSynchronize(H(CUevent, event)));
+}
+
+static void look_at_event(void)
+{
+	int a = any("event"), b = a < 0 ? -1 : any_of("event", objects[a].of);
+	float ms[WORLDS];
+
+	if (b < 0)
+		return;
+	BOTH(cuEventQuery(H(CUevent, a)));
+	BOTH(cuEventElapsedTime(&ms[W], H(CUevent, a), H(CUevent, b)));
+}
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+			  ".visible .global .align 8 .u64 first;\n"
+			  ".const .align 8 .u64 second;\n"
+			  ".visible .global .align 8 .u64 third;\n";
+
+static void load_module(void)
+{
+	uint64_t v[WORLDS] = {0};
+
+	if (!BOTH(cuModuleLoadData((CUmodule *)&v[W], ptx)))
+		add_object("module", v, current());
+}
+
+static void unload_module(void)
+{
+	int i = any("module");
+
+	if (i >= 0 && rand() % 4 == 0 && !BOTH(cuModuleUnload(H(CUmodule, i))))
+		end(i);
+}
+
+static void get_function(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = any("module");
+	const char *name = rand() % 8 ? "add" : "subtract";
+
+	if (i >= 0 && !BOTH(cuModuleGetFunction((CUfunction *)&v[W], H(CUmodule, i), name)))
+		add_object("function", v, i);
+}
+
+static void get_variable(void)
+{
+	static const char *const names[] = {"first", "second", "third", "fourth"};
+	uint64_t v[WORLDS] = {0}, size[WORLDS] = {0};
+	const char *name = names[rand() % 4];
+	int i = any("module");
+
+	if (i < 0 || BOTH(cuModuleGetGlobal_v2((CUdeviceptr *)&v[W], (size_t *)&size[W],
+					       H(CUmodule, i), name)))
+		return;
+	same(size, "a variable's size");
+	if (object_of("variable", v[PLAIN], PLAIN) < 0)
+		add_object("variable", v, i);
+	else
+		returned("variable", v);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void reserve(void)
+{
+	uint64_t v[WORLDS] = {0};
+
+	if (any("reservation") >= 0 && rand() % 3)
+		return;
+	if (!BOTH(cuMemAddressReserve((CUdeviceptr *)&v[W], PARTS * GRANULE, 0, 0, 0)))
+		add_object("reservation", v, -1);
+}
+
+static void free_reservation(void)
+{
+	int i = any("reservation");
+
+	if (i >= 0 && rand() % 3 == 0 &&
+	    !BOTH(cuMemAddressFree(H(CUdeviceptr, i), PARTS * GRANULE)))
+		end(i);
+}
+
+static void map(int physical)
+{
+	int r = any("reservation");
+	size_t offset = GRANULE * (unsigned)(rand() % PARTS);
+	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	uint64_t v[WORLDS];
+	int i;
+
+	if (r < 0 || BOTH(cuMemMap(H(CUdeviceptr, r) + offset, GRANULE, 0,
+				   H(CUmemGenericAllocationHandle, physical), 0)))
+		return;
+	for (int W = 0; W < WORLDS; W++)
+		v[W] = objects[r].handle[W] + offset;
+	i = add_object("mapping", v, r);
+	if (i < 0)
+		return;
+	objects[i].on = physical;
+	objects[i].device = objects[physical].device;
+	access.location.id = objects[physical].device;
+	if (rand() % 10)
+		objects[i].open = !BOTH(cuMemSetAccess(H(CUdeviceptr, i), GRANULE, &access, 1));
+}
+
+static void create_memory(void)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+						 .id = rand() % DEVICES}};
+	uint64_t v[WORLDS] = {0};
+	int i;
+
+	if (BOTH(cuMemCreate((CUmemGenericAllocationHandle *)&v[W], GRANULE, &prop, 0)))
+		return;
+	i = add_object("physical", v, -1);
+	if (i < 0)
+		return;
+	objects[i].device = prop.location.id;
+	map(i);
+}
+
+static void map_again(void)
+{
+	int i = any("physical");
+
+	if (i >= 0)
+		map(i);
+}
+
+/* Its handle is given back; mappings of it stay. */
+static void release_memory(void)
+{
+	int i = any("physical");
+
+	if (i < 0 || BOTH(cuMemRelease(H(CUmemGenericAllocationHandle, i))))
+		return;
+	if (--objects[i].uses == 0)
+		objects[i].alive = false;
+}
+
+static void retain_memory(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = any("mapping"), m = i < 0 ? -1 : objects[i].on;
+
+	if (i < 0 || BOTH(cuMemRetainAllocationHandle((CUmemGenericAllocationHandle *)&v[W],
+						      (void *)H(uintptr_t, i))))
+		return;
+	if ((v[PLAIN] != objects[m].handle[PLAIN] || v[ENGINE] != objects[m].handle[ENGINE]) &&
+	    !wrong)
+		wrong = "the handle of mapped memory";
+	objects[m].alive = true;
+	objects[m].uses++;
+}
+
+static void unmap(void)
+{
+	int i = any("mapping");
+
+	if (i >= 0 && rand() % 2 && !BOTH(cuMemUnmap(H(CUdeviceptr, i), GRANULE)))
+		end(i);
+}
+
+/* A place that the current context may use; -1: none. */
+static int any_place(uint64_t *offset)
+{
+	int i = rand() % 4 ? any("mapping") : any("variable");
+
+	*offset = i >= 0 && is(i, "mapping") ? 8u * (unsigned)(rand() % 1000) : 0;
+	if (i < 0 || current() < 0)
+		return -1;
+	return is(i, "variable") || (objects[i].open &&
+				     objects[i].device == objects[current()].device) ? i : -1;
+}
+
+static void write_memory(void)
+{
+	uint64_t offset, value = (uint64_t)rand();
+	int i = any_place(&offset);
+
+	if (i >= 0 && rand() % 2)
+		BOTH(cuMemcpyHtoD_v2(H(CUdeviceptr, i) + offset, &value, 8));
+	else if (i >= 0)
+		BOTH(cuMemsetD32_v2(H(CUdeviceptr, i) + offset, (unsigned)value, 2));
+	BOTH(cuCtxSynchronize());
+}
+
+static void read_memory(void)
+{
+	uint64_t v[WORLDS] = {0}, offset;
+	int i = any_place(&offset);
+
+	if (i >= 0)
+		BOTH(cuMemcpyDtoH_v2(&v[W], H(CUdeviceptr, i) + offset, 8));
+	same(v, "the contents of memory");
+}
+
+static void launch(void)
+{
+	uint64_t offset, by = (uint64_t)rand(), at[WORLDS];
+	int i = any_place(&offset), f = any("function"), s = any_of("stream", current());
+
+	if (i < 0 || f < 0)
+		return;
+	for (int W = 0; W < WORLDS; W++)
+		at[W] = objects[i].handle[W] + offset;
+	BOTH(cuLaunchKernel(H(CUfunction, f), 3, 1, 1, 1, 1, 1, 0, H(CUstream, s),
+			    ((void *[]){&at[W], &by}), NULL));
+	BOTH(cuStreamSynchronize(H(CUstream, s)));
+}
+
+/* What the engine cannot make again. */
+static void allocate(void)
+{
+	uint64_t v[WORLDS] = {0};
+
+	if (rand() % 4 == 0 && !BOTH(cuMemAlloc_v2((CUdeviceptr *)&v[W], 4096)))
+		add_object("memory", v, current());
+}
+
+static void free_memory(void)
+{
+	int i = any("memory");
+
+	if (i >= 0 && !BOTH(cuMemFree_v2(H(CUdeviceptr, i))))
+		end(i);
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+static void (*const steps[])(void) = {
+	retain, release, reset, create_context, destroy_context, push, pop, set_current,
+	set_current, get_current, look_at_context, set_limit, exchange_mode, create_stream,
+	create_stream,
+	destroy_stream, look_at_stream, create_event, create_event, destroy_event, record, record,
+	look_at_event, look_at_event, load_module, unload_module, get_function, get_function,
+	get_variable, get_variable, reserve, free_reservation, create_memory, create_memory,
+	map_again, release_memory, retain_memory, unmap, write_memory, write_memory, read_memory,
+	read_memory, read_memory, launch, launch, launch, allocate, free_memory, free_memory,
+};
+
+static sem_t begin[THREADS], done;
+static void (*step)(void);
+
+static void *thread(void *arg)
+{
+	sem_t *mine = arg;
+
+	for (;;) {
+		while (sem_wait(mine))
+			;
+		if (!step)
+			return NULL;
+		step();
+		sem_post(&done);
+	}
+}
+
+static void run(void (*what)(void))
+{
+	t = rand() % THREADS;
+	step = what;
+	sem_post(&begin[t]);
+	while (sem_wait(&done))
+		;
+}
+
+static bool counts_agree(void)
+{
+	static const char *const kinds[] = {"context", "stream", "event", "module", "function",
+					    "variable", "reservation", "physical", "mapping",
+					    "memory"};
+
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+		int n = 0, recorded = gck_cuda_records_count(kinds[k]);
+
+		for (int i = 0; i < n_objects; i++)
+			n += is(i, kinds[k]);
+		if (n != recorded) {
+			printf("# %d of kind %s, %d records\n", n, kinds[k], recorded);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* What the engine names is there. */
+static bool may_refuse(void)
+{
+	return any("memory") >= 0 || any("physical") >= 0 || any("mapping") >= 0 ||
+	       any("module") >= 0;
+}
+
+static bool is_mapped(int physical)
+{
+	int i = n_objects - 1;
+
+	while (i >= 0 && !(is(i, "mapping") && objects[i].on == physical))
+		i--;
+	return i >= 0;
+}
+
+/* Gives away what the engine cannot make again, but not all of it. */
+static void tidy(void)
+{
+	for (int i = 0; i < n_objects; i++) {
+		if (is(i, "memory") && !BOTH(cuMemFree_v2(H(CUdeviceptr, i))))
+			end(i);
+		if (is(i, "mapping") && !objects[i].open &&
+		    !BOTH(cuMemUnmap(H(CUdeviceptr, i), GRANULE)))
+			end(i);
+	}
+	for (int i = 0; i < n_objects; i++) {
+		while (is(i, "physical") && !is_mapped(i) &&
+		       !BOTH(cuMemRelease(H(CUmemGenericAllocationHandle, i))))
+			objects[i].alive = --objects[i].uses > 0;
+	}
+}
+
+static bool none_is_current(void)
+{
+	CUcontext c = NULL;
+
+	gck_cuda_driver.cuCtxGetCurrent(&c);
+	return !c;
+}
+
+static bool restart(void)
+{
+	struct gck_error err = {0};
+	const char *unable;
+
+	if (rand() % 8)
+		run(tidy);
+	unable = gck_cuda_records_unable();
+
+	if (unable) {
+		refusals++;
+		if (!may_refuse())
+			printf("# %s\n", unable);
+		return may_refuse();
+	}
+	restarts++;
+	if (gck_cuda_records_save(&err) == 0) {
+		anew();
+		if (gck_cuda_records_replay(&err) == 0 && none_is_current())
+			return true;
+	}
+	printf("# %s, or a context is current\n", err.text);
+	return false;
+}
+
+static bool program(unsigned seed)
+{
+	srand(seed);
+	n_objects = 0;
+	memset(threads, 0, sizeof threads);
+	for (int i = 0; i < CALLS; i++) {
+		bool good = true;
+
+		if (rand() % 40 == 0)
+			good = restart();
+		else
+			run(steps[(size_t)rand() % (sizeof steps / sizeof *steps)]);
+		if (good && !wrong && counts_agree())
+			continue;
+		printf("# seed %u, call %d: %s\n", seed, i, wrong ? wrong : "");
+		return false;
+	}
+	return true;
+}
+
+/* Ends what the program has left, in the threads that have it. */
+static void clear_stack(void)
+{
+	uint64_t v[WORLDS];
+
+	while (threads[t].depth) {
+		BOTH(cuCtxPopCurrent_v2((CUcontext *)&v[W]));
+		threads[t].depth--;
+	}
+	v[PLAIN] = v[ENGINE] = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	BOTH(cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)&v[W]));
+}
+
+/* The newest first: mappings go before reservations. */
+static void clear_objects(void)
+{
+	for (int i = n_objects; i-- > 0;) {
+		if (is(i, "mapping"))
+			BOTH(cuMemUnmap(H(CUdeviceptr, i), GRANULE));
+		else if (is(i, "reservation"))
+			BOTH(cuMemAddressFree(H(CUdeviceptr, i), PARTS * GRANULE));
+		else if (is(i, "context") && !objects[i].primary)
+			BOTH(cuCtxDestroy_v2(H(CUcontext, i)));
+		while (is(i, "physical") && objects[i].uses--) {
+			BOTH(cuMemRelease(H(CUmemGenericAllocationHandle, i)));
+			objects[i].alive = objects[i].uses > 0;
+		}
+	}
+	for (int device = 0; device < DEVICES; device++)
+		BOTH(cuDevicePrimaryCtxReset_v2(device));
+}
+
+static bool clear(void)
+{
+	for (int i = 0; i < THREADS; i++) {
+		t = i;
+		step = clear_stack;
+		sem_post(&begin[i]);
+		while (sem_wait(&done))
+			;
+	}
+	run(clear_objects);
+	n_objects = 0;
+	return !wrong && counts_agree();
+}
+
+/* ---- single cases ---------------------------------------------------------------------------- */
+
+#define E (&worlds[ENGINE])
+
+static bool restarted(void)
+{
+	struct gck_error err = {0};
+	const char *unable = gck_cuda_records_unable();
+
+	if (!unable && gck_cuda_records_save(&err) == 0) {
+		anew();
+		if (gck_cuda_records_replay(&err) == 0)
+			return true;
+	}
+	printf("# %s\n", unable ? unable : err.text);
+	return false;
+}
+
+/* The time between two events has the pause of a restart, if there was one. */
+static void test_elapsed(void)
+{
+	CUevent events[3];
+	float before = 0, after = 0, over = 0;
+	CUcontext context;
+
+	E->cuCtxCreate_v2(&context, 0, 0);
+	for (int i = 0; i < 3; i++) {
+		E->cuEventCreate(&events[i], 0);
+		if (i == 2)
+			ok(restarted(), "a restart");
+		usleep(20000);
+		E->cuEventRecord(events[i], NULL);
+		E->cuEventSynchronize(events[i]);
+	}
+	usleep(20000);
+	E->cuEventElapsedTime(&over, events[1], events[2]);
+	ok(over >= 20 && over < 1e6f, "the time between events, one from before a restart: %f",
+	   (double)over);
+	E->cuEventElapsedTime(&before, events[0], events[1]);
+	ok(restarted(), "another restart");
+	E->cuEventElapsedTime(&after, events[0], events[1]);
+	ok(after > before - 1 && after < before + 1,
+	   "the time between events of before: %f, %f", (double)before, (double)after);
+	E->cuCtxDestroy_v2(context);
+}
+
+static void refuses(const char *text, const char *what)
+{
+	const char *unable = gck_cuda_records_unable();
+
+	ok(unable && strstr(unable, text), "%s is named: %s", what, unable ? unable : "");
+}
+
+static void *other_thread(void *context)
+{
+	E->cuCtxPushCurrent_v2(context);
+	sem_post(&begin[0]);
+	while (sem_wait(&begin[1]))
+		;
+	return NULL;
+}
+
+static void test_refusals(void)
+{
+	static const unsigned char elf[] = {0x7f, 'E', 'L', 'F', 0};
+	CUcontext context, other;
+	CUdeviceptr at;
+	CUmodule a, b;
+	CUgraph graph;
+	CUstream stream;
+	const void *table;
+	pthread_t id;
+
+	E->cuCtxCreate_v2(&context, 0, 0);
+	is_str(gck_cuda_records_unable(), NULL, "a context can be made again");
+	E->cuMemAlloc_v2(&at, 100);
+	refuses("cuMemAlloc_v2", "memory of the driver's own");
+	E->cuMemFree_v2(at);
+	E->cuModuleLoadData(&a, elf);
+	refuses("cuModuleLoadData", "a module that is not text");
+	E->cuModuleUnload(a);
+	E->cuModuleLoadData(&a, "not PTX");
+	refuses("variables are not known", "a module of another text");
+	E->cuModuleUnload(a);
+	E->cuModuleLoadData(&a, ptx);
+	E->cuModuleLoadData(&b, ptx);
+	is_str(gck_cuda_records_unable(), NULL, "modules can be made again");
+	E->cuModuleUnload(a);
+	refuses("beside a module that has ended", "a module of another place");
+	E->cuModuleUnload(b);
+	E->cuStreamCreate(&stream, 0);
+	E->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+	refuses("cuStreamBeginCapture_v2", "a stream in capture");
+	E->cuStreamEndCapture(stream, &graph);
+	E->cuStreamDestroy_v2(stream);
+	refuses("cuStreamEndCapture", "a graph");
+	E->cuGraphDestroy(graph);
+	is_str(gck_cuda_records_unable(), NULL, "without them all can be made again");
+	E->cuCtxCreate_v2(&other, 0, 0);
+	E->cuCtxPopCurrent_v2(NULL);
+	pthread_create(&id, NULL, other_thread, other);
+	while (sem_wait(&begin[0]))
+		;
+	E->cuCtxDestroy_v2(other);
+	refuses("a thread whose current context has ended", "another thread's context");
+	sem_post(&begin[1]);
+	pthread_join(id, NULL);
+	is_str(gck_cuda_records_unable(), NULL, "a thread that has ended has none");
+	E->cuCtxDestroy_v2(context);
+	E->cuGetExportTable(&table, &(const CUuuid){{0}});
+	refuses("cuGetExportTable", "the runtime's private table");
+}
+
+static void end_threads(pthread_t *ids)
+{
+	step = NULL;
+	for (int i = 0; i < THREADS; i++) {
+		sem_post(&begin[i]);
+		pthread_join(ids[i], NULL);
+	}
+}
+
+/* ---- the drivers ----------------------------------------------------------------------------- */
+
+/* A second copy of a library is one of another file. */
+static void *load_copy(const char *path)
+{
+	char name[64];
+	int from = open(path, O_RDONLY | O_CLOEXEC), to = memfd_create("driver", MFD_CLOEXEC);
+	struct stat st;
+
+	if (from < 0 || to < 0 || fstat(from, &st) ||
+	    sendfile(to, from, NULL, (size_t)st.st_size) != st.st_size)
+		return NULL;
+	close(from);
+	snprintf(name, sizeof name, "/proc/self/fd/%d", to);
+	return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+static bool find_functions(void *library, struct gck_cuda_real *table)
+{
+	if (library)
+		gck_cuda_records_find(table, dlsym, library);
+	return library && !table->cuInit(0);
+}
+
+static bool load_drivers(void)
+{
+	void *other = load_copy(GCK_TEST_DRIVER);
+
+	if (!find_functions(dlopen(GCK_TEST_DRIVER, RTLD_NOW), &worlds[PLAIN]) ||
+	    !find_functions(other, &gck_cuda_driver))
+		return false;
+	*(void **)&anew = dlsym(other, "fake_anew");
+	gck_cuda_records_hook(&worlds[ENGINE]);
+	return anew && !worlds[ENGINE].cuInit(0);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 1, n_done = 0;
+	unsigned n = argc > 2 ? (unsigned)atoi(argv[2]) : argc > 1 ? 1
+		     : getenv("GPUCKPT_LONG") ? PROGRAMS_LONG : PROGRAMS;
+	pthread_t ids[THREADS];
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	setenv("FAKE_CUDA_GRANULE", "16", 1);
+	sem_init(&done, 0, 0);
+	if (!ok(load_drivers(), "two copies of the fake driver"))
+		return tap_done();
+	for (int i = 0; i < THREADS; i++) {
+		sem_init(&begin[i], 0, 0);
+		if (pthread_create(&ids[i], NULL, thread, &begin[i]))
+			return 1;
+	}
+	while (n_done < n && program(first + n_done) && clear())
+		n_done++;
+	is_int((int)n_done, (int)n, "random programs: all results are the same behind the hooks");
+	printf("# %u restarts, %u refused\n", restarts, refusals);
+	ok(n < 10 || restarts > n, "with restarts");
+	end_threads(ids);
+	if (n_done == n) {
+		test_elapsed();
+		test_refusals();
+	}
+	return tap_done();
+}

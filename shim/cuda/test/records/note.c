@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a call did to the objects that a program holds. */
+#include "shim/cuda/test/records/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *spoiled; /* stays */
+
+const char *gck_record_spoiled(void)
+{
+	return spoiled;
+}
+
+struct gck_record *gck_record_current(void)
+{
+	CUcontext c = NULL;
+
+	if (gck_cuda_driver.cuCtxGetCurrent(&c) || !c)
+		return NULL;
+	return gck_record_find_now(GCK_RECORD_CONTEXT, (uintptr_t)c);
+}
+
+/* ---- one effect ------------------------------------------------------------------------------ */
+
+struct call {
+	const struct gck_record_function *function;
+	const uint64_t *words;
+	const struct gck_record_effect *effect;
+};
+
+static bool is_result(const struct call *c)
+{
+	return c->function->parameters[c->effect->parameter] == 'r';
+}
+
+/* The object's handle; 0: the caller did not want it. */
+static uint64_t handle_of(const struct call *c)
+{
+	uint64_t word = c->words[c->effect->parameter], handle = 0;
+
+	if (!is_result(c))
+		return word;
+	if (word)
+		memcpy(&handle, (void *)(uintptr_t)word, sizeof handle);
+	return handle;
+}
+
+/* The program gets the handle that it knows. */
+static void give(const struct call *c, uint64_t handle)
+{
+	memcpy((void *)(uintptr_t)c->words[c->effect->parameter], &handle, sizeof handle);
+}
+
+static struct gck_record *owner_of(const struct call *c, uint64_t handle)
+{
+	int owner = c->effect->owner;
+
+	if (c->effect->kind == GCK_RECORD_MAPPING)
+		return gck_record_at(GCK_RECORD_RESERVATION, handle);
+	if (owner >= 0)
+		return gck_record_find((enum gck_record_kind)c->function->kinds[owner],
+				       c->words[owner]);
+	return gck_record_kind_of[c->effect->kind] == GCK_RECORD_CONTEXT ? gck_record_current()
+									  : NULL;
+}
+
+static void note_make(const struct call *c)
+{
+	uint64_t handle = handle_of(c);
+	struct gck_record *r;
+
+	if (!handle)
+		return;
+	r = gck_record_add((enum gck_record_kind)c->effect->kind, handle);
+	r->of = owner_of(c, handle);
+	if (r->kind != GCK_RECORD_CONTEXT)
+		r->context = gck_record_current();
+	r->unable = gck_record_keep_call(&r->made, c->function, c->words);
+	if (r->kind == GCK_RECORD_MAPPING)
+		r->physical = gck_record_find(GCK_RECORD_PHYSICAL, c->words[3]);
+	if (r->physical)
+		r->physical->mappings++;
+}
+
+/* One that is not known is recorded, so that it is known to be held. */
+static void note_lend(const struct call *c)
+{
+	uint64_t now = is_result(c) ? handle_of(c) : 0;
+	const struct gck_record *r =
+		gck_record_find_now((enum gck_record_kind)c->effect->kind, now);
+
+	if (r)
+		give(c, r->handle);
+	else if (now && c->effect->kind != GCK_RECORD_ADDRESS)
+		note_make(c);
+}
+
+static void note_hold(const struct call *c)
+{
+	struct gck_record *r =
+		gck_record_find_now((enum gck_record_kind)c->effect->kind, handle_of(c));
+
+	if (!r) {
+		note_make(c);
+		return;
+	}
+	gck_record_hold(r);
+	if (is_result(c))
+		give(c, r->handle);
+}
+
+static struct gck_record *primary(uint64_t device)
+{
+	struct gck_record *r = gck_records_first();
+
+	while (r && !(r->kind == GCK_RECORD_CONTEXT && r->made.words[1] == device &&
+		      !strcmp(r->made.function->name, "cuDevicePrimaryCtxRetain")))
+		r = r->next;
+	return r;
+}
+
+/* cuMemUnmap takes several. */
+static void end_mappings(uint64_t from, uint64_t bytes)
+{
+	struct gck_record *next;
+
+	for (struct gck_record *r = gck_records_first(); r; r = next) {
+		next = r->next;
+		if (r->kind == GCK_RECORD_MAPPING && r->handle >= from && r->handle < from + bytes)
+			gck_record_end(r); /* takes no other mapping with it */
+	}
+}
+
+static void note_end(const struct call *c, struct gck_record *ending)
+{
+	if (c->effect->kind == GCK_RECORD_MAPPING)
+		end_mappings(c->words[0], c->words[1]);
+	else if (ending)
+		gck_record_end(ending);
+}
+
+static void note_drop(const struct call *c)
+{
+	uint64_t word = c->words[c->effect->parameter];
+	struct gck_record *r = c->effect->kind == GCK_RECORD_CONTEXT
+				       ? primary(word)
+				       : gck_record_find((enum gck_record_kind)c->effect->kind,
+							 word);
+
+	if (r)
+		gck_record_drop(r);
+}
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static void set_state(struct gck_record *r, const struct call *c)
+{
+	struct gck_record_state *s = calloc(1, sizeof *s), **at = &r->states, *old;
+	const char *unable;
+
+	if (!s)
+		abort();
+	unable = gck_record_keep_call(&s->call, c->function, c->words);
+	if (unable)
+		r->unable = unable;
+	while ((old = *at)) {
+		if (!gck_record_same_state(&old->call, &s->call)) {
+			at = &old->next;
+			continue;
+		}
+		*at = old->next;
+		gck_record_forget_call(&old->call);
+		free(old);
+	}
+	*at = s;
+}
+
+static struct gck_record *changed(const struct call *c)
+{
+	enum gck_record_kind kind = (enum gck_record_kind)c->effect->kind;
+
+	if (kind == GCK_RECORD_CURRENT)
+		return gck_record_current();
+	if (c->effect->parameter < 0)
+		return NULL;
+	if (kind == GCK_RECORD_MAPPING)
+		return gck_record_at(kind, c->words[c->effect->parameter]);
+	return gck_record_find(kind, c->words[c->effect->parameter]);
+}
+
+static void note_change(const struct call *c)
+{
+	struct gck_record *r;
+
+	if (c->function->thread)
+		return; /* threads.c */
+	r = changed(c);
+	if (c->effect->kind == GCK_RECORD_EVENT && c->function->again)
+		gck_record_event_recorded(r);
+	else if (r)
+		set_state(r, c);
+	else if (!c->function->again)
+		spoiled = c->function->name;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+void gck_record_begin(const struct gck_record_function *f, const uint64_t *words,
+		      struct gck_record **ending)
+{
+	*ending = NULL;
+	if (f->thread == 'm')
+		gck_record_thread_wants(words);
+	gck_records_lock();
+	for (int i = 0; i < f->neffects; i++) {
+		const struct gck_record_effect *e = &f->effects[i];
+
+		if (e->verb == GCK_RECORD_END && e->kind != GCK_RECORD_MAPPING)
+			*ending = gck_record_find((enum gck_record_kind)e->kind,
+						  words[e->parameter]);
+	}
+	gck_records_unlock();
+}
+
+CUresult gck_record_note(const struct gck_record_function *f, const uint64_t *words,
+			 struct gck_record *ending, CUresult rc)
+{
+	if (rc)
+		return rc;
+	gck_records_lock();
+	for (int i = 0; i < f->neffects; i++) {
+		const struct call c = {f, words, &f->effects[i]};
+
+		switch (c.effect->verb) {
+		case GCK_RECORD_MAKE:
+			note_make(&c);
+			break;
+		case GCK_RECORD_LEND:
+			note_lend(&c);
+			break;
+		case GCK_RECORD_END:
+			note_end(&c, ending);
+			break;
+		case GCK_RECORD_HOLD:
+			note_hold(&c);
+			break;
+		case GCK_RECORD_DROP:
+			note_drop(&c);
+			break;
+		case GCK_RECORD_RESET:
+			if (primary(words[0]))
+				gck_record_end(primary(words[0]));
+			break;
+		case GCK_RECORD_CHANGE:
+			note_change(&c);
+			break;
+		case GCK_RECORD_APART:
+			spoiled = f->name;
+			break;
+		}
+	}
+	gck_records_unlock();
+	if (f->thread)
+		gck_record_thread_note(f->thread, words);
+	return rc;
+}

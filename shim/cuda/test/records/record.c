@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/test/records/record.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/cuda/base/handle_map.h"
+
+struct gck_cuda_real gck_cuda_driver;
+_Atomic unsigned gck_records_age;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gck_record *first, *last;
+static struct gck_cuda_handle_map by_handle, by_now; /* keys: kind and value */
+
+void gck_records_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void gck_records_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+struct gck_record *gck_records_first(void)
+{
+	return first;
+}
+
+/* Handles are addresses or small numbers. */
+static uint64_t key(enum gck_record_kind kind, uint64_t handle)
+{
+	return handle ^ ((uint64_t)kind + 1) << 56;
+}
+
+static struct gck_record *get(const struct gck_cuda_handle_map *map, uint64_t k)
+{
+	const uint64_t *value = gck_cuda_handle_map_get(map, k);
+
+	return value ? (struct gck_record *)(uintptr_t)*value : NULL;
+}
+
+static void put(struct gck_cuda_handle_map *map, uint64_t k, const struct gck_record *r)
+{
+	uint64_t *value = gck_cuda_handle_map_put(map, k);
+
+	if (!value)
+		abort();
+	*value = (uintptr_t)r;
+}
+
+struct gck_record *gck_record_find(enum gck_record_kind kind, uint64_t handle)
+{
+	return get(&by_handle, key(kind, handle));
+}
+
+struct gck_record *gck_record_find_now(enum gck_record_kind kind, uint64_t now)
+{
+	return get(&by_now, key(kind, now));
+}
+
+struct gck_record *gck_record_add(enum gck_record_kind kind, uint64_t handle)
+{
+	struct gck_record *r = calloc(1, sizeof *r);
+
+	if (!r)
+		abort();
+	*r = (struct gck_record){.kind = kind, .handle = handle, .now = handle, .uses = 1,
+				 .before = last};
+	*(last ? &last->next : &first) = r;
+	last = r;
+	put(&by_handle, key(kind, handle), r);
+	put(&by_now, key(kind, handle), r);
+	return r;
+}
+
+void gck_record_set_now(struct gck_record *r, uint64_t now)
+{
+	if (get(&by_now, key(r->kind, r->now)) == r)
+		gck_cuda_handle_map_drop(&by_now, key(r->kind, r->now));
+	r->now = now;
+	put(&by_now, key(r->kind, now), r);
+}
+
+static void forget(struct gck_record *r)
+{
+	struct gck_record_state *s;
+
+	if (get(&by_handle, key(r->kind, r->handle)) == r)
+		gck_cuda_handle_map_drop(&by_handle, key(r->kind, r->handle));
+	if (get(&by_now, key(r->kind, r->now)) == r)
+		gck_cuda_handle_map_drop(&by_now, key(r->kind, r->now));
+	*(r->before ? &r->before->next : &first) = r->next;
+	*(r->next ? &r->next->before : &last) = r->before;
+	gck_record_forget_call(&r->made);
+	while ((s = r->states)) {
+		r->states = s->next;
+		gck_record_forget_call(&s->call);
+		free(s);
+	}
+	gck_record_variables_free(r->variables);
+	free(r->data);
+	free(r);
+}
+
+/* One that is `of` it, or whose context it is. */
+static struct gck_record *dependent(const struct gck_record *r)
+{
+	struct gck_record *d = first;
+
+	while (d && d->of != r)
+		d = d->next;
+	return d;
+}
+
+static bool has_dependents(enum gck_record_kind kind)
+{
+	return kind == GCK_RECORD_CONTEXT || kind == GCK_RECORD_MODULE ||
+	       kind == GCK_RECORD_LIBRARY || kind == GCK_RECORD_GRAPH ||
+	       kind == GCK_RECORD_RESERVATION;
+}
+
+/* Modules that were loaded while another one was there get other addresses without it. */
+static void mark_later_modules(const struct gck_record *r)
+{
+	for (struct gck_record *m = r->next; m; m = m->next) {
+		if (m->kind == GCK_RECORD_MODULE)
+			m->unable = "it was loaded beside a module that has ended";
+	}
+}
+
+void gck_record_end(struct gck_record *r)
+{
+	struct gck_record *d, *physical = r->physical;
+
+	if (r->kind == GCK_RECORD_MODULE)
+		mark_later_modules(r);
+
+	while (has_dependents(r->kind) && (d = dependent(r)))
+		gck_record_end(d);
+	for (d = r->kind == GCK_RECORD_CONTEXT ? first : NULL; d; d = d->next) {
+		if (d->context == r)
+			d->context = NULL;
+	}
+	forget(r);
+	if (physical && --physical->mappings == 0 && !physical->uses)
+		forget(physical);
+}
+
+void gck_record_drop(struct gck_record *r)
+{
+	if (--r->uses)
+		return;
+	if (!r->mappings)
+		gck_record_end(r);
+	else if (get(&by_handle, key(r->kind, r->handle)) == r)
+		gck_cuda_handle_map_drop(&by_handle, key(r->kind, r->handle));
+}
+
+void gck_record_hold(struct gck_record *r)
+{
+	if (r->uses++ == 0)
+		put(&by_handle, key(r->kind, r->handle), r);
+}
+
+struct gck_record *gck_record_at(enum gck_record_kind kind, uint64_t address)
+{
+	struct gck_record *r = first;
+
+	/* Their sizes are the second parameter of cuMemAddressReserve and of cuMemMap. */
+	while (r && (r->kind != kind || address < r->handle ||
+		     address >= r->handle + r->made.words[1]))
+		r = r->next;
+	return r;
+}
+
+uint64_t gck_record_now(enum gck_record_kind kind, uint64_t handle)
+{
+	const struct gck_record *r;
+
+	gck_records_lock();
+	r = gck_record_find(kind, handle);
+	if (r)
+		handle = r->now;
+	gck_records_unlock();
+	return handle;
+}
+
+int gck_cuda_records_count(const char *kind)
+{
+	int n = 0;
+
+	gck_records_lock();
+	for (const struct gck_record *r = first; r; r = r->next)
+		n += r->uses && !strcmp(gck_record_kinds[r->kind], kind);
+	gck_records_unlock();
+	return n;
+}
+
+uint64_t gck_cuda_records_now(const char *kind, uint64_t handle)
+{
+	int i = 0;
+
+	while (strcmp(gck_record_kinds[i], kind))
+		i++;
+	return gck_record_now((enum gck_record_kind)i, handle);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One record for each object, in the order in which they were made. For this folder and the
+ * generated hooks. */
+#ifndef GCK_CUDA_RECORD_H
+#define GCK_CUDA_RECORD_H
+
+#include <stdatomic.h>
+
+#include "shim/cuda/test/record_kinds.h"
+#include "shim/cuda/test/records/records.h"
+
+#define GCK_RECORD_PARAMETERS 12
+#define GCK_RECORD_EFFECTS 3
+
+enum gck_record_verb {
+	GCK_RECORD_MAKE,
+	GCK_RECORD_LEND,
+	GCK_RECORD_END,
+	GCK_RECORD_HOLD,
+	GCK_RECORD_DROP,
+	GCK_RECORD_CHANGE,
+	GCK_RECORD_RESET,
+	GCK_RECORD_APART, /* `private`, too */
+};
+
+/* A function that does something to objects. */
+struct gck_record_function {
+	const char *name;
+	size_t at;              /* of gck_cuda_real: the driver's function */
+	/* A letter for each parameter: h a handle, r what receives one, w a number, s a text, i a
+	 * module's image, p a structure, a an array whose length follows, n NULL, o another result,
+	 * x what cannot be repeated. */
+	const char *parameters;
+	uint8_t kinds[GCK_RECORD_PARAMETERS];   /* of h */
+	uint16_t sizes[GCK_RECORD_PARAMETERS];  /* of p and a's elements */
+	struct gck_record_effect {
+		enum gck_record_verb verb;
+		uint8_t kind;
+		int8_t parameter;   /* the object; -1: a state of what is current */
+		int8_t owner;       /* the parameter that it is `of`; -1: none */
+	} effects[GCK_RECORD_EFFECTS];
+	int neffects;
+	char thread;            /* for `change thread`: threads.c; 0: nothing */
+	bool again;             /* its effects can be made again */
+};
+
+/* A call with copies of what its parameters point to. */
+struct gck_record_call {
+	const struct gck_record_function *function;
+	uint64_t words[GCK_RECORD_PARAMETERS];
+	void *copies[GCK_RECORD_PARAMETERS];
+};
+
+/* The last call that set a state of an object. */
+struct gck_record_state {
+	struct gck_record_state *next;
+	struct gck_record_call call;
+};
+
+struct gck_record {
+	struct gck_record *next, *before;
+	enum gck_record_kind kind;
+	uint64_t handle, now;            /* the program's, the driver's */
+	struct gck_record *of, *context; /* what it ends with; what was current as it was made */
+	struct gck_record *physical;     /* a mapping's */
+	unsigned uses, mappings;         /* of physical memory; without uses it has no handle */
+	struct gck_record_call made;
+	struct gck_record_state *states; /* the oldest first */
+	const char *unable;              /* the function that keeps it from being made again */
+	void *data;                      /* a mapping's contents, while they are saved */
+	struct gck_record_variable *variables; /* a module's, while they are saved */
+	bool recorded;                   /* events.c */
+	unsigned recorded_age;
+	double recorded_ms;
+};
+
+/* How many drivers were there before this one. */
+extern _Atomic unsigned gck_records_age;
+
+/* ---- record.c: the table. All but `now` with the lock ---------------------------------------- */
+
+void gck_records_lock(void);
+void gck_records_unlock(void);
+struct gck_record *gck_records_first(void);
+struct gck_record *gck_record_find(enum gck_record_kind kind, uint64_t handle);
+/* By the driver's value, also memory without a handle. */
+struct gck_record *gck_record_find_now(enum gck_record_kind kind, uint64_t now);
+struct gck_record *gck_record_add(enum gck_record_kind kind, uint64_t handle);
+/* Ends the record and all that are `of` it. */
+void gck_record_end(struct gck_record *r);
+/* One use less; the last one ends it, but for memory that is mapped. */
+void gck_record_drop(struct gck_record *r);
+void gck_record_hold(struct gck_record *r);
+void gck_record_set_now(struct gck_record *r, uint64_t now);
+/* The mapping or reservation that has the address; NULL: none. */
+struct gck_record *gck_record_at(enum gck_record_kind kind, uint64_t address);
+/* The driver's value of the program's handle; takes the lock. Others than objects' stay. */
+uint64_t gck_record_now(enum gck_record_kind kind, uint64_t handle);
+
+static inline uint64_t gck_now(enum gck_record_kind kind, uint64_t handle)
+{
+	return atomic_load_explicit(&gck_records_age, memory_order_relaxed)
+		       ? gck_record_now(kind, handle) : handle;
+}
+
+/* ---- call.c: repeating calls ----------------------------------------------------------------- */
+
+/* Copies what the parameters point to. The name of what cannot be repeated; NULL: all is copied. */
+const char *gck_record_keep_call(struct gck_record_call *c, const struct gck_record_function *f,
+				 const uint64_t *words);
+void gck_record_forget_call(struct gck_record_call *c);
+/* Calls the driver. *result: the first that it receives. */
+CUresult gck_record_repeat(const struct gck_record_call *c, const struct gck_record *r,
+			   uint64_t *result);
+/* Whether two calls set the same state, to whatever value. */
+bool gck_record_same_state(const struct gck_record_call *a, const struct gck_record_call *b);
+
+/* ---- note.c: what a call did ----------------------------------------------------------------- */
+
+/* Before a call that may end objects: their handles are free as soon as the driver has done it.
+ * After the call, with its result, which is returned. */
+void gck_record_begin(const struct gck_record_function *f, const uint64_t *words,
+		      struct gck_record **ending);
+CUresult gck_record_note(const struct gck_record_function *f, const uint64_t *words,
+			 struct gck_record *ending, CUresult rc);
+/* A function that nothing can repeat has been called; NULL: none. */
+const char *gck_record_spoiled(void);
+/* The context that the driver says is current; NULL: none that is recorded. With the lock. */
+struct gck_record *gck_record_current(void);
+
+/* ---- threads.c: current contexts ------------------------------------------------------------- */
+
+struct gck_record_thread {
+	unsigned age;
+};
+
+extern __thread struct gck_record_thread gck_record_thread;
+
+/* Gives the calling thread, which comes from before a restart, its current contexts again. */
+void gck_record_thread_back(void);
+static inline void gck_record_enter(void)
+{
+	if (gck_record_thread.age != atomic_load_explicit(&gck_records_age, memory_order_relaxed))
+		gck_record_thread_back();
+}
+/* The capture mode that the thread is about to set. */
+void gck_record_thread_wants(const uint64_t *words);
+/* After a call that changed the calling thread's state. */
+void gck_record_thread_note(char what, const uint64_t *words);
+/* Whether a thread's stack of contexts has one that has ended. */
+bool gck_record_threads_unable(void);
+
+/* ---- events.c, variables.c ------------------------------------------------------------------- */
+
+void gck_record_event_recorded(struct gck_record *r);
+/* Stores when events were recorded, for questions after the restart. */
+GCK_MUST_CHECK int gck_record_events_save(struct gck_error *err);
+CUresult gck_record_elapsed(float *ms, CUevent start, CUevent end, bool second);
+
+struct gck_record_variable {
+	struct gck_record_variable *next;
+	uint64_t address;
+	size_t size;
+	void *data;
+	char name[];
+};
+
+/* The names of the variables of a module's text (PTX). -1: it cannot be told. */
+GCK_MUST_CHECK int gck_record_variables(const char *image, struct gck_record_variable **list);
+void gck_record_variables_free(struct gck_record_variable *list);
+
+#endif

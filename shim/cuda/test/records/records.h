@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Records of the objects that a program holds in the CUDA driver, and their way into a fresh one.
+ *
+ * A hook stands before each function of the driver. It passes the driver the present handles, and
+ * records what the call did (objects.tbl). Handles are the driver's own until the first restart;
+ * from then on the program's handle of an older object is looked up. No new handle may equal an
+ * old one: who loads a fresh driver keeps the old one's memory reserved. */
+#ifndef GCK_CUDA_RECORDS_H
+#define GCK_CUDA_RECORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "shim/cuda/real.h"
+
+/* The driver: all calls of hooks and replay go by this table. */
+extern struct gck_cuda_real gck_cuda_driver;
+
+/* Fills a table with a library's functions; NULL where find, which gets arg, finds none. */
+typedef void *gck_records_find_fn(void *arg, const char *name);
+void gck_cuda_records_find(struct gck_cuda_real *table, gck_records_find_fn *find, void *arg);
+
+/* Fills a table with the hooks; where there is none, with the driver's functions. */
+void gck_cuda_records_hook(struct gck_cuda_real *table);
+
+/* Why the objects that live now cannot be made again in a fresh driver: a text that stays until the
+ * next call; NULL: they can. */
+const char *gck_cuda_records_unable(void);
+
+/* Copies the contents of device memory and of modules' variables to host memory. The GPU is idle,
+ * no other call is under way, and gck_cuda_records_unable has returned NULL. */
+GCK_MUST_CHECK int gck_cuda_records_save(struct gck_error *err);
+
+/* Makes everything again, with its contents. gck_cuda_driver is a fresh driver after cuInit. After
+ * a failure neither the program nor this may go on. */
+GCK_MUST_CHECK int gck_cuda_records_replay(struct gck_error *err);
+
+/* For tests: how many records of a kind there are, by the kind's name; and the driver's value of a
+ * handle. */
+int gck_cuda_records_count(const char *kind);
+uint64_t gck_cuda_records_now(const char *kind, uint64_t handle);
+
+#endif

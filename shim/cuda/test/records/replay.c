@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What cannot be made again, the contents of memory and variables, and making all again. */
+#include "shim/cuda/test/records/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fails(const char *what, uint64_t object, CUresult rc, struct gck_error *err)
+{
+	return gck_fail(err, EIO, "%s 0x%llx: the driver's error %d", what,
+			(unsigned long long)object, (int)rc);
+}
+
+/* ---- contexts -------------------------------------------------------------------------------- */
+
+static bool is_primary(const struct gck_record *r)
+{
+	return !strcmp(r->made.function->name, "cuDevicePrimaryCtxRetain");
+}
+
+/* The device is the last number of a call that makes a context. */
+static uint64_t device_of(const struct gck_record *context)
+{
+	return context->made.words[strlen(context->made.function->parameters) - 1];
+}
+
+/* A context of the device that the memory is on; NULL: there is none. */
+static const struct gck_record *context_for(const struct gck_record *mapping)
+{
+	const CUmemAllocationProp *prop = mapping->physical->made.copies[2];
+	const struct gck_record *c = gck_records_first();
+
+	while (c && !(c->kind == GCK_RECORD_CONTEXT &&
+		      device_of(c) == (uint64_t)prop->location.id))
+		c = c->next;
+	return c;
+}
+
+static CUresult push(const struct gck_record *context)
+{
+	return context ? gck_cuda_driver.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)context->now)
+		       : CUDA_SUCCESS;
+}
+
+static void pop(const struct gck_record *context)
+{
+	CUcontext unused;
+
+	if (context)
+		gck_cuda_driver.cuCtxPopCurrent_v2(&unused);
+}
+
+/* ---- what cannot be made again --------------------------------------------------------------- */
+
+/* Where the variables of a module are. -1: it cannot be told. */
+static int find_variables(const struct gck_record *module, struct gck_record_variable **list)
+{
+	CUresult rc;
+
+	if (gck_record_variables(module->made.copies[1], list))
+		return -1;
+	rc = push(module->of);
+	for (struct gck_record_variable *v = *list; v && !rc; v = v->next) {
+		CUdeviceptr at = 0;
+
+		rc = gck_cuda_driver.cuModuleGetGlobal_v2(
+			&at, &v->size, (CUmodule)(uintptr_t)module->now, v->name);
+		v->address = at;
+	}
+	pop(module->of);
+	return rc ? -1 : 0;
+}
+
+static const char *module_unable(const struct gck_record *r)
+{
+	struct gck_record_variable *list = NULL;
+	int failed = find_variables(r, &list);
+
+	gck_record_variables_free(list);
+	return failed ? "a module whose variables are not known" : NULL;
+}
+
+static const char *mapping_unable(const struct gck_record *r)
+{
+	const CUmemAllocationProp *prop;
+	unsigned long long access = 0;
+
+	if (!r->physical || !r->of || r->physical->unable)
+		return "memory that was mapped in another way";
+	prop = r->physical->made.copies[2];
+	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->requestedHandleTypes ||
+	    r->made.words[2])
+		return "mapped memory of another kind";
+	if (gck_cuda_driver.cuMemGetAccess(&access, &prop->location, r->handle) ||
+	    access != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return "mapped memory without access";
+	return context_for(r) ? NULL : "mapped memory of a device without a context";
+}
+
+static const char *record_unable(const struct gck_record *r)
+{
+	if (r->unable)
+		return r->unable;
+	switch (r->kind) {
+	case GCK_RECORD_MODULE:
+		return module_unable(r);
+	case GCK_RECORD_MAPPING:
+		return mapping_unable(r);
+	case GCK_RECORD_PHYSICAL:
+		return r->mappings ? NULL : "memory that is not mapped";
+	default:
+		return NULL;
+	}
+}
+
+const char *gck_cuda_records_unable(void)
+{
+	static char text[160];
+	const char *why = gck_record_spoiled();
+
+	gck_records_lock();
+	if (!why && gck_record_threads_unable())
+		why = "a thread whose current context has ended";
+	for (const struct gck_record *r = gck_records_first(); r && !why; r = r->next) {
+		why = record_unable(r);
+		if (why) {
+			snprintf(text, sizeof text, "%s 0x%llx: %s", gck_record_kinds[r->kind],
+				 (unsigned long long)r->handle, why);
+			why = text;
+		}
+	}
+	gck_records_unlock();
+	return why;
+}
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+static void *room(size_t size, struct gck_error *err)
+{
+	void *p = malloc(size ? size : 1);
+
+	if (!p)
+		gck_fail(err, ENOMEM, "no memory for %zu bytes of a device", size);
+	return p;
+}
+
+static int save_mapping(struct gck_record *r, struct gck_error *err)
+{
+	const struct gck_record *context = context_for(r);
+	CUresult rc;
+
+	free(r->data);
+	r->data = room(r->made.words[1], err);
+	if (!r->data)
+		return -1;
+	rc = push(context);
+	if (!rc) {
+		rc = gck_cuda_driver.cuMemcpyDtoH_v2(r->data, r->handle, r->made.words[1]);
+		pop(context);
+	}
+	return rc ? fails("copying memory at", r->handle, rc, err) : 0;
+}
+
+static int save_variables(struct gck_record *r, struct gck_error *err)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	gck_record_variables_free(r->variables);
+	r->variables = NULL;
+	if (find_variables(r, &r->variables))
+		return fails("the variables of module", r->handle, CUDA_ERROR_NOT_FOUND, err);
+	rc = push(r->of);
+	for (struct gck_record_variable *v = r->variables; v && !rc; v = v->next) {
+		v->data = room(v->size, err);
+		rc = v->data ? gck_cuda_driver.cuMemcpyDtoH_v2(v->data, v->address, v->size)
+			     : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pop(r->of);
+	return rc ? fails("copying the variables of module", r->handle, rc, err) : 0;
+}
+
+int gck_cuda_records_save(struct gck_error *err)
+{
+	int failed = 0;
+
+	gck_record_enter();
+	gck_records_lock();
+	for (struct gck_record *r = gck_records_first(); r && !failed; r = r->next) {
+		if (r->kind == GCK_RECORD_MAPPING)
+			failed = save_mapping(r, err);
+		else if (r->kind == GCK_RECORD_MODULE)
+			failed = save_variables(r, err);
+	}
+	failed = failed ? failed : gck_record_events_save(err);
+	gck_records_unlock();
+	return failed;
+}
+
+/* ---- making again ---------------------------------------------------------------------------- */
+
+static bool is_address(enum gck_record_kind kind)
+{
+	return kind == GCK_RECORD_RESERVATION || kind == GCK_RECORD_MAPPING ||
+	       kind == GCK_RECORD_VARIABLE;
+}
+
+static int make_primary(struct gck_record *r, struct gck_error *err)
+{
+	uint64_t now;
+
+	for (unsigned i = 1; i < r->uses; i++) {
+		CUresult rc = gck_record_repeat(&r->made, r, &now);
+
+		if (rc)
+			return fails("context", r->handle, rc, err);
+	}
+	return 0;
+}
+
+static int make(struct gck_record *r, struct gck_error *err)
+{
+	uint64_t now = r->handle;
+	CUresult rc = push(r->context);
+
+	if (rc)
+		return fails("the context of", r->handle, rc, err);
+	rc = gck_record_repeat(&r->made, r, &now);
+	pop(r->context);
+	if (rc)
+		return fails(gck_record_kinds[r->kind], r->handle, rc, err);
+	if (is_address(r->kind) && now != r->handle)
+		return gck_fail(err, EIO, "%s 0x%llx is at 0x%llx in the fresh driver",
+				gck_record_kinds[r->kind], (unsigned long long)r->handle,
+				(unsigned long long)now);
+	gck_record_set_now(r, now);
+	if (r->kind != GCK_RECORD_CONTEXT)
+		return 0;
+	if (is_primary(r))
+		return make_primary(r, err);
+	pop(r); /* whoever makes a context has it current */
+	return 0;
+}
+
+static int set_states(struct gck_record *r, struct gck_error *err)
+{
+	const struct gck_record *context = r->kind == GCK_RECORD_CONTEXT ? r : r->context;
+	uint64_t unused;
+
+	for (const struct gck_record_state *s = r->states; s; s = s->next) {
+		CUresult rc = push(context);
+
+		rc = rc ? rc : gck_record_repeat(&s->call, NULL, &unused);
+		pop(context);
+		if (rc)
+			return fails(s->call.function->name, r->handle, rc, err);
+	}
+	return 0;
+}
+
+/* As many uses of memory as the program has. The first mapping that it meets does it. */
+static int hold_physical(struct gck_record *mapping, struct gck_error *err)
+{
+	struct gck_record *m = mapping->physical;
+	CUmemGenericAllocationHandle handle = 0;
+	CUresult rc = CUDA_SUCCESS;
+
+	for (unsigned i = 1; i < m->uses && !rc; i++)
+		rc = gck_cuda_driver.cuMemRetainAllocationHandle(
+			&handle, (void *)(uintptr_t)mapping->handle);
+	if (!m->uses)
+		rc = gck_cuda_driver.cuMemRelease(m->now);
+	return rc ? fails("physical", m->handle, rc, err) : 0;
+}
+
+static bool is_first(const struct gck_record *mapping)
+{
+	const struct gck_record *r = gck_records_first();
+
+	while (r->physical != mapping->physical)
+		r = r->next;
+	return r == mapping;
+}
+
+static int fill_mapping(struct gck_record *r, struct gck_error *err)
+{
+	const struct gck_record *context = context_for(r);
+	CUresult rc = push(context);
+
+	if (!rc) {
+		rc = gck_cuda_driver.cuMemcpyHtoD_v2(r->handle, r->data, r->made.words[1]);
+		pop(context);
+	}
+	if (rc)
+		return fails("filling memory at", r->handle, rc, err);
+	free(r->data);
+	r->data = NULL;
+	return is_first(r) ? hold_physical(r, err) : 0;
+}
+
+/* Variables must be where they were: their addresses may be stored anywhere. */
+static int fill_variables(struct gck_record *r, struct gck_error *err)
+{
+	CUresult rc = push(r->of);
+
+	for (const struct gck_record_variable *v = r->variables; v && !rc; v = v->next) {
+		CUdeviceptr at = 0;
+		size_t size = 0;
+
+		rc = gck_cuda_driver.cuModuleGetGlobal_v2(&at, &size, (CUmodule)(uintptr_t)r->now,
+							  v->name);
+		if (!rc && (at != v->address || size != v->size)) {
+			pop(r->of);
+			return gck_fail(err, EIO, "variable %s was at 0x%llx and is at 0x%llx in "
+					"the fresh driver", v->name,
+					(unsigned long long)v->address, (unsigned long long)at);
+		}
+		rc = rc ? rc : gck_cuda_driver.cuMemcpyHtoD_v2(at, v->data, size);
+	}
+	pop(r->of);
+	gck_record_variables_free(r->variables);
+	r->variables = NULL;
+	return rc ? fails("the variables of module", r->handle, rc, err) : 0;
+}
+
+static int fill(struct gck_record *r, struct gck_error *err)
+{
+	if (r->kind == GCK_RECORD_MAPPING)
+		return fill_mapping(r, err);
+	return r->kind == GCK_RECORD_MODULE ? fill_variables(r, err) : 0;
+}
+
+/* An object comes after those that it is made of, in the order of the table, and contents come
+ * after the access to them. */
+static int for_all(int (*step)(struct gck_record *r, struct gck_error *err), struct gck_error *err)
+{
+	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
+		if (step(r, err))
+			return -1;
+	}
+	return 0;
+}
+
+int gck_cuda_records_replay(struct gck_error *err)
+{
+	int failed;
+
+	gck_records_lock();
+	atomic_fetch_add(&gck_records_age, 1);
+	failed = for_all(make, err) || for_all(set_states, err) || for_all(fill, err);
+	gck_records_unlock();
+	return failed ? -1 : 0;
+}
