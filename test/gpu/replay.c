@@ -111,6 +111,7 @@ static void make_memory(void)
 static void begin(void)
 {
 	const uint64_t seven = 7;
+	CUmodule gone;
 	size_t size;
 
 	MUST(T->cuInit(0));
@@ -125,7 +126,9 @@ static void begin(void)
 	for (int i = 0; i < EVENTS; i++)
 		MUST(T->cuEventCreate(&events[i], i == 3 ? CU_EVENT_DISABLE_TIMING : 0));
 	MUST(T->cuModuleLoadData(&module, ptx));
-	MUST(T->cuModuleLoadData(&second, ptx));
+	MUST(T->cuModuleLoadData(&gone, ptx));
+	MUST(T->cuModuleLoadData(&second, ptx)); /* it has its place beside one that ends */
+	MUST(T->cuModuleUnload(gone));
 	MUST(T->cuModuleGetFunction(&work, module, "work"));
 	MUST(T->cuModuleGetFunction(&follow, module, "follow"));
 	MUST(T->cuModuleGetFunction(&of_second, second, "work"));
@@ -143,6 +146,33 @@ static void launch(CUfunction f, CUstream stream, CUdeviceptr at)
 	MUST(T->cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 }
 
+/* Modules that come and go; of three in a row the last one stays until the next round. */
+static void load_and_unload(void)
+{
+	static CUmodule stays;
+	static uint64_t written;
+	CUmodule more[3];
+	uint64_t value = 0;
+	CUdeviceptr at;
+	size_t size;
+
+	if (stays) {
+		MUST(T->cuModuleGetGlobal_v2(&at, &size, stays, "total"));
+		MUST(T->cuMemcpyDtoH_v2(&value, at, sizeof value));
+		if (value != written)
+			printf("not ok - a variable of a module beside others\n");
+		MUST(T->cuModuleUnload(stays));
+	}
+	for (int i = 0; i < 3; i++)
+		MUST(T->cuModuleLoadData(&more[i], ptx));
+	stays = more[2];
+	MUST(T->cuModuleUnload(more[0]));
+	MUST(T->cuModuleUnload(more[1]));
+	MUST(T->cuModuleGetGlobal_v2(&at, &size, stays, "total"));
+	written = expected_total + 1;
+	MUST(T->cuMemcpyHtoD_v2(at, &written, sizeof written));
+}
+
 /* True: all that the program finds is as it should be. */
 static bool round_of_work(void)
 {
@@ -152,6 +182,7 @@ static bool round_of_work(void)
 	size_t limit = 0;
 	int priority = 0;
 
+	load_and_unload();
 	for (int i = 0; i < 10; i++) {
 		launch(work, streams[i % STREAMS], reservation);
 		MUST(T->cuStreamSynchronize(streams[i % STREAMS]));

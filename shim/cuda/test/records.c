@@ -412,7 +412,7 @@ static void unload_module(void)
 {
 	int i = any("module");
 
-	if (i >= 0 && rand() % 4 == 0 && !BOTH(cuModuleUnload(H(CUmodule, i))))
+	if (i >= 0 && rand() % 2 && !BOTH(cuModuleUnload(H(CUmodule, i))))
 		end(i);
 }
 
@@ -619,7 +619,8 @@ static void (*const steps[])(void) = {
 	set_current, get_current, look_at_context, set_limit, exchange_mode, create_stream,
 	create_stream,
 	destroy_stream, look_at_stream, create_event, create_event, destroy_event, record, record,
-	look_at_event, look_at_event, load_module, unload_module, get_function, get_function,
+	look_at_event, look_at_event, load_module, load_module,
+	unload_module, get_function, get_function,
 	get_variable, get_variable, reserve, free_reservation, create_memory, create_memory,
 	map_again, release_memory, retain_memory, unmap, write_memory, write_memory, read_memory,
 	read_memory, read_memory, launch, launch, launch, allocate, free_memory, free_memory,
@@ -888,9 +889,16 @@ static void test_refusals(void)
 	E->cuModuleUnload(a);
 	E->cuModuleLoadData(&a, ptx);
 	E->cuModuleLoadData(&b, ptx);
-	is_str(gck_cuda_records_unable(), NULL, "modules can be made again");
+	is_str(gck_cuda_records_unable(), NULL, "two modules can be made again");
 	E->cuModuleUnload(a);
-	refuses("beside a module that has ended", "a module of another place");
+	is_str(gck_cuda_records_unable(), NULL, "nor does the end of one keep the other from it");
+	E->cuModuleUnload(b);
+	E->cuCtxCreate_v2(&other, 0, 0);
+	E->cuModuleLoadData(&a, ptx);
+	E->cuCtxPopCurrent_v2(NULL);
+	E->cuModuleLoadData(&b, ptx);
+	E->cuCtxDestroy_v2(other);
+	refuses("beside a module that has ended", "a module beside one whose context has ended");
 	E->cuModuleUnload(b);
 	E->cuStreamCreate(&stream, 0);
 	E->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);

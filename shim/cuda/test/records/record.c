@@ -12,6 +12,7 @@ _Atomic unsigned gck_records_age;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_record *first, *last;
+static uint64_t clock_now; /* counts beginnings and ends */
 static struct gck_cuda_handle_map by_handle, by_now; /* keys: kind and value */
 
 void gck_records_lock(void)
@@ -68,7 +69,7 @@ struct gck_record *gck_record_add(enum gck_record_kind kind, uint64_t handle)
 	if (!r)
 		abort();
 	*r = (struct gck_record){.kind = kind, .handle = handle, .now = handle, .uses = 1,
-				 .before = last};
+				 .before = last, .born = ++clock_now};
 	*(last ? &last->next : &first) = r;
 	last = r;
 	put(&by_handle, key(kind, handle), r);
@@ -84,14 +85,20 @@ void gck_record_set_now(struct gck_record *r, uint64_t now)
 	put(&by_now, key(r->kind, now), r);
 }
 
-static void forget(struct gck_record *r)
+/* Its handle means it no longer. */
+static void drop_handles(const struct gck_record *r)
 {
-	struct gck_record_state *s;
-
 	if (get(&by_handle, key(r->kind, r->handle)) == r)
 		gck_cuda_handle_map_drop(&by_handle, key(r->kind, r->handle));
 	if (get(&by_now, key(r->kind, r->now)) == r)
 		gck_cuda_handle_map_drop(&by_now, key(r->kind, r->now));
+}
+
+static void forget(struct gck_record *r)
+{
+	struct gck_record_state *s;
+
+	drop_handles(r);
 	*(r->before ? &r->before->next : &first) = r->next;
 	*(r->next ? &r->next->before : &last) = r->before;
 	gck_record_forget_call(&r->made);
@@ -122,29 +129,70 @@ static bool has_dependents(enum gck_record_kind kind)
 	       kind == GCK_RECORD_RESERVATION;
 }
 
-/* Modules that were loaded while another one was there get other addresses without it. */
-static void mark_later_modules(const struct gck_record *r)
+/* ---- modules that have ended ----------------------------------------------------------------- */
+
+/* Whether `later` began beside the module. */
+static bool is_beside(const struct gck_record *later, const struct gck_record *module)
 {
-	for (struct gck_record *m = r->next; m; m = m->next) {
-		if (m->kind == GCK_RECORD_MODULE)
-			m->unable = "it was loaded beside a module that has ended";
+	return later->kind == GCK_RECORD_MODULE && later->born > module->born &&
+	       (!module->died || later->born < module->died);
+}
+
+/* Forgets those beside which none began that is still needed. A later one is looked at first. */
+static void prune_modules(void)
+{
+	struct gck_record *before;
+
+	for (struct gck_record *r = last; r; r = before) {
+		const struct gck_record *m = r->next;
+
+		before = r->before;
+		while (r->died && m && !is_beside(m, r))
+			m = m->next;
+		if (r->died && !m)
+			forget(r);
 	}
 }
+
+/* Its context has ended, too, or it cannot be made again: nor can those that began beside it. */
+static void give_up_module(struct gck_record *r)
+{
+	for (struct gck_record *m = r->next; m; m = m->next) {
+		if (is_beside(m, r))
+			m->unable = "it was loaded beside a module that has ended";
+	}
+	forget(r);
+}
+
+static void end_module(struct gck_record *r)
+{
+	if (r->unable || !r->of || r->of->ending) {
+		give_up_module(r);
+		return;
+	}
+	drop_handles(r);
+	if (!r->died)
+		r->died = ++clock_now;
+	prune_modules();
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 void gck_record_end(struct gck_record *r)
 {
 	struct gck_record *d, *physical = r->physical;
 
-	if (r->kind == GCK_RECORD_MODULE)
-		mark_later_modules(r);
-
+	r->ending = true;
 	while (has_dependents(r->kind) && (d = dependent(r)))
 		gck_record_end(d);
 	for (d = r->kind == GCK_RECORD_CONTEXT ? first : NULL; d; d = d->next) {
 		if (d->context == r)
 			d->context = NULL;
 	}
-	forget(r);
+	if (r->kind == GCK_RECORD_MODULE)
+		end_module(r);
+	else
+		forget(r);
 	if (physical && --physical->mappings == 0 && !physical->uses)
 		forget(physical);
 }
@@ -194,7 +242,7 @@ int gck_cuda_records_count(const char *kind)
 
 	gck_records_lock();
 	for (const struct gck_record *r = first; r; r = r->next)
-		n += r->uses && !strcmp(gck_record_kinds[r->kind], kind);
+		n += r->uses && !r->died && !strcmp(gck_record_kinds[r->kind], kind);
 	gck_records_unlock();
 	return n;
 }

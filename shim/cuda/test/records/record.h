@@ -64,6 +64,10 @@ struct gck_record {
 	struct gck_record *of, *context; /* what it ends with; what was current as it was made */
 	struct gck_record *physical;     /* a mapping's */
 	unsigned uses, mappings;         /* of physical memory; without uses it has no handle */
+	/* The order in which objects began and ended. died: a module that has ended and must be
+	 * made again for a while, since a later one got its place beside it; 0: alive. */
+	uint64_t born, died;
+	bool ending;                     /* a context: with all that is of it */
 	struct gck_record_call made;
 	struct gck_record_state *states; /* the oldest first */
 	const char *unable;              /* the function that keeps it from being made again */

@@ -124,7 +124,7 @@ const char *gck_cuda_records_unable(void)
 	if (!why && gck_record_threads_unable())
 		why = "a thread whose current context has ended";
 	for (const struct gck_record *r = gck_records_first(); r && !why; r = r->next) {
-		why = record_unable(r);
+		why = r->died ? NULL : record_unable(r);
 		if (why) {
 			snprintf(text, sizeof text, "%s 0x%llx: %s", gck_record_kinds[r->kind],
 				 (unsigned long long)r->handle, why);
@@ -190,7 +190,7 @@ int gck_cuda_records_save(struct gck_error *err)
 	for (struct gck_record *r = gck_records_first(); r && !failed; r = r->next) {
 		if (r->kind == GCK_RECORD_MAPPING)
 			failed = save_mapping(r, err);
-		else if (r->kind == GCK_RECORD_MODULE)
+		else if (r->kind == GCK_RECORD_MODULE && !r->died)
 			failed = save_variables(r, err);
 	}
 	failed = failed ? failed : gck_record_events_save(err);
@@ -219,6 +219,35 @@ static int make_primary(struct gck_record *r, struct gck_error *err)
 	return 0;
 }
 
+/* The module that ended first, after `since` and before `until`; NULL: none. */
+static struct gck_record *next_end(uint64_t since, uint64_t until)
+{
+	struct gck_record *found = NULL;
+
+	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
+		if (r->died > since && r->died < until && (!found || r->died < found->died))
+			found = r;
+	}
+	return found;
+}
+
+/* Ends the modules that ended before a time. */
+static int end_modules(uint64_t *since, uint64_t until, struct gck_error *err)
+{
+	struct gck_record *r;
+
+	while ((r = next_end(*since, until))) {
+		CUresult rc = push(r->of);
+
+		rc = rc ? rc : gck_cuda_driver.cuModuleUnload((CUmodule)(uintptr_t)r->now);
+		pop(r->of);
+		if (rc)
+			return fails("ending module", r->handle, rc, err);
+		*since = r->died;
+	}
+	return 0;
+}
+
 static int make(struct gck_record *r, struct gck_error *err)
 {
 	uint64_t now = r->handle;
@@ -234,7 +263,10 @@ static int make(struct gck_record *r, struct gck_error *err)
 		return gck_fail(err, EIO, "%s 0x%llx is at 0x%llx in the fresh driver",
 				gck_record_kinds[r->kind], (unsigned long long)r->handle,
 				(unsigned long long)now);
-	gck_record_set_now(r, now);
+	if (r->died)
+		r->now = now;
+	else
+		gck_record_set_now(r, now);
 	if (r->kind != GCK_RECORD_CONTEXT)
 		return 0;
 	if (is_primary(r))
@@ -328,11 +360,21 @@ static int fill(struct gck_record *r, struct gck_error *err)
 {
 	if (r->kind == GCK_RECORD_MAPPING)
 		return fill_mapping(r, err);
-	return r->kind == GCK_RECORD_MODULE ? fill_variables(r, err) : 0;
+	return r->kind == GCK_RECORD_MODULE && !r->died ? fill_variables(r, err) : 0;
 }
 
-/* An object comes after those that it is made of, in the order of the table, and contents come
- * after the access to them. */
+/* In the order in which all began and ended: an object comes after those that it is made of. */
+static int make_all(struct gck_error *err)
+{
+	uint64_t ended = 0;
+
+	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
+		if (end_modules(&ended, r->born, err) || make(r, err))
+			return -1;
+	}
+	return end_modules(&ended, UINT64_MAX, err);
+}
+
 static int for_all(int (*step)(struct gck_record *r, struct gck_error *err), struct gck_error *err)
 {
 	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
@@ -348,7 +390,8 @@ int gck_cuda_records_replay(struct gck_error *err)
 
 	gck_records_lock();
 	atomic_fetch_add(&gck_records_age, 1);
-	failed = for_all(make, err) || for_all(set_states, err) || for_all(fill, err);
+	/* Contents come after the access to them. */
+	failed = make_all(err) || for_all(set_states, err) || for_all(fill, err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
 }
