@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # terminals.py ROUNDS OUT: what Python and other programs make of processes' own kernel objects: a
-# shell in a pseudo-terminal, as expect has it. It answers ROUNDS commands, each typed while the
-# last one's answer waits, and OUT gets the answers. With TERMINALS_UNTIL=FILE in the environment it
-# is slow and does not end before FILE exists.
+# shell in a pseudo-terminal, as expect has it, and a pidfd of it. It answers ROUNDS commands,
+# each typed while the last one's answer waits, and OUT gets the answers. With
+# TERMINALS_UNTIL=FILE in the environment it is slow and does not end before FILE exists.
 import os
 import pty
+import select
 import sys
 import termios
 import time
@@ -35,6 +36,8 @@ def main():
     rounds, out = int(sys.argv[1]), open(sys.argv[2], "a", buffering=1)
     until = os.environ.get("TERMINALS_UNTIL")
     pid, master = start()
+    ended = select.poll()
+    ended.register(os.pidfd_open(pid), select.POLLIN)
     _, seen = read_prompt(master, b"")
     i = 0
     while i < rounds or (until and not os.path.exists(until)):
@@ -45,6 +48,7 @@ def main():
         answer, seen = read_prompt(master, seen)
         text = answer.decode().replace("\r", "").strip()
         assert text == str(i * i), (i, answer)
+        assert not ended.poll(0)
         if i < rounds:
             out.write(text + "\n")
         i += 1
@@ -54,6 +58,7 @@ def main():
             pass
     except OSError:
         pass
+    assert ended.poll()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
     out.write("end\n")
 

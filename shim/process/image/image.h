@@ -166,6 +166,7 @@ enum gck_fd_kind {
 			    * is not connected to it */
 	GCK_FD_TERMINAL,   /* a side of a pseudo-terminal: `write_end`: the master, which has its
 			    * state. `id`: both have the same. `unlinked`: the master was closed */
+	GCK_FD_PIDFD,      /* of `process` */
 };
 
 struct gck_epoll_entry {
@@ -197,6 +198,8 @@ struct gck_lock {
 	bool exclusive;
 	int64_t start, length;     /* 0: to the file's end, wherever that is */
 };
+
+#define GCK_PIDFD_RANK 1
 
 #define GCK_TERMINAL_SETTINGS 44 /* the kernel's struct termios2 */
 #define GCK_TERMINAL_WAITS 4095   /* bytes that a terminal's queue holds */
@@ -262,6 +265,8 @@ struct gck_file {
 	size_t nqueue;
 	struct gck_terminal *terminals; /* of a TERMINAL's master: one */
 	size_t nterminals;
+	int32_t process;           /* PIDFD: rpid of a child, as captured; GCK_PIDFD_RANK; 0: of one
+				    * that has ended and was waited for */
 	uint64_t to;               /* SOCKET: id of the one to which it is connected; 0: none */
 	/* not in the manifest: */
 	bool queued;               /* a pair's first end, whose connection is not accepted yet */

@@ -159,7 +159,7 @@ static const struct gck_field terminal_fields[] = {
 static const struct gck_shape terminal_shape = SHAPE("terminal", gck_terminal, terminal_fields);
 
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_TERMINAL),
+	INT(gck_file, kind, 0, GCK_FD_PIDFD),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),
@@ -198,8 +198,9 @@ static const struct gck_field file_fields[] = {
 	LIST(gck_file, queue, nqueue, 0, MAX_ITEMS, connection_shape),
 	HEX(gck_file, to, UINT64_MAX),
 	LIST(gck_file, terminals, nterminals, 0, 1, terminal_shape),
+	INT(gck_file, process, 0, PID_LAST),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 9);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 10);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Descriptors without a file: eventfd, timerfd, signalfd, epoll. Scan and restore; timers.c starts
- * a timerfd when the rank runs. */
+ * Descriptors without a file: eventfd, timerfd, signalfd, epoll, pidfd. Scan and restore; timers.c
+ * starts a timerfd when the rank runs. */
 #include "config.h"
 
 #include <errno.h>
@@ -14,10 +14,12 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/tree/tree.h"
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
@@ -102,6 +104,25 @@ static int read_epoll(struct gck_scan *s, const struct gck_fd_view *v, struct gc
 	return 0;
 }
 
+/* Of a process of the rank, which a restart makes again. A thread's own has O_EXCL. */
+static int read_pidfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	const pid_t rank = s->t->rank ? s->t->rank->pid : s->t->pid;
+	const pid_t pid = (pid_t)gck_proc_number(v->info, "Pid:", 10, 0);
+
+	x->kind = GCK_FD_PIDFD;
+	if (pid <= 0)
+		return 0;
+	x->process = pid == rank ? GCK_PIDFD_RANK : pid;
+	if (pid != rank && !gck_is_descendant(pid, rank))
+		gck_obstacle_add(s->f, true, v->object, "close it first",
+				 "a pidfd of a process that is no descendant of the rank: %d",
+				 (int)pid);
+	if (x->flags & O_EXCL)
+		gck_obstacle_add(s->f, true, v->object, "close it first", "a pidfd of a thread");
+	return 0;
+}
+
 int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	static const struct {
@@ -112,6 +133,7 @@ int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck
 		{"anon_inode:[timerfd]", read_timerfd},
 		{"anon_inode:[signalfd]", read_signalfd},
 		{"anon_inode:[eventpoll]", read_epoll},
+		{"anon_inode:[pidfd]", read_pidfd},
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -196,6 +218,35 @@ int gck_make_epoll(const struct gck_file *f, struct gck_error *err)
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 
 	return fd < 0 ? gck_make_failed(err, f, "epoll") : fd;
+}
+
+/* A descriptor of a process that has ended and was waited for. */
+static int open_ended(int flags)
+{
+	pid_t pid = fork();
+	int fd = -1;
+
+	if (!pid)
+		_exit(0);
+	if (pid > 0) {
+		fd = (int)syscall(SYS_pidfd_open, pid, flags);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	return fd;
+}
+
+int gck_make_pidfd(const struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+{
+	int flags = (int)f->flags & O_NONBLOCK, fd;
+
+	if (!f->process)
+		fd = open_ended(flags);
+	else if (f->process == GCK_PIDFD_RANK)
+		fd = (int)syscall(SYS_pidfd_open, r->root->remote.pid, flags);
+	else
+		fd = (int)syscall(SYS_pidfd_open, gck_restore_pid(r->root, f->process), flags);
+	return fd < 0 ? gck_make_failed(err, f, "pidfd") : fd;
 }
 
 static int watch(struct gck_restore *r, int epoll, const struct gck_epoll_entry *e,

@@ -371,6 +371,8 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 		return gck_make_timerfd(f, err);
 	case GCK_FD_SIGNALFD:
 		return gck_make_signalfd(f, err);
+	case GCK_FD_PIDFD:
+		return gck_make_pidfd(r, f, err);
 	case GCK_FD_MEMFD:
 		return gck_make_reopen(r->objects[f->object], f, err);
 	case GCK_FD_STDIO:

@@ -193,6 +193,8 @@ int gck_make_eventfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_C
 int gck_make_signalfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_timerfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_epoll(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
+int gck_make_pidfd(const struct gck_restore *r, const struct gck_file *f,
+		   struct gck_error *err) GCK_MUST_CHECK;
 
 /* Open the file of fd again: a new open file description, with the image's flags. */
 int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;

@@ -118,6 +118,9 @@ struct gck_restore {
 	uint64_t done, all;
 };
 
+/* The new number of a process below r that had this one when it was captured. 0: there is none. */
+pid_t gck_restore_pid(const struct gck_restore *r, int32_t before);
+
 #define GCK_RESTORE_CHANNEL(r) ((r)->high + 3)
 #define GCK_RESTORE_OURS 4
 

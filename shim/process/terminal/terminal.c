@@ -280,19 +280,6 @@ int gck_terminal_open(const struct gck_restore *r, const struct gck_file *f, str
 		      : fd;
 }
 
-/* The kernel's number of a child that had this one. 0: there is none. */
-static pid_t find(const struct gck_restore *r, int32_t before)
-{
-	pid_t found = 0;
-
-	for (size_t i = 0; i < r->img->nchildren && !found; i++)
-		if (r->img->children[i].before == before)
-			found = r->img->children[i].rpid;
-	for (size_t i = 0; i < r->nchildren && !found; i++)
-		found = find(r->children[i], before);
-	return found;
-}
-
 static int set_foreground(struct gck_restore *r, const struct gck_terminal_pair *p, pid_t group,
 			  struct gck_error *err)
 {
@@ -313,7 +300,7 @@ int gck_terminals_foreground(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->root->nterminals; i++) {
 		const struct gck_terminal_pair *p = &r->root->terminals[i];
 		pid_t group = p->leader == r->remote.pid && p->state->foreground
-				      ? find(r->root, p->state->foreground) : 0;
+				      ? gck_restore_pid(r->root, p->state->foreground) : 0;
 
 		if (group && set_foreground(r, p, group, err))
 			return -1;

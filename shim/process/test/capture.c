@@ -60,7 +60,7 @@ static void test_able(void)
 		{"zombie", "a child process in another's process group"},
 		{"unix", "a unix socket with a relative name"},
 		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
-		{"pidfd", "[pidfd]"}, {"lease", "a lease is held"},
+		{"pidfd", "no descendant of the rank"}, {"lease", "a lease is held"},
 		{"fifo", "belongs to another file"}, {"device", "a device: /dev/"},
 		{"terminal", "the other end of a pseudo-terminal"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},

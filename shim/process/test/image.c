@@ -252,7 +252,7 @@ static void test_keys(void)
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
-		 "was.inode,was.owner,shared,locks,queue,to,terminals");
+		 "was.inode,was.owner,shared,locks,queue,to,terminals,process");
 	are_keys(image, "children",
 		 "vpid,rpid,status,exit_signal,group,session,runs,orphan,leader");
 	are_keys(image, "threads", "vtid,rtid,name,regs,xstate,sigmask,tid_address,robust_head,"
@@ -453,7 +453,7 @@ static void test_later(void)
 		{"files", "packets"}, {"files", "options"}, {"contents", "owner"},
 		{"objects", "owner"}, {"files", "was.inode"}, {"files", "was.owner"},
 		{"files", "shared"}, {"files", "queue"}, {"files", "to"},
-		{"files", "terminals"},
+		{"files", "terminals"}, {"files", "process"},
 	};
 	json_t *j = make_manifest(), *image = json_object_get(j, "image"), *one;
 	struct gck_error err = {0};

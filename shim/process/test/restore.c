@@ -210,7 +210,7 @@ int main(int argc, char **argv)
 		{"tree", "3000", 5, 200},        {"family", "2000", 4, 300},
 		{"orphans", "2000", 4, 300},     {"locks", "2000", 4, 300},
 		{"reopened", "2000", 4, 300},    {"sockets", "2000", 4, 300},
-		{"terminals", "2000", 4, 300},
+		{"terminals", "2000", 4, 300},   {"pidfds", "1000", 3, 200},
 	};
 
 	srand((unsigned)time(NULL));

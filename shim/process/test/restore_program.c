@@ -1847,6 +1847,56 @@ static void run_terminals(void)
 	printf("terminals %ld\n", rounds);
 }
 
+/* ---- pidfds: of a child that runs, of one that was not waited for, of one that was, own ----- */
+
+static pid_t start_child(int result)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid && result)
+		_exit(result);
+	while (!pid)
+		pause();
+	return pid;
+}
+
+static bool has_ended(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void run_pidfds(void)
+{
+	pid_t pids[3] = {start_child(0), start_child(7), start_child(8)};
+	int fds[4], inner, status;
+	siginfo_t end;
+
+	for (int i = 0; i < 3; i++)
+		CHECK((fds[i] = (int)syscall(SYS_pidfd_open, pids[i], 0)) >= 0);
+	CHECK((fds[3] = (int)syscall(SYS_pidfd_open, getpid(), O_NONBLOCK)) >= 0);
+	CHECK((inner = dup(fds[0])) >= 0 && waitpid(pids[2], &status, 0) == pids[2]);
+	while (!has_ended(fds[1]))
+		pause_us(500);
+	for (long i = 0; i < rounds; i++) {
+		CHECK(!has_ended(fds[0]) && has_ended(fds[1]) && !has_ended(fds[3]));
+		CHECK(has_ended(fds[2]));
+		CHECK(!syscall(SYS_pidfd_send_signal, fds[3], SIGWINCH, NULL, 0));
+		CHECK(!syscall(SYS_pidfd_send_signal, inner, SIGWINCH, NULL, 0));
+		CHECK(syscall(SYS_pidfd_send_signal, fds[2], 0, NULL, 0) < 0 && errno == ESRCH);
+		CHECK(fcntl(fds[3], F_GETFL) & O_NONBLOCK);
+		pause_us(1000);
+	}
+	CHECK(!waitid(P_PIDFD, (id_t)fds[1], &end, WEXITED) && end.si_status == 7);
+	CHECK(end.si_pid == pids[1]);
+	CHECK(!syscall(SYS_pidfd_send_signal, inner, SIGTERM, NULL, 0));
+	CHECK(waitpid(pids[0], &status, 0) == pids[0] && WTERMSIG(status) == SIGTERM);
+	CHECK(has_ended(fds[0]));
+	printf("pidfds %ld\n", rounds);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -1859,6 +1909,7 @@ static const struct {
 	{"tree", run_tree},       {"family", run_family},   {"orphans", run_orphans},
 	{"locks", run_locks},     {"reopened", run_reopened},
 	{"sockets", run_sockets}, {"terminals", run_terminals},
+	{"pidfds", run_pidfds},
 };
 
 int main(int argc, char **argv)

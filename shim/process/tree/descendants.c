@@ -181,6 +181,11 @@ static bool is_below(pid_t pid, pid_t rank)
 	return pid == rank;
 }
 
+bool gck_is_descendant(pid_t pid, pid_t rank)
+{
+	return is_below(pid, rank) || is_marked_pid(pid, rank);
+}
+
 /* Whether it is a descendant of the rank, but no descendant's child: those are the child's matter.
  * v gets its stat. The rank's clones are its children. */
 static bool is_orphan(pid_t pid, pid_t rank, uint64_t v[GCK_STAT_FIELDS])
