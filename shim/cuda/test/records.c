@@ -849,6 +849,53 @@ static void test_elapsed(void)
 	E->cuCtxDestroy_v2(context);
 }
 
+static CUstream launched_on;
+
+static CUresult launch_seen(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+	(void)f;
+	(void)params;
+	(void)extra;
+	launched_on = config->hStream;
+	return CUDA_SUCCESS;
+}
+
+static CUresult nodes_seen(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
+{
+	(void)exec;
+	(void)node;
+	(void)params;
+	return CUDA_SUCCESS;
+}
+
+/* Handles inside structures are translated, or the call is refused. */
+static void test_structures(void)
+{
+	const struct gck_cuda_real before = gck_cuda_driver;
+	CUlaunchAttribute event = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
+	CUlaunchConfig config = {0};
+	CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+	CUcontext context;
+
+	E->cuCtxCreate_v2(&context, 0, 0);
+	E->cuStreamCreate(&config.hStream, 0);
+	ok(restarted(), "a restart with a stream");
+	gck_cuda_driver.cuLaunchKernelEx = launch_seen;
+	gck_cuda_driver.cuGraphExecNodeSetParams = nodes_seen;
+	E->cuLaunchKernelEx(&config, NULL, NULL, NULL);
+	ok(launched_on != config.hStream &&
+	   (uintptr_t)launched_on == gck_cuda_records_now("stream", (uintptr_t)config.hStream),
+	   "a launch's stream inside a structure is the driver's own");
+	config.attrs = &event;
+	config.numAttrs = 1;
+	is_int(E->cuLaunchKernelEx(&config, NULL, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED,
+	       "an event in a launch's attributes is refused");
+	is_int(E->cuGraphExecNodeSetParams(NULL, NULL, &node), CUDA_ERROR_NOT_SUPPORTED,
+	       "so is a structure that cannot be translated");
+	gck_cuda_driver = before;
+	E->cuCtxDestroy_v2(context);
+}
+
 static void refuses(const char *text, const char *what)
 {
 	const char *unable = gck_cuda_records_unable();
@@ -993,6 +1040,7 @@ int main(int argc, char **argv)
 	end_threads(ids);
 	if (n_done == n) {
 		test_elapsed();
+		test_structures();
 		test_refusals();
 	}
 	return tap_done();

@@ -135,3 +135,13 @@ bool gck_record_same_state(const struct gck_record_call *a, const struct gck_rec
 	}
 	return true;
 }
+
+bool gck_record_attributes_refused(const CUlaunchAttribute *attributes, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+		    attributes[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+			return atomic_load(&gck_records_age) != 0;
+	}
+	return false;
+}

@@ -116,6 +116,9 @@ void gck_record_forget_call(struct gck_record_call *c);
 /* Calls the driver. *result: the first that it receives. */
 CUresult gck_record_repeat(const struct gck_record_call *c, const struct gck_record *r,
 			   uint64_t *result);
+/* Whether there was a restart, and one of a launch's attributes is an event, which would have to be
+ * translated. */
+bool gck_record_attributes_refused(const CUlaunchAttribute *attributes, unsigned n);
 /* Whether two calls set the same state, to whatever value. */
 bool gck_record_same_state(const struct gck_record_call *a, const struct gck_record_call *b);
 
