@@ -6,6 +6,7 @@
 # waits in system(); and a program that has a shell in a pseudo-terminal. Their jobs are requeued
 # twice, and they go on where they were. Where faults can be made, their processes may be traced
 # by whom Yama allows it with kernel.yama.ptrace_scope 1.
+# With GPUCKPT_LONG=1 also tmux with a shell, which goes on on another node.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -92,6 +93,7 @@ on_all "requeue, once more" alice gpuckpt requeue
 on_all "the job is started again" has_restarted 2
 alice touch "$script/enough" "$pool/enough" "$make/enough" "$terminals/enough"
 on_all "the job ends" completes
+spoiled "${jobs[1]}" # the pool has removed the directory of its sockets
 
 burn_answers "${args[@]}" >"$script/one"
 cat "$script/one" "$script/one" "$script/one" >"$script/want"
@@ -105,4 +107,34 @@ check "the answers from the terminal are right" cmp "$terminals/want" "$terminal
 for answer in one two three; do
 	check "make's answers in $answer are right" cmp "$script/one" "$make/$answer"
 done
+[[ ${GPUCKPT_LONG-} ]] || finish
+
+jobs=()
+start tmux "bash tmux.sh"
+# shellcheck disable=SC2154 # start sets it
+cat >"$tmux/tmux.sh" <<-'END'
+	export TMUX_TMPDIR=$PWD TERM=xterm
+	t() { tmux -L gpuckpt -f /dev/null "$@"; }
+	t new-session -d -x 90 -s s "bash --norc --noprofile -i"
+	t send-keys -t s "n=41" Enter
+	touch up
+	until [[ -e enough ]]; do sleep 0.1; done
+	t send-keys -t s "echo answer \$((n + 1))" Enter
+	until t capture-pane -p -t s | grep -q "^answer 42"; do sleep 0.1; done
+	echo answered >answer
+	script -qec "tmux -L gpuckpt attach \; detach" attached </dev/null >/dev/null
+	grep -q "answer 42" attached && echo attached >>answer
+	t kill-server
+END
+on_all "tmux: the step runs" is_ready
+check "it has its session" wait_for 30 test -e "$tmux/up"
+node=$(job_nodes "${jobs[0]}")
+on_all "create" alice gpuckpt create
+root scontrol update nodename="$node" state=drain reason=test
+on_all "its node is drained: the job is started again" has_restarted 1
+unlike "$(job_nodes "${jobs[0]}")" "$node" "on another node"
+alice touch "$tmux/enough"
+on_all "its shell answers, and the job ends" completes
+is "$(xargs <"$tmux/answer")" "answered attached" "the session is attached again"
+root scontrol update nodename="$node" state=resume
 finish
