@@ -242,16 +242,27 @@ job_restarts()
 # ("Duplicate jobid"): while one exists, the job waits as long as Slurm says.
 job_restarted()
 {
-	local job start left
+	local job left
 	job=$(root scontrol show job "$1")
 	[[ $job =~ Restarts=([0-9]+) && ${BASH_REMATCH[1]} -ge $2 ]] || return
-	if [[ $job = *"JobState=PENDING Reason=BeginTime"* && $job =~ StartTime=([0-9T:-]+) ]]; then
-		start=$(env -u TZ date -d "${BASH_REMATCH[1]}" +%s)
-		left=$((start - EPOCHSECONDS))
+	[[ $job != *JobState=PENDING* ]] || end_hung_slurmstepds "$1" "$job"
+	if [[ $job = *"JobState=PENDING Reason=BeginTime"* ]]; then
+		left=$(($(time_of StartTime "$job") - EPOCHSECONDS))
 		[[ $left -le 2 ]] || has_left "$1" ||
 			root scontrol update jobid="$1" starttime=now+2
 	fi
 	[[ $job = *JobState=RUNNING* ]]
+}
+# time_of NAME JOB-RECORD: in seconds since 1970; the requeue's is SubmitTime
+time_of() { [[ $2 =~ $1=([0-9T:-]+) ]] && env -u TZ date -d "${BASH_REMATCH[1]}" +%s; }
+# end_hung_slurmstepds JOB RECORD: a slurmstepd whose rank dies while it starts MPI may hang in
+# PMIx_server_finalize for ever (libpmix 4.2.2). It is killed a minute after the requeue, as by
+# Slurm's UnkillableStepProgram; then it leaves its socket, and none of that name can be made.
+end_hung_slurmstepds()
+{
+	[[ $((EPOCHSECONDS - $(time_of SubmitTime "$2"))) -lt 60 ]] ||
+		! root pkill -KILL -f "^slurmstepd: \\[$1\\." ||
+		rm -f "$GPUCKPT_LAB"/spool/n?/stepd.slurm.pmix."$1".*
 }
 # has_left JOB: there is a slurmstepd or an srun of it
 # shellcheck disable=SC2016 # for the shell in the lab
