@@ -216,13 +216,13 @@ static int phase_resume(struct worker *w, const json_t *body, struct gck_error *
 }
 
 static const struct {
-	const char *op;
+	const char *op, *phase; /* an upload ends the phase of the write */
 	int (*act)(struct worker *w, const json_t *body, struct gck_error *err);
 } phases[] = {
-	{ "freeze", phase_freeze },
-	{ "resume", phase_resume },
-	{ "write", phase_write },
-	{ "upload", phase_upload },
+	{ "freeze", "freeze", phase_freeze },
+	{ "resume", "resume", phase_resume },
+	{ "write", "write", phase_write },
+	{ "upload", "write", phase_upload },
 };
 
 /* 1: go on; 0: leave, all is well; -1: failed, and reported. */
@@ -237,7 +237,7 @@ static int obey(struct worker *w, const json_t *body)
 		if (phases[i].act(w, body, &err) < 0) {
 			if (err.code == ECANCELED && w->report.next)
 				return 1; /* cancelled: the packet that did it is next */
-			report_failure(&w->report, op, &err);
+			report_failure(&w->report, phases[i].phase, &err);
 			return -1;
 		}
 		return w->held || !w->written;
