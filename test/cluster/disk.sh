@@ -9,7 +9,7 @@
 
 top_dir=$(work_dir)
 burn=$(program burn)
-args=(16 400 50)
+args=(16 12000 50)
 burn_answers "${args[@]}" >"$top_dir/want"
 lying=$top_dir/lying_disk
 # shellcheck disable=SC2046 # words
@@ -75,7 +75,7 @@ lies_in()
 	[[ $fault != fill && $fault != fail || $status -eq ${2-1} ]]
 	report $? "$name, $fault: it tells whether there is a commit"
 	check "$name, $fault: the ranks go on" wait_for 30 further "$(lines)"
-	diag "$name, $fault: $(tail -n 1 "$dir/create.$fault")"
+	unlike "$(cat "$dir/create.$fault")" "worker process" "$name, $fault: the reason is told"
 	[[ $fault != tear ]] || { torn=$(newest_commit "$job"); truth; }
 	from=$(stat -c %s "$log")
 	root scontrol requeue "$job"
