@@ -96,8 +96,10 @@ bool gck_path_has_number(const char *path);
 /* The same path with the kernel's numbers: in `space`, or the path itself (NULL, too). */
 const char *gck_path_to_kernel(const char *path, char space[GCK_PROC_PATH]);
 
-/* What readlink() of this path has put into target. Returns its new length, up to size. */
-long gck_link_to_program(const char *path, char *target, long length, size_t size);
+/* Whether it is /proc/self or /proc/thread-self; and what such a link says ("PID" or
+ * "PID/task/TID"), with the program's numbers: into target, up to size. Returns the length. */
+bool gck_path_is_own_link(const char *path);
+long gck_link_to_program(const char *from, char *target, size_t size);
 
 /* The number for the program of this entry of a directory of /proc that lists processes or threads.
  * 0: it has the right name. */

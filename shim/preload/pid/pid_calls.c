@@ -103,14 +103,20 @@ static long number_call(uint32_t start, long nr, long a)
 	return stale ? stale : r;
 }
 
-/* The raw result of readlink. */
+/* The raw result of readlink. It changes no more of the target than the kernel would. */
 static long read_link(uint32_t start, long dir, const char *path, char *target, long size)
 {
 	char space[GCK_PROC_PATH];
-	long r = gck_call_in(start, SYS_readlinkat, dir, gck_path_to_kernel(path, space), target,
-			     size);
+	long r;
 
-	r = gck_link_to_program(path, target, r, (size_t)size);
+	if (!path || !gck_path_is_own_link(path) || size <= 0)
+		return gck_call_in(start, SYS_readlinkat, dir, gck_path_to_kernel(path, space),
+				   target, size);
+	r = gck_call_in(start, SYS_readlinkat, dir, path, space, sizeof space - 1);
+	if (r < 0)
+		return r;
+	space[r] = '\0';
+	r = gck_link_to_program(space, target, (size_t)size);
 	return gck_start() == start ? r : GCK_STALE;
 }
 

@@ -80,7 +80,7 @@ static void put_path(struct text *t, const char *path, int32_t (*other)(int32_t)
 	put(t, path, strlen(path));
 }
 
-static bool is_own_link(const char *path)
+bool gck_path_is_own_link(const char *path)
 {
 	return !strcmp(path, "/proc/self") || !strcmp(path, "/proc/thread-self");
 }
@@ -90,7 +90,7 @@ bool gck_path_has_number(const char *path)
 	const char *name = path + sizeof proc - 1;
 
 	return !strncmp(path, proc, sizeof proc - 1) &&
-	       (is_digit(*name) || !strncmp(name, "self/task/", 10) || is_own_link(path));
+	       (is_digit(*name) || !strncmp(name, "self/task/", 10) || gck_path_is_own_link(path));
 }
 
 const char *gck_path_to_kernel(const char *path, char space[GCK_PROC_PATH])
@@ -105,15 +105,10 @@ const char *gck_path_to_kernel(const char *path, char space[GCK_PROC_PATH])
 	return t.left ? space : path;
 }
 
-long gck_link_to_program(const char *path, char *target, long length, size_t size)
+long gck_link_to_program(const char *from, char *target, size_t size)
 {
-	char from[GCK_PROC_PATH];
 	struct text t = { .at = target, .left = size };
 
-	if (length <= 0 || (size_t)length >= sizeof from || !is_own_link(path))
-		return length;
-	memcpy(from, target, (size_t)length);
-	from[length] = '\0';
 	put_path(&t, from, gck_id_to_program);
 	return t.at - target;
 }

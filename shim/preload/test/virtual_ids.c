@@ -339,14 +339,17 @@ static bool is_of(int number, const struct stat *found, const char *directory)
 
 static bool link_says(const char *path, int number, int thread)
 {
-	char want[64], target[64] = "";
-	ssize_t n = readlink(path, target, sizeof target);
+	char want[64], target[64];
+	ssize_t n;
+
+	memset(target, '#', sizeof target);
+	n = readlink(path, target, sizeof target);
 
 	if (thread)
 		snprintf(want, sizeof want, "%d/task/%d", number, thread);
 	else
 		snprintf(want, sizeof want, "%d", number);
-	return n == (ssize_t)strlen(want) && !memcmp(target, want, (size_t)n);
+	return n == (ssize_t)strlen(want) && !memcmp(target, want, (size_t)n) && target[n] == '#';
 }
 
 static bool lists(const char *path, int number)

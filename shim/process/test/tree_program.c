@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,7 +47,10 @@
 extern char **environ;
 
 enum made { FORK, EXEC, SPAWN, DAEMON, WAYS };
-enum kind { PIPE, PACKETS, STREAM, SEQPACKET, DATAGRAM, RING_MUTEX, RING_SEM, LOG, COUNTER, KINDS };
+enum kind {
+	PIPE, PACKETS, STREAM, SEQPACKET, DATAGRAM, RING_MUTEX, RING_SEM, LOG, COUNTER,
+	FIFO, NAMED_STREAM, NAMED_SEQPACKET, NAMED_DATAGRAM, KINDS
+};
 
 struct process {
 	enum made made;
@@ -130,6 +135,11 @@ static void make_plan(void)
 	}
 }
 
+static uint64_t content(int i, uint64_t number)
+{
+	return mix(seed ^ mix((uint64_t)i << 32 | number));
+}
+
 /* ---- making channels ----------------------------------------------------------------------- */
 
 static int end_of(int i, bool writes)
@@ -194,6 +204,60 @@ static void make_pair(struct channel *c, int i)
 	place(ends[1], end_of(i, true));
 }
 
+/* Of a named pipe or socket. */
+static void name_of(int i, char *path, size_t size)
+{
+	snprintf(path, size, "%s/name-%d", directory, i);
+	CHECK(!unlink(path) || errno == ENOENT);
+}
+
+static void make_fifo(int i)
+{
+	char path[300];
+
+	name_of(i, path, sizeof path);
+	CHECK(!mkfifo(path, 0600));
+	place(open(path, O_RDONLY | O_NONBLOCK), end_of(i, false));
+	place(open(path, O_WRONLY | O_NONBLOCK), end_of(i, true));
+	if (content(i, 0) % 2)
+		CHECK(!unlink(path));
+}
+
+/* A socket with a name, of a file or abstract; and the address. */
+static int make_bound(int i, int type, struct sockaddr_un *a, socklen_t *n)
+{
+	bool abstract = content(i, 0) % 2;
+	char path[sizeof a->sun_path - 1];
+	int fd = socket(AF_UNIX, type, 0);
+
+	name_of(i, path, sizeof path);
+	*a = (struct sockaddr_un){.sun_family = AF_UNIX};
+	strcpy(a->sun_path + abstract, path);
+	*n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + abstract + strlen(path));
+	CHECK(fd >= 0 && !bind(fd, (const struct sockaddr *)a, *n));
+	return fd;
+}
+
+/* One end listens under the name for a moment; a datagram socket keeps it. */
+static void make_named(struct channel *c, int i)
+{
+	static const int types[] = {[NAMED_STREAM] = SOCK_STREAM,
+				    [NAMED_SEQPACKET] = SOCK_SEQPACKET,
+				    [NAMED_DATAGRAM] = SOCK_DGRAM};
+	int type = types[c->kind] | SOCK_NONBLOCK;
+	struct sockaddr_un a;
+	socklen_t n;
+	int bound = make_bound(i, type, &a, &n), from = socket(AF_UNIX, type, 0);
+
+	CHECK(c->kind == NAMED_DATAGRAM || !listen(bound, 1));
+	CHECK(!connect(from, (const struct sockaddr *)&a, n));
+	place(from, end_of(i, true));
+	place(c->kind == NAMED_DATAGRAM ? bound : accept4(bound, NULL, NULL, SOCK_NONBLOCK),
+	      end_of(i, false));
+	if (c->kind != NAMED_DATAGRAM)
+		CHECK(!close(bound));
+}
+
 static void make_channels(void)
 {
 	for (int i = 0; i < nchannels; i++)
@@ -209,17 +273,20 @@ static void make_channels(void)
 			place(eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK), end_of(i, false));
 			CHECK(dup2(end_of(i, false), end_of(i, true)) >= 0);
 			break;
+		case FIFO:
+			make_fifo(i);
+			break;
+		case NAMED_STREAM:
+		case NAMED_SEQPACKET:
+		case NAMED_DATAGRAM:
+			make_named(&channels[i], i);
+			break;
 		default:
 			make_pair(&channels[i], i);
 		}
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
-
-static uint64_t content(int i, uint64_t number)
-{
-	return mix(seed ^ mix((uint64_t)i << 32 | number));
-}
 
 static void fill(int i, struct channel *c)
 {
@@ -285,7 +352,8 @@ static bool send_bytes(int i, struct channel *c)
 
 static bool receive_bytes(int i, struct channel *c)
 {
-	bool packets = c->kind != PIPE && c->kind != STREAM && c->kind != LOG;
+	bool packets = c->kind != PIPE && c->kind != STREAM && c->kind != LOG &&
+		       c->kind != FIFO && c->kind != NAMED_STREAM;
 	size_t room = packets ? sizeof c->in : missing(c);
 	ssize_t n = read(end_of(i, false), c->in + c->in_size, room);
 
@@ -456,6 +524,41 @@ static void make_child(void)
 	wait_for(pid, expected);
 }
 
+/* /proc by the numbers that the process knows. */
+static void check_proc(pid_t pid)
+{
+	char path[64], said[16] = "";
+
+	CHECK(readlink("/proc/self", said, sizeof said - 1) > 0 && atoi(said) == pid);
+	snprintf(path, sizeof path, "/proc/%d/task/%d", pid, gettid());
+	CHECK(!access(path, F_OK));
+	snprintf(path, sizeof path, "/proc/%d", getppid());
+	CHECK(!access(path, F_OK));
+}
+
+/* The program executed again: its parent has the number that this process knows. */
+static void run_child(void)
+{
+	char number[16];
+	char *const argv[] = {(char *)program_path, number, NULL};
+	pid_t pid;
+
+	snprintf(number, sizeof number, "%d", getpid());
+	pid = fork();
+	if (pid == 0) {
+		execv(program_path, argv);
+		_exit(4);
+	}
+	wait_for(pid, 5);
+}
+
+static int executed_child(pid_t parent)
+{
+	CHECK(getppid() == parent && !kill(parent, 0));
+	check_proc(getpid());
+	return 5;
+}
+
 static void run_true(void)
 {
 	char *const argv[] = {(char *)"true", NULL};
@@ -545,6 +648,7 @@ static void check_numbers(void)
 	if (!pid)
 		pid = getpid();
 	CHECK(getpid() == pid && !kill(pid, 0));
+	check_proc(pid);
 	for (int i = 1; i < nprocesses; i++)
 		if (processes[i].parent == me && processes[i].pid)
 			CHECK(!kill(processes[i].pid, 0));
@@ -552,8 +656,9 @@ static void check_numbers(void)
 
 static void act(void)
 {
-	static void (*const acts[])(void) = {make_child, run_true, make_thread, change_area, append,
-					     queue_signal, await_alarm, check_numbers};
+	static void (*const acts[])(void) = {make_child, run_true, run_child, make_thread,
+					     change_area, append, queue_signal, await_alarm,
+					     check_numbers};
 
 	acts[draw(&own_random, sizeof acts / sizeof acts[0])]();
 }
@@ -746,6 +851,8 @@ static void run_first(void)
 
 int main(int argc, char **argv)
 {
+	if (argc == 2)
+		return executed_child(atoi(argv[1]));
 	if (argc < 4)
 		return 2;
 	seed = strtoull(argv[1], NULL, 10);
