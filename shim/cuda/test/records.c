@@ -20,7 +20,7 @@
 #include "test/support/tap.h"
 
 #define PROGRAMS 200
-#define PROGRAMS_LONG 10000
+#define PROGRAMS_LONG 2500
 #define CALLS 300
 #define MOST 2048
 #define DEVICES 2
