@@ -124,9 +124,20 @@ static struct gck_capture *add(struct gck_capture *parent, pid_t pid, struct gck
 	return c;
 }
 
+/* A descendant that executes another program meanwhile has its state elsewhere then. */
+static int refresh(struct gck_capture *c, struct gck_error *err)
+{
+	if (!gck_target_refresh(&c->t, err))
+		return 0;
+	if (c->t.rank && (err->code == EFAULT || err->code == EPROTO))
+		gck_fail(err, EAGAIN, "process %d, a descendant, has just executed a program; "
+			 "try again", (int)c->t.pid);
+	return -1;
+}
+
 static int prepare(struct gck_capture *c, struct gck_error *err)
 {
-	return gck_target_refresh(&c->t, err) || listen_for_helpers(c->root, err) ||
+	return refresh(c, err) || listen_for_helpers(c->root, err) ||
 	       gck_summon(&c->t, &c->held, c->root->link_name, c->root->listener, err) ||
 	       gck_capture_read_flags(c, err) ? -1 : 0;
 }
