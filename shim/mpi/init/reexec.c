@@ -114,7 +114,8 @@ static int read_names(struct file *f)
 	for (uint64_t i = 0; (s = section_at(f, i)); i++) {
 		if (s->sh_type != SHT_DYNSYM || read_symbols(f, s, section_at(f, s->sh_link)))
 			continue;
-		qsort(f->names, f->nnames, sizeof *f->names, by_text);
+		if (f->nnames)
+			qsort(f->names, f->nnames, sizeof *f->names, by_text);
 		return 0;
 	}
 	return -1;
@@ -122,7 +123,7 @@ static int read_names(struct file *f)
 
 static bool defines(const struct file *f, const char *name)
 {
-	return bsearch(&name, f->names, f->nnames, sizeof *f->names, by_text);
+	return f->nnames && bsearch(&name, f->names, f->nnames, sizeof *f->names, by_text);
 }
 
 /* ---- is that Open MPI 4.1? ------------------------------------------------------------------ */

@@ -53,7 +53,8 @@ static int by_start(const void *a, const void *b)
 static int take_ranges(struct gck_ranges *r, struct gck_mpi_range *v, size_t n,
 		       struct gck_error *err)
 {
-	qsort(v, n, sizeof(*v), by_start);
+	if (n)
+		qsort(v, n, sizeof(*v), by_start);
 	for (size_t i = 0; i < n; i++) {
 		struct gck_range *last = r->n ? &r->v[r->n - 1] : NULL;
 		uint64_t end = v[i].start + v[i].length;

@@ -65,6 +65,9 @@ static void what_is_said(struct gck_exclusions *l)
 	   !gck_exclusions_changes_only(l, 41 * P, 45 * P),
 	   "changes-only ranges are known");
 	ok(!gck_exclusions_range(l, 41 * P, 42 * P), "and not excluded");
+	s.exclusions = (struct gck_mpi_exclusions){0};
+	is_int(read_it(l, &s), 0, "empty lists are read");
+	ok(!l->ranges.n && !gck_exclusions_fd(l, 5), "and exclude nothing");
 	is_int(gck_exclusions_read(l, getpid(), 0, 0, NULL), 0, "a rank without MPI");
 	ok(!l->ranges.n && !l->nfds && !gck_exclusions_fd(l, 5), "excludes nothing");
 	is_int(l->link_fd, -1, "and has no link");
