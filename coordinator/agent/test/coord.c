@@ -204,7 +204,7 @@ static json_t *prepare_members(unsigned seq)
 
 	snprintf(nonce, sizeof nonce, "%08x", seq * 77);
 	return json_pack("{s:s, s:s, s:b, s:i, s:i}", "nonce", nonce, "reason", "test",
-			 "keep_held", 0, "timeout_ms", 10000, "hold_ms", 5000);
+			 "keep_held", 0, "timeout_ms", PATIENCE_MS / 2, "hold_ms", 5000);
 }
 
 static const json_t *list_in(const json_t *answer, const char *key)
