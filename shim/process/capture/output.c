@@ -90,7 +90,8 @@ static int write_frozen_copies(struct gck_output *o)
 static int check_clone(struct gck_output *o)
 {
 	const uint32_t seen = GCK_MAP_ALL &
-			      ~(GCK_MAP_DONTFORK | GCK_MAP_LOCKED | GCK_MAP_ONFAULT);
+			      ~(GCK_MAP_DONTFORK | GCK_MAP_LOCKED | GCK_MAP_ONFAULT |
+				GCK_MAP_READ_SHARED);
 	struct gck_image *img = o->c->img;
 	int proc = gck_proc_open(o->c->clone, o->err);
 	struct gck_maps maps = {0};

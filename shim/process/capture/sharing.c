@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "shim/process/capture/capture.h"
+#include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
 
 /* What one process has. Only what has the same key may be shared, or be the ends of a pipe. */
@@ -290,6 +292,42 @@ static int relate_memory(struct holding *group, size_t size, struct holding **kn
 	return 0;
 }
 
+/* Whether a restart gives this file its content, since a process of the rank can write it. */
+static bool is_written(const struct gck_capture *c, uint64_t device, uint64_t inode)
+{
+	bool written = false;
+
+	for (size_t i = 0; i < c->img->nobjects && !written; i++)
+		written = c->img->objects[i].device == device && c->img->objects[i].inode == inode;
+	for (size_t i = 0; i < c->img->nfiles && !written; i++) {
+		const struct gck_file *f = &c->img->files[i];
+
+		written = f->kind == GCK_FD_FILE && f->device == device && f->inode == inode &&
+			  f->written && (f->unlinked || (f->whole && !(f->flags & O_APPEND)));
+	}
+	for (size_t i = 0; i < c->nchildren && !written; i++)
+		written = is_written(c->children[i], device, inode);
+	return written;
+}
+
+/* A shared mapping that is only read shows what is written to its file otherwise. */
+static int share_read(const struct gck_capture *root, struct gck_capture *c, struct gck_error *err)
+{
+	for (size_t i = 0; i < c->img->nmaps; i++) {
+		struct gck_map *m = &c->img->maps[i];
+		const struct gck_content *of = m->kind == GCK_MAP_FILE && m->content >= 0 ?
+						       &c->img->contents[m->content] : NULL;
+
+		if (of && m->flags & GCK_MAP_READ_SHARED &&
+		    is_written(root, of->device, of->inode) && gck_map_share(c->img, m, err))
+			return -1;
+	}
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (share_read(root, c->children[i], err))
+			return -1;
+	return 0;
+}
+
 /* ---- all ----------------------------------------------------------------------------------- */
 
 static int relate(struct gck_capture *root,
@@ -321,10 +359,8 @@ static int relate(struct gck_capture *root,
 
 int gck_tree_relate(struct gck_capture *root, struct gck_error *err)
 {
-	if (!root->nchildren)
-		return 0;
-	if (relate(root, add_memory, relate_memory, err) || relate(root, add_files, relate_files,
-								   err))
+	if (share_read(root, root, err) || relate(root, add_memory, relate_memory, err) ||
+	    (root->nchildren && relate(root, add_files, relate_files, err)))
 		return -1;
 	root->seen = calloc(root->nmemory + 1, sizeof *root->seen);
 	return root->seen ? 0 : gck_fail(err, ENOMEM, "out of memory for shared memory");

@@ -84,7 +84,8 @@ enum gck_map_kind {
 			    * `object` identifies mappings of one object */
 	GCK_MAP_SHARED_FILE, /* shared, writable mapping of a regular file: `object`, has_path; the
 			      * object has its content at the checkpoint. (A read-only one is a
-			      * GCK_MAP_FILE.) */
+			      * GCK_MAP_FILE, unless the rank has the file also otherwise, and
+			      * writes it.) */
 	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and similar ones are moved, not filled; the
 			    * vdso's bytes are in `pages`, for another kernel */
 	GCK_MAP_VVAR,
@@ -104,7 +105,8 @@ enum gck_map_kind {
 #define GCK_MAP_DROPPABLE 2048u /* made with MAP_DROPPABLE */
 #define GCK_MAP_RESERVED 4096u /* made without MAP_NORESERVE; images of 0.1.0 have it in none */
 #define GCK_MAP_SEALED 8192u   /* mseal */
-#define GCK_MAP_ALL 16383u
+#define GCK_MAP_READ_SHARED 16384u /* shared, of a file that was opened to be read only */
+#define GCK_MAP_ALL 32767u
 
 struct gck_map {
 	uint64_t start, end;

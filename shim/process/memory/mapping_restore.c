@@ -4,6 +4,8 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -107,7 +109,8 @@ static int private_type(const struct gck_map *m)
 
 static void add_map(struct gck_batch *b, const struct gck_map *m, int fd, int prot)
 {
-	int flags = MAP_FIXED_NOREPLACE | (is_private(m) ? private_type(m) : MAP_SHARED);
+	bool shared = !is_private(m) || (m->flags & GCK_MAP_READ_SHARED && fd >= 0);
+	int flags = MAP_FIXED_NOREPLACE | (shared ? MAP_SHARED : private_type(m));
 
 	if (fd < 0)
 		flags |= MAP_ANONYMOUS;
@@ -176,9 +179,9 @@ static int map_anonymous(struct gck_restore *r, struct gck_error *err)
 	return flush(r, &b, true, err);
 }
 
-/* Pass a file to the process, make all of its mappings (of that content or object), and close it
- * there. */
-static int map_file(struct gck_restore *r, int fd, int32_t content, int32_t object,
+/* Pass a file to the process, make its mappings (those of that content, or those of that object
+ * that are only read or that are not), and close it there. */
+static int map_file(struct gck_restore *r, int fd, int32_t content, int32_t object, bool read,
 		    struct gck_error *err)
 {
 	int there = gck_restore_give(r, fd, err);
@@ -190,7 +193,8 @@ static int map_file(struct gck_restore *r, int fd, int32_t content, int32_t obje
 	for (size_t i = 0; i < r->img->nmaps; i++) {
 		const struct gck_map *m = &r->img->maps[i];
 		bool its = content >= 0 ? m->kind == GCK_MAP_FILE && m->content == content
-					: !is_private(m) && m->object == object;
+					: !is_private(m) && m->object == object &&
+						  read == !!(m->flags & GCK_MAP_READ_SHARED);
 
 		if (its)
 			add_map(&b, m, there, first_prot(r, m));
@@ -201,9 +205,34 @@ static int map_file(struct gck_restore *r, int fd, int32_t content, int32_t obje
 	return flush(r, &b, true, err);
 }
 
+static bool is_read(const struct gck_image *img, size_t object)
+{
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (img->maps[i].object == (int32_t)object &&
+		    img->maps[i].flags & GCK_MAP_READ_SHARED)
+			return true;
+	return false;
+}
+
+/* Memory that is sealed against writing can only be mapped by a descriptor that cannot write. */
+static int map_read(struct gck_restore *r, size_t object, int fd, struct gck_error *err)
+{
+	char path[32];
+	int reader, failed;
+
+	if (!is_read(r->img, object))
+		return 0;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	reader = open(path, O_RDONLY | O_CLOEXEC);
+	failed = map_file(r, reader >= 0 ? reader : fd, -1, (int32_t)object, true, err);
+	if (reader >= 0)
+		close(reader);
+	return failed;
+}
+
 int gck_restore_map_object(struct gck_restore *r, size_t object, int fd, struct gck_error *err)
 {
-	if (map_file(r, fd, -1, (int32_t)object, err))
+	if (map_file(r, fd, -1, (int32_t)object, false, err) || map_read(r, object, fd, err))
 		return gck_fail_in(err, "shared memory \"%s\"", r->img->objects[object].name);
 	return 0;
 }
@@ -223,7 +252,7 @@ int gck_restore_maps(struct gck_restore *r, struct gck_error *err)
 		return -1;
 	for (size_t i = 0; i < r->img->ncontents; i++)
 		if (r->contents[i] >= 0 && is_mapped(r, i) &&
-		    map_file(r, r->contents[i], (int32_t)i, -1, err))
+		    map_file(r, r->contents[i], (int32_t)i, -1, false, err))
 			return gck_fail_in(err, "%s", r->img->contents[i].path);
 	for (size_t i = 0; i < r->img->nobjects; i++)
 		if (r->objects[i] >= 0 && gck_restore_map_object(r, i, r->objects[i], err))

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,13 +43,26 @@ static const struct gck_vma *before(const struct gck_scan *s, const struct gck_v
 	return old && old->known && old->shared == x->shared && old->inode == x->inode ? old : NULL;
 }
 
+/* Whether a shared mapping's file is open for writing. */
+static bool may_write(const struct gck_scan *s, const struct gck_vma *x)
+{
+	char name[64];
+	struct stat st;
+
+	snprintf(name, sizeof name, "map_files/%llx-%llx", (unsigned long long)x->start,
+		 (unsigned long long)x->end);
+	return fstatat(s->t->proc, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_mode & S_IWUSR;
+}
+
 /* The mapping's flags at the time of smaps. If it did not exist then, only VM_MAYWRITE of a shared
- * mapping can be assumed. */
+ * mapping is known. */
 static uint32_t known_flags(const struct gck_scan *s, const struct gck_vma *x)
 {
 	const struct gck_vma *old = before(s, x);
 
-	return old ? old->flags : GCK_VM_MAYWRITE;
+	if (old)
+		return old->flags;
+	return x->shared && may_write(s, x) ? GCK_VM_MAYWRITE : 0;
 }
 
 static uint32_t known_key(const struct gck_scan *s, const struct gck_vma *x)
@@ -256,8 +270,10 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 	find_file(a);
 	if (refused(s, a))
 		return 1;
-	if (x->shared && (a->flags & GCK_VM_MAYWRITE))
+	if (x->shared && a->flags & GCK_VM_MAYWRITE)
 		return shared_area(s, a, m);
+	if (x->shared)
+		m->flags |= GCK_MAP_READ_SHARED;
 	if (file && gck_exclusions_changes_only(&s->t->excluded, x->start, x->end))
 		return changes_only_area(m);
 	if (file)
@@ -265,6 +281,20 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 	m->kind = GCK_MAP_ANON;
 	m->offset = 0;
 	return 0;
+}
+
+int gck_map_share(struct gck_image *img, struct gck_map *m, struct gck_error *err)
+{
+	struct gck_content *c = &img->contents[m->content];
+	const struct gck_vma x = {.start = m->start, .end = m->end, .device = c->device,
+				  .inode = c->inode, .name = m->name};
+	struct gck_scan s = {.img = img, .err = err};
+	struct area a = {.vma = &x};
+
+	find_file(&a);
+	c->carried = true; /* no restart needs it */
+	m->content = -1;
+	return shared_area(&s, &a, m);
 }
 
 uint32_t gck_map_flags(uint32_t vm)

@@ -17,6 +17,9 @@ int gck_scan_maps(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode,
 		    const char *name) GCK_MUST_CHECK;
 
+/* Make a GCK_MAP_FILE mapping that is GCK_MAP_READ_SHARED one of an object. */
+int gck_map_share(struct gck_image *img, struct gck_map *m, struct gck_error *err) GCK_MUST_CHECK;
+
 /* Convert GCK_VM_* to GCK_MAP_*. */
 uint32_t gck_map_flags(uint32_t vm);
 

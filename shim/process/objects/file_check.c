@@ -54,6 +54,20 @@ static bool has_group(struct gck_restore *r, int fd, const struct gck_page_group
 	return gck_hash_same(gck_hash_bytes(r->buffer, w->chunk.size), w->chunk.hash);
 }
 
+/* Whether a shared mapping shows this file, whoever changes it. */
+static bool is_shown(const struct gck_image *img, size_t content, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || st.st_ino != img->contents[content].inode)
+		return false;
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (img->maps[i].content == (int32_t)content &&
+		    img->maps[i].flags & GCK_MAP_READ_SHARED)
+			return true;
+	return false;
+}
+
 static bool same_content(struct gck_restore *r, int fd, const struct gck_content *c)
 {
 	struct stat st;
@@ -80,7 +94,8 @@ int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err)
 		int fd = gck_rights_open(c->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
 					 &was, &another);
 
-		if (fd >= 0 && ((another && !c->carried) || !same_content(r, fd, c))) {
+		if (fd >= 0 && (another || !is_shown(r->img, i, fd)) &&
+		    ((another && !c->carried) || !same_content(r, fd, c))) {
 			close(fd);
 			fd = -1;
 		}

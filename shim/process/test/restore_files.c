@@ -39,6 +39,7 @@ struct program {
 	bool untried;        /* a trial does not see it */
 	const char *after;   /* shell, in the directory: fails if it has changed otherwise */
 	bool small;          /* needs the file system at SMALL */
+	bool often;          /* `able` never refuses it */
 };
 
 /* A file system of 1 MiB, which only this process and its children see. */
@@ -108,6 +109,9 @@ struct program {
 	"  os.close(x)\n" \
 	"assert os.write(g, b'x') == 1 and os.read(gone, 9) == b'x'\n" \
 	"os.close(w); os.close(g); assert os.read(r, 9) == b'' and os.read(gone, 9) == b''"
+
+/* What a job writes after its checkpoint, and what another node does not have. */
+#define MAPPED_SINCE "printf since | dd of=f conv=notrunc status=none; rm -f /dev/shm/${PWD##*/}"
 
 static const struct program programs[] = {
 	{.name = "python TemporaryFile",
@@ -268,6 +272,58 @@ static const struct program programs[] = {
 		 "f = open(d + '/f', 'rb'); m = mmap.mmap(f.fileno(), 70 << 20, mmap.MAP_PRIVATE)\n"
 		 "os.chmod(d + '/f', 0)",
 	 .check = "assert m[:6] == b'state\\0' and m[-1] == 0"},
+	{.name = "files that others write, mapped to be read", .between = MAPPED_SINCE,
+	 .make = "def mapped(w):\n"
+		 "  os.pwrite(w, b'state' * 2000, 0)\n"
+		 "  r = os.open('/proc/self/fd/%d' % w, os.O_RDONLY)\n"
+		 "  m = mmap.mmap(r, 10000, mmap.MAP_SHARED, mmap.PROT_READ); os.close(r)\n"
+		 "  return m\n"
+		 "def opened(n): return os.open(n, os.O_RDWR | os.O_CREAT, 0o600)\n"
+		 "shm = '/dev/shm/' + os.path.basename(d)\n"
+		 "plain, gone, memory, shared = opened(d + '/f'), opened(d + '/g'), \\\n"
+		 "  os.memfd_create('m'), opened(shm)\n"
+		 "all = [(w, mapped(w)) for w in (plain, gone, memory, shared)]\n"
+		 "os.unlink(d + '/g')",
+	 .check = "for n, (w, m) in enumerate(all):\n"
+		  "  assert m[:5] == m[8195:8200] == b'state', n\n"
+		  "  for at in 0, 8192: os.pwrite(w, b'other', at)\n"
+		  "  assert m[:5] == m[8192:8197] == b'other', n\n"
+		  "os.unlink(shm)"},
+	{.name = "a process that may only read what another one writes",
+	 .make = "a, b = socket.socketpair()\n"
+		 "def mapped(n):\n"
+		 "  f = os.open(n, os.O_RDONLY)\n"
+		 "  return mmap.mmap(f, 4096, mmap.MAP_SHARED, mmap.PROT_READ), os.close(f)\n"
+		 "if not os.fork():\n"
+		 "  all = [mapped(n) for n in b.recv(999).split()]\n"
+		 "  while b.send(b''.join(m[:5] for m, _ in all)): b.recv(1)\n"
+		 "def made(m): os.ftruncate(m, 4096); return mmap.mmap(m, 4096), m\n"
+		 "all = [made(m) for m in (os.memfd_create('m', os.MFD_ALLOW_SEALING),\n"
+		 "  os.memfd_create('n'), os.open(d + '/f', os.O_RDWR | os.O_CREAT))]\n"
+		 "fcntl.fcntl(all[0][1], fcntl.F_ADD_SEALS, 0x10) # F_SEAL_FUTURE_WRITE\n"
+		 "a.send(b' '.join(b'/proc/%d/fd/%d' % (os.getpid(), f) for m, f in all))\n"
+		 "assert a.recv(99) == b'\\0' * 15; b.close(); os.close(all[1][1])",
+	 .between = "printf since | dd of=f conv=notrunc status=none",
+	 .check = "for m, f in all: m[:5] = b'state'\n"
+		  "a.send(b'x'); x = a.recv(99); assert x == b'state' * 3, x"},
+	{.name = "files mapped to be read, of which one has changed and one is another then",
+	 .make = "def mapped(n):\n"
+		 "  open(n, 'w').write('state'); f = os.open(n, os.O_RDONLY)\n"
+		 "  return mmap.mmap(f, 5, mmap.MAP_SHARED, mmap.PROT_READ)\n"
+		 "changed, other = mapped(d + '/f'), mapped(d + '/g')",
+	 .between = "printf since | dd of=f conv=notrunc status=none; cp f h; mv h g",
+	 .check = "assert changed[:] == b'since' and other[:] == b'state'"},
+	{.name = "files that are mapped to be read meanwhile",
+	 .make = "done = False; f = os.open(sys.executable, os.O_RDONLY); all = []\n"
+		 "libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p\n"
+		 "def work():\n"
+		 "  while not done:\n"
+		 "    all.append(libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_SHARED, f, 0))\n"
+		 "    time.sleep(.0002)\n"
+		 "t = threading.Thread(target=work); t.start()",
+	 .check = "done = True; t.join()\n"
+		  "for a in all: assert ctypes.string_at(a, 4)[1:] == b'ELF'",
+	 .often = true},
 	{.name = "a private mapping of a file without a name",
 	 .make = "def mapped(size, length, close):\n"
 		 "  f, n = tempfile.mkstemp(dir=d); os.ftruncate(f, size)\n"
@@ -469,6 +525,7 @@ static void write_script(const struct program *p, char text[8000])
 {
 	snprintf(text, 8000,
 		 "import os, sys, time, tempfile, shutil, subprocess, fcntl, mmap, socket, stat\n"
+		 "import ctypes, threading\n"
 		 "SOCKETS = socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM\n"
 		 "d = sys.argv[1]\n%s\n"
 		 "open(d + '/ready', 'w').close()\n"
@@ -476,8 +533,8 @@ static void write_script(const struct program *p, char text[8000])
 		 p->make, p->check ? p->check : "");
 }
 
-/* Whether `able` reports these words: as a refusal, or as a limit. */
-static bool is_told(struct lineage *l, const char *words, bool refuse)
+/* Whether `able` finds these words: in a refusal, or in a limit. */
+static bool is_found(struct lineage *l, const char *words, bool refuse)
 {
 	struct gck_error err = {0};
 	struct gck_options o;
@@ -491,7 +548,22 @@ static bool is_told(struct lineage *l, const char *words, bool refuse)
 		found |= json_is_true(json_object_get(item, "refuse")) == refuse &&
 			 strstr(json_string_value(json_object_get(item, "reason")), words);
 	json_decref(items);
-	return ok(found, "`able` %s: %s", refuse ? "refuses" : "reports", words);
+	return found;
+}
+
+static bool is_told(struct lineage *l, const char *words, bool refuse)
+{
+	return ok(is_found(l, words, refuse), "`able` %s: %s", refuse ? "refuses" : "reports",
+		  words);
+}
+
+static void is_never_refused(struct lineage *l)
+{
+	bool refused = false;
+
+	for (int i = 0; i < 20 && !refused; i++)
+		refused = is_found(l, "", true);
+	ok(!refused, "`able` never refuses it");
 }
 
 /* The refusal of `able` or of a checkpoint. */
@@ -617,6 +689,8 @@ static void test_program(const struct program *p)
 	good = ok(start(&l, p), "%s: started", p->name);
 	if (good && p->noted)
 		is_told(&l, p->noted, false);
+	if (good && p->often)
+		is_never_refused(&l);
 	if (p->unrestored) {
 		if (good)
 			is_unrestored(&l, p);
