@@ -20,6 +20,7 @@
 #include "shim/process/tree/tree.h"
 
 #define LOOKS_PER_MS 5
+#define BEGIN_MS 2000 /* for a process to come as far as its preload */
 
 /* ---- before the rank is held --------------------------------------------------------------- */
 
@@ -80,6 +81,8 @@ int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,
 }
 
 /* ---- holding ------------------------------------------------------------------------------- */
+
+static const struct timespec pause_ns = {.tv_nsec = 1000000 / LOOKS_PER_MS};
 
 /* An abstract name, at which helpers that are summoned connect. */
 static int listen_for_helpers(struct gck_capture *c, struct gck_error *err)
@@ -142,6 +145,20 @@ static int prepare(struct gck_capture *c, struct gck_error *err)
 	       gck_capture_read_flags(c, err) ? -1 : 0;
 }
 
+/* A process that has just begun may have no preload yet, or may not have let itself be traced. It
+ * runs on, while its parent is held. */
+static struct gck_capture *add_begun(struct gck_capture *parent, pid_t pid, struct gck_error *err)
+{
+	struct gck_capture *c = add(parent, pid, err);
+
+	for (int looks = 0; !c && err->code == EAGAIN && looks < BEGIN_MS * LOOKS_PER_MS &&
+			    !gck_process_ended(pid); looks++) {
+		nanosleep(&pause_ns, NULL);
+		c = add(parent, pid, err);
+	}
+	return c;
+}
+
 static bool is_ending(pid_t pid)
 {
 	int proc = gck_proc_open(pid, NULL);
@@ -158,12 +175,10 @@ static bool is_ending(pid_t pid)
  * be described as one that runs. */
 static int await_end(pid_t pid, int timeout_ms, struct gck_error *err)
 {
-	static const struct timespec pause = {.tv_nsec = 1000000 / LOOKS_PER_MS};
-
 	for (int looks = 0; is_ending(pid); looks++) {
 		if (looks / LOOKS_PER_MS > timeout_ms)
 			return gck_fail(err, EAGAIN, "process %d is ending: try again", (int)pid);
-		nanosleep(&pause, NULL);
+		nanosleep(&pause_ns, NULL);
 	}
 	return 0;
 }
@@ -173,7 +188,7 @@ static int await_end(pid_t pid, int timeout_ms, struct gck_error *err)
 static int hold(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_ms,
 		struct gck_error *err)
 {
-	struct gck_capture *c = add(parent, pid, err);
+	struct gck_capture *c = add_begun(parent, pid, err);
 
 	if (!c)
 		return gck_process_ended(pid) ? await_end(pid, timeout_ms, err) : -1;

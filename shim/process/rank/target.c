@@ -163,9 +163,9 @@ int gck_target_open_child(struct gck_target *t, const struct gck_target *parent,
 		return 0;
 	gck_target_close(t);
 	if (why.code == EPERM)
-		return gck_fail(err, EPERM, "process %d, a descendant, cannot be traced: "
-				"kernel.yama.ptrace_scope is 1 and neither fork nor exec made it, "
-				"or it has other rights", (int)pid);
+		return gck_fail(err, EAGAIN, "process %d, a descendant, cannot be traced: it has "
+				"just started, or kernel.yama.ptrace_scope is 1 and neither fork "
+				"nor exec made it, or it has other rights", (int)pid);
 	return gck_fail(err, EAGAIN, "process %d, a descendant, has no preload, or has just "
 			"started; start no static or set-uid program, or try again", (int)pid);
 }

@@ -12,11 +12,13 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "shim/process/capture/capture.h"
 #include "shim/process/objects/objects.h"
+#include "shim/process/proc/procfs.h"
 #include "shim/process/test/capture_rank.h"
 #include "shim/process/tree/tree.h"
 #include "test/support/tap.h"
@@ -460,6 +462,53 @@ static void test_child(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+static char state_of(pid_t pid)
+{
+	int proc = gck_proc_open(pid, NULL);
+	uint64_t v[GCK_STAT_FIELDS];
+	char state = '?';
+
+	if (proc < 0 || gck_proc_stat(proc, &state, v, NULL))
+		state = '?';
+	if (proc >= 0)
+		close(proc);
+	return state;
+}
+
+/* Once the rank is held, its child may go on to its preload. */
+static pid_t begin_when_held(void)
+{
+	char name[64];
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	snprintf(name, sizeof name, "%s/begin", rank_directory);
+	while (state_of(rank.pid) != 't')
+		pause_ms(1);
+	_exit(open(name, O_WRONLY | O_CLOEXEC) < 0);
+}
+
+static void test_starting(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c;
+	bool held;
+	pid_t pid;
+
+	start();
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	ok(c && tell("do", "starting"), "a child has just executed a program: %s", err.text);
+	pid = begin_when_held();
+	held = c && !gck_capture_freeze(c, &err) && c->nchildren == 1;
+	ok(held, "it is held once it has its preload: %s", held ? "" : err.text);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	gck_capture_close(c);
+	tell("undo", "starting");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* None of its processes goes on when it is ended while it is held. */
 static void test_end(void)
 {
@@ -520,6 +569,7 @@ int main(void)
 	test_append();
 	test_headless();
 	test_child();
+	test_starting();
 	test_end();
 	test_wait();
 	test_namespace();

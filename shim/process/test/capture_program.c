@@ -296,6 +296,27 @@ static void on_usr1(int signal)
 	taken = 1;
 }
 
+/* Its preload comes once somebody opens the named pipe. */
+static void do_starting(void)
+{
+	char libraries[PATH_MAX], byte;
+	int ends[2];
+
+	snprintf(libraries, sizeof libraries, "%s/begin:%s", getenv("PWD"), getenv("LD_PRELOAD"));
+	if (mkfifo("begin", 0600) || pipe2(ends, O_CLOEXEC))
+		perror("mkfifo");
+	child = fork();
+	if (child == 0) {
+		setenv("LD_PRELOAD", libraries, 1);
+		execl("/bin/sleep", "sleep", "1000", NULL);
+		_exit(1);
+	}
+	close(ends[1]);
+	if (read(ends[0], &byte, 1)) /* nothing comes: the exec closes it */
+		perror("read");
+	close(ends[0]);
+}
+
 static void undo_child(void)
 {
 	kill(child, SIGKILL);
@@ -1083,6 +1104,7 @@ static const struct {
 	{"immutable", do_immutable, undo_attributes},
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
+	{"starting", do_starting, undo_child},
 	{"outside", do_outside, undo_outside},
 	{"answering", do_answering, undo_child}, {"bare-child", do_bare_child, undo_child},
 	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
