@@ -912,6 +912,28 @@ static void *other_thread(void *context)
 	return NULL;
 }
 
+/* The last module has its place beside one that has ended, and that one beside one whose context
+ * has. */
+static void refuse_beside_ended(void)
+{
+	CUmodule first, second, third;
+	CUcontext other;
+
+	E->cuCtxCreate_v2(&other, 0, 0);
+	E->cuModuleLoadData(&first, ptx);
+	E->cuCtxPopCurrent_v2(NULL);
+	E->cuModuleLoadData(&second, ptx);
+	E->cuCtxPushCurrent_v2(other);
+	E->cuModuleUnload(first);
+	E->cuCtxPopCurrent_v2(NULL);
+	E->cuModuleLoadData(&third, ptx);
+	E->cuModuleUnload(second);
+	is_str(gck_cuda_records_unable(), NULL, "a module beside one that ended beside another");
+	E->cuCtxDestroy_v2(other);
+	refuses("beside a module that has ended", "it, once the other's context has ended");
+	E->cuModuleUnload(third);
+}
+
 static void test_refusals(void)
 {
 	static const unsigned char elf[] = {0x7f, 'E', 'L', 'F', 0};
@@ -947,6 +969,7 @@ static void test_refusals(void)
 	E->cuCtxDestroy_v2(other);
 	refuses("beside a module that has ended", "a module beside one whose context has ended");
 	E->cuModuleUnload(b);
+	refuse_beside_ended();
 	E->cuStreamCreate(&stream, 0);
 	E->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
 	refuses("cuStreamBeginCapture_v2", "a stream in capture");

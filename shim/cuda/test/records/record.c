@@ -154,14 +154,22 @@ static void prune_modules(void)
 	}
 }
 
-/* Its context has ended, too, or it cannot be made again: nor can those that began beside it. */
+/* Its context has ended, too, or it cannot be made again: nor can those that began beside it, nor
+ * those beside one of these that has ended. */
 static void give_up_module(struct gck_record *r)
 {
-	for (struct gck_record *m = r->next; m; m = m->next) {
+	struct gck_record *m;
+
+	for (m = r->next; m; m = m->next) {
 		if (is_beside(m, r))
 			m->unable = "it was loaded beside a module that has ended";
 	}
 	forget(r);
+	m = first;
+	while (m && !(m->died && m->unable))
+		m = m->next;
+	if (m)
+		give_up_module(m);
 }
 
 static void end_module(struct gck_record *r)
