@@ -19,7 +19,7 @@
 #include "test/support/driver/fake.h"
 #include "test/support/tap.h"
 
-#define PROGRAMS 200
+#define PROGRAMS 150
 #define PROGRAMS_LONG 2500
 #define CALLS 300
 #define MOST 2048
@@ -40,6 +40,7 @@ static struct object {
 	const char *kind;
 	uint64_t handle[WORLDS];
 	int of, on;      /* what it ends with; a mapping's physical memory */
+	int in;          /* the context of a part of a library, which ends with it, too */
 	int uses;        /* of contexts and physical memory */
 	int device;
 	bool alive, primary, open; /* open: mapped with access */
@@ -116,7 +117,8 @@ static int add_object(const char *kind, const uint64_t v[WORLDS], int of)
 	if (n_objects == MOST)
 		return -1;
 	objects[n_objects] = (struct object){.kind = kind, .handle = {v[PLAIN], v[ENGINE]},
-					     .of = of, .on = -1, .uses = 1, .alive = true};
+					     .of = of, .on = -1, .in = -1, .uses = 1,
+					     .alive = true};
 	return n_objects++;
 }
 
@@ -126,7 +128,7 @@ static void end(int i)
 		return;
 	objects[i].alive = false;
 	for (int j = 0; j < n_objects; j++) {
-		if (objects[j].of == i)
+		if (objects[j].of == i || objects[j].in == i)
 			end(j);
 	}
 }
@@ -237,7 +239,7 @@ static void destroy_context(void)
 {
 	int i = any("context");
 
-	if (i < 0 || is_stacked(i, true) || BOTH(cuCtxDestroy_v2(H(CUcontext, i))))
+	if (i < 0 || rand() % 3 || is_stacked(i, true) || BOTH(cuCtxDestroy_v2(H(CUcontext, i))))
 		return;
 	if (current() == i)
 		threads[t].depth--;
@@ -416,31 +418,112 @@ static void unload_module(void)
 		end(i);
 }
 
+static int any_module(void)
+{
+	return any(rand() % 2 ? "module" : "part");
+}
+
+/* An object of a kind, in a context or in any, that both worlds returned, perhaps anew. */
+static int note(const char *kind, const uint64_t v[WORLDS], int of)
+{
+	return object_of(kind, v[PLAIN], PLAIN) < 0 ? add_object(kind, v, of) : returned(kind, v);
+}
+
 static void get_function(void)
 {
 	uint64_t v[WORLDS] = {0};
-	int i = any("module");
+	int i = any_module();
 	const char *name = rand() % 8 ? "add" : "subtract";
 
 	if (i >= 0 && !BOTH(cuModuleGetFunction((CUfunction *)&v[W], H(CUmodule, i), name)))
-		add_object("function", v, i);
+		note("function", v, i);
+}
+
+static const char *variable_name(void)
+{
+	static const char *const names[] = {"first", "second", "third", "fourth"};
+
+	return names[rand() % 4];
 }
 
 static void get_variable(void)
 {
-	static const char *const names[] = {"first", "second", "third", "fourth"};
 	uint64_t v[WORLDS] = {0}, size[WORLDS] = {0};
-	const char *name = names[rand() % 4];
-	int i = any("module");
+	const char *name = variable_name();
+	int i = any_module();
 
 	if (i < 0 || BOTH(cuModuleGetGlobal_v2((CUdeviceptr *)&v[W], (size_t *)&size[W],
 					       H(CUmodule, i), name)))
 		return;
 	same(size, "a variable's size");
-	if (object_of("variable", v[PLAIN], PLAIN) < 0)
-		add_object("variable", v, i);
-	else
-		returned("variable", v);
+	note("variable", v, i);
+}
+
+/* ---- libraries ------------------------------------------------------------------------------- */
+
+static void load_library(void)
+{
+	uint64_t v[WORLDS] = {0};
+
+	if (!BOTH(cuLibraryLoadData((CUlibrary *)&v[W], ptx, NULL, NULL, 0, NULL, NULL, 0)))
+		add_object("library", v, -1);
+}
+
+static void unload_library(void)
+{
+	int i = any("library");
+
+	if (i >= 0 && rand() % 2 && !BOTH(cuLibraryUnload(H(CUlibrary, i))))
+		end(i);
+}
+
+static void get_kernel(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = any("library");
+	const char *name = rand() % 8 ? "add" : "subtract";
+
+	if (i >= 0 && !BOTH(cuLibraryGetKernel((CUkernel *)&v[W], H(CUlibrary, i), name)))
+		note("kernel", v, i);
+}
+
+static void get_function_of_kernel(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = any("kernel"), f;
+
+	if (i < 0 || BOTH(cuKernelGetFunction((CUfunction *)&v[W], H(CUkernel, i))))
+		return;
+	f = note("function", v, i);
+	if (f >= 0)
+		objects[f].in = current();
+}
+
+static void get_part(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = any("library"), m;
+
+	if (i < 0 || BOTH(cuLibraryGetModule((CUmodule *)&v[W], H(CUlibrary, i))))
+		return;
+	m = note("part", v, i);
+	if (m >= 0)
+		objects[m].in = current();
+}
+
+static void get_variable_of_library(void)
+{
+	uint64_t v[WORLDS] = {0}, size[WORLDS] = {0};
+	const char *name = variable_name();
+	int i = any("library"), a;
+
+	if (i < 0 || BOTH(cuLibraryGetGlobal((CUdeviceptr *)&v[W], (size_t *)&size[W],
+					     H(CUlibrary, i), name)))
+		return;
+	same(size, "a variable's size");
+	a = note("place", v, i);
+	if (a >= 0)
+		objects[a].in = current();
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -550,12 +633,12 @@ static void unmap(void)
 /* A place that the current context may use; -1: none. */
 static int any_place(uint64_t *offset)
 {
-	int i = rand() % 4 ? any("mapping") : any("variable");
+	int kind = rand() % 8, i = any(kind == 0 ? "variable" : kind == 1 ? "place" : "mapping");
 
 	*offset = i >= 0 && is(i, "mapping") ? 8u * (unsigned)(rand() % 1000) : 0;
 	if (i < 0 || current() < 0)
 		return -1;
-	return is(i, "variable") || (objects[i].open &&
+	return !is(i, "mapping") || (objects[i].open &&
 				     objects[i].device == objects[current()].device) ? i : -1;
 }
 
@@ -584,7 +667,8 @@ static void read_memory(void)
 static void launch(void)
 {
 	uint64_t offset, by = (uint64_t)rand(), at[WORLDS];
-	int i = any_place(&offset), f = any("function"), s = any_of("stream", current());
+	int i = any_place(&offset), f = any(rand() % 2 ? "function" : "kernel");
+	int s = any_of("stream", current());
 
 	if (i < 0 || f < 0)
 		return;
@@ -621,7 +705,9 @@ static void (*const steps[])(void) = {
 	destroy_stream, look_at_stream, create_event, create_event, destroy_event, record, record,
 	look_at_event, look_at_event, load_module, load_module,
 	unload_module, get_function, get_function,
-	get_variable, get_variable, reserve, free_reservation, create_memory, create_memory,
+	get_variable, get_variable, load_library, load_library, unload_library, get_kernel,
+	get_kernel, get_function_of_kernel, get_part, get_variable_of_library,
+	get_variable_of_library, reserve, free_reservation, create_memory, create_memory,
 	map_again, release_memory, retain_memory, unmap, write_memory, write_memory, read_memory,
 	read_memory, read_memory, launch, launch, launch, allocate, free_memory, free_memory,
 };
@@ -655,8 +741,8 @@ static void run(void (*what)(void))
 static bool counts_agree(void)
 {
 	static const char *const kinds[] = {"context", "stream", "event", "module", "function",
-					    "variable", "reservation", "physical", "mapping",
-					    "memory"};
+					    "variable", "library", "kernel", "reservation",
+					    "physical", "mapping", "memory"};
 
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		int n = 0, recorded = gck_cuda_records_count(kinds[k]);
@@ -675,7 +761,7 @@ static bool counts_agree(void)
 static bool may_refuse(void)
 {
 	return any("memory") >= 0 || any("physical") >= 0 || any("mapping") >= 0 ||
-	       any("module") >= 0;
+	       any("module") >= 0 || any("library") >= 0;
 }
 
 static bool is_mapped(int physical)
@@ -778,6 +864,8 @@ static void clear_objects(void)
 			BOTH(cuMemUnmap(H(CUdeviceptr, i), GRANULE));
 		else if (is(i, "reservation"))
 			BOTH(cuMemAddressFree(H(CUdeviceptr, i), PARTS * GRANULE));
+		else if (is(i, "library"))
+			BOTH(cuLibraryUnload(H(CUlibrary, i)));
 		else if (is(i, "context") && !objects[i].primary)
 			BOTH(cuCtxDestroy_v2(H(CUcontext, i)));
 		while (is(i, "physical") && objects[i].uses--) {
@@ -934,9 +1022,80 @@ static void refuse_beside_ended(void)
 	E->cuModuleUnload(third);
 }
 
+static const unsigned char elf[] = {0x7f, 'E', 'L', 'F', 0};
+
+static CUresult load_plain(CUlibrary *library, const void *image)
+{
+	return E->cuLibraryLoadData(library, image, NULL, NULL, 0, NULL, NULL, 0);
+}
+
+static CUresult no_library(CUlibrary *library, const void *code, CUjit_option *jit,
+			   void **jit_values, unsigned int njit, CUlibraryOption *options,
+			   void **values, unsigned int n)
+{
+	(void)library;
+	(void)code;
+	(void)jit;
+	(void)jit_values;
+	(void)njit;
+	(void)options;
+	(void)values;
+	(void)n;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static void test_libraries(void)
+{
+	__typeof__(gck_cuda_driver.cuLibraryLoadData) before;
+	CUlibrary library;
+	CUcontext context;
+	CUmodule part, later;
+
+	E->cuCtxCreate_v2(&context, 0, 0);
+	load_plain(&library, elf);
+	E->cuLibraryGetModule(&part, library);
+	refuses("cuLibraryLoadData", "a library that is not text");
+	E->cuModuleLoadData(&later, ptx);
+	E->cuLibraryUnload(library);
+	refuses("beside a module that has ended", "a module beside it, once it has ended");
+	E->cuModuleUnload(later);
+	load_plain(&library, ptx);
+	E->cuModuleLoadData(&later, ptx);
+	E->cuLibraryUnload(library);
+	ok(restarted(), "a module beside a library that has ended can be made again");
+	E->cuModuleUnload(later);
+	load_plain(&library, ptx);
+	E->cuLibraryUnload(library);
+	before = gck_cuda_driver.cuLibraryLoadData;
+	gck_cuda_driver.cuLibraryLoadData = no_library;
+	ok(restarted(), "without that module the library is not made again");
+	gck_cuda_driver.cuLibraryLoadData = before;
+	E->cuCtxDestroy_v2(context);
+}
+
+/* The first is known. */
+static CUresult two_kernels(CUkernel *kernels, unsigned int n, CUlibrary library)
+{
+	(void)n;
+	kernels[1] = (CUkernel)(uintptr_t)1;
+	return gck_cuda_driver.cuLibraryGetKernel(kernels, library, "add");
+}
+
+static void refuse_list(void)
+{
+	CUkernel kernels[2];
+	CUlibrary library;
+
+	load_plain(&library, ptx);
+	E->cuLibraryGetKernel(kernels, library, "add");
+	is_str(gck_cuda_records_unable(), NULL, "a library and its kernel can be made again");
+	gck_cuda_driver.cuLibraryEnumerateKernels = two_kernels;
+	E->cuLibraryEnumerateKernels(kernels, 2, library);
+	refuses("cuLibraryEnumerateKernels", "a list of handles");
+}
+
 static void test_refusals(void)
 {
-	static const unsigned char elf[] = {0x7f, 'E', 'L', 'F', 0};
 	CUcontext context, other;
 	CUdeviceptr at;
 	CUmodule a, b;
@@ -989,6 +1148,7 @@ static void test_refusals(void)
 	pthread_join(id, NULL);
 	is_str(gck_cuda_records_unable(), NULL, "a thread that has ended has none");
 	E->cuCtxDestroy_v2(context);
+	refuse_list();
 	E->cuGetExportTable(&table, &(const CUuuid){{0}});
 	refuses("cuGetExportTable", "the runtime's private table");
 }
@@ -1064,6 +1224,7 @@ int main(int argc, char **argv)
 	if (n_done == n) {
 		test_elapsed();
 		test_structures();
+		test_libraries();
 		test_refusals();
 	}
 	return tap_done();

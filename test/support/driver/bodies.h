@@ -44,6 +44,9 @@ BODY(cuIpcGetEventHandle); BODY(cuIpcOpenEventHandle);
 BODY(cuModuleLoadData); BODY(cuModuleLoad); BODY(cuModuleUnload); BODY(cuModuleGetFunction);
 BODY(cuModuleGetGlobal_v2); BODY(cuLaunchKernel);
 BODY(cuLibraryLoadData); BODY(cuLibraryGetModule); BODY(cuLibraryUnload);
+BODY(cuLibraryGetKernel);
+BODY(cuKernelGetFunction);
+BODY(cuLibraryGetGlobal);
 
 BODY(cuMemGetInfo_v2); BODY(cuMemAlloc_v2); BODY(cuMemAllocPitch_v2); BODY(cuMemFree_v2);
 BODY(cuMemGetAddressRange_v2); BODY(cuMemAllocHost_v2); BODY(cuMemHostAlloc); BODY(cuMemFreeHost);

@@ -247,7 +247,20 @@ void fake_blocks_save(void);
 void fake_blocks_restore(void);
 bool fake_blocks_have(enum fake_kind kind);
 void fake_context_blocks_end(CUcontext context);  /* with the lock */
-void fake_context_modules_end(CUcontext context); /* launch.c; with the lock */
+
+/* ---- modules and libraries (module.c) -------------------------------------------------------- */
+
+typedef void fake_code(void **params, const struct fake_grid *grid);
+
+struct CUfunc_st {
+	struct CUfunc_st *next; /* of its module */
+	fake_code *run;
+	int params;
+};
+
+/* A handle of a kernel means its function in the current context; NULL: it has none there. */
+CUfunction fake_function(CUfunction f);
+void fake_context_modules_end(CUcontext context); /* with the lock */
 
 /* ---- loaded anew (launch.c) ------------------------------------------------------------------ */
 
@@ -255,6 +268,7 @@ void fake_context_modules_end(CUcontext context); /* launch.c; with the lock */
 void fake_anew(void) FAKE_SHOWN;
 /* Parts of it, with the lock. */
 void fake_contexts_anew(void);
+void fake_kernels_anew(void);
 void fake_blocks_anew(void);
 void fake_reservations_anew(void);
 

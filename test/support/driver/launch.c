@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: modules, kernels, host functions, values in memory, capture and graphs. */
+ * The fake driver: launches of kernels, host functions, values in memory, capture and graphs. */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
-#include <dlfcn.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-
-struct CUmod_st {
-	struct CUmod_st *next; /* of all that are loaded */
-	CUcontext context;
-	struct CUfunc_st *functions;
-	CUdeviceptr managed; /* its __managed__ variable; 0: none */
-	char *text, *variables; /* of PTX; NULL */
-};
-
-struct CUfunc_st {
-	struct CUfunc_st *next;
-	void (*run)(void **params, const struct fake_grid *grid);
-	int params;
-};
 
 struct CUgraph_st {
 	struct fake_op *ops;
@@ -33,175 +16,6 @@ struct CUgraph_st {
 struct CUgraphExec_st {
 	struct CUgraph_st graph;
 };
-
-/* ---- modules -------------------------------------------------------------------------------- */
-
-#define PTX_MODULES ((size_t)16 << 20) /* bytes of addresses for all modules' variables */
-
-static char *places;               /* of modules of PTX: a page each, as they come and go */
-static bool taken[PTX_MODULES / 4096];
-static struct CUmod_st *modules;
-
-static CUresult take_place_of_module(CUmodule module)
-{
-	size_t i = 0;
-
-	if (!places)
-		places = mmap(NULL, PTX_MODULES, PROT_NONE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	while (i < PTX_MODULES / 4096 && taken[i])
-		i++;
-	if (i == PTX_MODULES / 4096)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	taken[i] = true;
-	module->variables = places + 4096 * i;
-	mmap(module->variables, 4096, PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	return CUDA_SUCCESS;
-}
-
-/* The image "managed" has a __managed__ variable. */
-CUresult fake_cuModuleLoadData(CUmodule *module, const void *image)
-{
-	if (!fake_current())
-		return CUDA_ERROR_INVALID_CONTEXT;
-	*module = calloc(1, sizeof **module);
-	(*module)->context = fake_current();
-	fake_lock();
-	(*module)->next = modules;
-	modules = *module;
-	fake_unlock();
-	if (!strncmp(image, ".version", 8)) {
-		(*module)->text = strdup(image);
-		return take_place_of_module(*module);
-	}
-	return strcmp(image, "managed") ? CUDA_SUCCESS :
-	       fake_cuMemAllocManaged(&(*module)->managed, 8, CU_MEM_ATTACH_GLOBAL);
-}
-
-CUresult fake_cuModuleLoad(CUmodule *module, const char *path)
-{
-	return fake_cuModuleLoadData(module, path);
-}
-
-/* With the lock. */
-static void unload(const struct CUmod_st *module)
-{
-	struct CUmod_st **at = &modules;
-
-	while (*at && *at != module)
-		at = &(*at)->next;
-	if (*at)
-		*at = module->next;
-	if (module->variables)
-		taken[(module->variables - places) / 4096] = false;
-}
-
-void fake_context_modules_end(CUcontext context)
-{
-	const struct CUmod_st *next;
-
-	for (const struct CUmod_st *m = modules; m; m = next) {
-		next = m->next;
-		if (m->context == context)
-			unload(m);
-	}
-}
-
-CUresult fake_cuModuleUnload(CUmodule module)
-{
-	if (!module)
-		return CUDA_ERROR_INVALID_HANDLE;
-	fake_lock();
-	unload(module);
-	fake_unlock();
-	return module->managed ? fake_cuMemFree_v2(module->managed) : CUDA_SUCCESS;
-}
-
-CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
-{
-	char variable[256] = "";
-	struct CUfunc_st *f = calloc(1, sizeof *f);
-	const int *params;
-
-	strncat(strncat(variable, name, sizeof variable - 8), "_params", 8);
-	params = dlsym(RTLD_DEFAULT, variable);
-	*(void **)&f->run = dlsym(RTLD_DEFAULT, name);
-	if (!f->run || !params) {
-		free(f);
-		return CUDA_ERROR_NOT_FOUND;
-	}
-	f->params = *params;
-	f->next = module->functions;
-	module->functions = f;
-	*function = f;
-	return CUDA_SUCCESS;
-}
-
-/* The variable's place in its module: variables come in the order of the text. NULL: none. */
-static const void *ptx_variable(const struct CUmod_st *module, const char *name)
-{
-	char ends[72];
-	const char *end, *line;
-	size_t n = 0;
-
-	snprintf(ends, sizeof ends, " %s;\n", name);
-	end = strstr(module->text, ends);
-	if (!end)
-		return NULL;
-	for (line = module->text; line < end; line = strchr(line, '\n') + 1)
-		n += !strncmp(line, ".visible .global ", 17) ||
-		     !strncmp(line, ".visible .const ", 16) || !strncmp(line, ".const ", 7);
-	return module->variables + 8 * n;
-}
-
-/* A __device__ variable is a variable of the program. */
-CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module,
-				   const char *name)
-{
-	const void *at = module->text ? ptx_variable(module, name)
-					: module->managed ? (void *)(uintptr_t)module->managed
-					 : dlsym(RTLD_DEFAULT, name);
-
-	if (address)
-		*address = (CUdeviceptr)(uintptr_t)at;
-	if (size)
-		*size = 8;
-	return at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-
-/* A library has one module for all contexts. */
-struct CUlib_st {
-	CUmodule module;
-};
-
-CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit,
-				void **jit_values, unsigned int njit, CUlibraryOption *options,
-				void **values, unsigned int n)
-{
-	(void)jit;
-	(void)jit_values;
-	(void)options;
-	(void)values;
-	if (njit || n)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	*library = calloc(1, sizeof **library);
-	return fake_cuModuleLoadData(&(*library)->module, code);
-}
-
-CUresult fake_cuLibraryGetModule(CUmodule *module, CUlibrary library)
-{
-	*module = library->module;
-	return CUDA_SUCCESS;
-}
-
-CUresult fake_cuLibraryUnload(CUlibrary library)
-{
-	CUresult rc = fake_cuModuleUnload(library->module);
-
-	free(library);
-	return rc;
-}
 
 /* ---- launches ------------------------------------------------------------------------------- */
 
@@ -251,9 +65,10 @@ CUresult fake_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, uns
 			     unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 			     CUstream stream, void **params, void **extra)
 {
-	struct fake_op op = {.run = run_kernel, .args = {(uintptr_t)f},
-			     .grid = {{gx, gy, gz}, {bx, by, bz}, shared}};
+	struct fake_op op = {.run = run_kernel, .grid = {{gx, gy, gz}, {bx, by, bz}, shared}};
 
+	f = fake_function(f);
+	op.args[0] = (uintptr_t)f;
 	if (!f || extra || f->params > 11)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < f->params; i++)
@@ -436,6 +251,7 @@ void fake_anew(void)
 {
 	fake_lock();
 	fake_contexts_anew();
+	fake_kernels_anew();
 	fake_blocks_anew();
 	fake_reservations_anew();
 	fake_unlock();

@@ -65,6 +65,41 @@ static struct gck_record *owner_of(const struct call *c, uint64_t handle)
 									  : NULL;
 }
 
+/* Loads a library into a context, so that all are loaded in a known order: into each context as
+ * soon as both are there. A context for which it has no code does not get it. */
+static void load_library(struct gck_record *library, struct gck_record *context)
+{
+	CUmodule module;
+	CUcontext unused;
+	CUresult rc;
+
+	if (library->unable || library->died ||
+	    gck_cuda_driver.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)context->now))
+		return;
+	rc = gck_cuda_driver.cuLibraryGetModule(&module, (CUlibrary)(uintptr_t)library->now);
+	gck_cuda_driver.cuCtxPopCurrent_v2(&unused);
+	if (!rc) {
+		struct gck_record *r = gck_record_add(GCK_RECORD_MODULE, (uintptr_t)module);
+
+		r->of = library;
+		r->context = context;
+	}
+}
+
+static void load_libraries(struct gck_record *made)
+{
+	bool is_library = made->kind == GCK_RECORD_LIBRARY;
+	struct gck_record *next;
+
+	for (struct gck_record *r = gck_records_first(); r != made; r = next) {
+		next = r->next;
+		if (is_library && r->kind == GCK_RECORD_CONTEXT)
+			load_library(made, r);
+		else if (!is_library && r->kind == GCK_RECORD_LIBRARY)
+			load_library(r, made);
+	}
+}
+
 static void note_make(const struct call *c)
 {
 	uint64_t handle = handle_of(c);
@@ -81,6 +116,8 @@ static void note_make(const struct call *c)
 		r->physical = gck_record_find(GCK_RECORD_PHYSICAL, c->words[3]);
 	if (r->physical)
 		r->physical->mappings++;
+	if (r->kind == GCK_RECORD_CONTEXT || r->kind == GCK_RECORD_LIBRARY)
+		load_libraries(r);
 }
 
 /* One that is not known is recorded, so that it is known to be held. */

@@ -54,7 +54,11 @@ static void put(struct gck_cuda_handle_map *map, uint64_t k, const struct gck_re
 
 struct gck_record *gck_record_find(enum gck_record_kind kind, uint64_t handle)
 {
-	return get(&by_handle, key(kind, handle));
+	struct gck_record *r = get(&by_handle, key(kind, handle));
+
+	if (!r && kind == GCK_RECORD_FUNCTION)
+		r = get(&by_handle, key(GCK_RECORD_KERNEL, handle));
+	return r;
 }
 
 struct gck_record *gck_record_find_now(enum gck_record_kind kind, uint64_t now)
@@ -112,12 +116,24 @@ static void forget(struct gck_record *r)
 	free(r);
 }
 
-/* One that is `of` it, or whose context it is. */
-static struct gck_record *dependent(const struct gck_record *r)
+bool gck_record_is_library_part(const struct gck_record *r)
+{
+	return r->of && ((r->kind == GCK_RECORD_MODULE && r->of->kind == GCK_RECORD_LIBRARY) ||
+			 (r->kind == GCK_RECORD_FUNCTION && r->of->kind == GCK_RECORD_KERNEL));
+}
+
+struct gck_record *gck_record_context_of(const struct gck_record *module)
+{
+	return gck_record_is_library_part(module) ? module->context : module->of;
+}
+
+/* One that ends with it; dead: even if that has ended. */
+static struct gck_record *dependent(const struct gck_record *r, bool dead)
 {
 	struct gck_record *d = first;
 
-	while (d && d->of != r)
+	while (d && ((d->died && !dead) ||
+		     (d->of != r && !(d->context == r && gck_record_is_library_part(d)))))
 		d = d->next;
 	return d;
 }
@@ -125,21 +141,22 @@ static struct gck_record *dependent(const struct gck_record *r)
 static bool has_dependents(enum gck_record_kind kind)
 {
 	return kind == GCK_RECORD_CONTEXT || kind == GCK_RECORD_MODULE ||
-	       kind == GCK_RECORD_LIBRARY || kind == GCK_RECORD_GRAPH ||
-	       kind == GCK_RECORD_RESERVATION;
+	       kind == GCK_RECORD_LIBRARY || kind == GCK_RECORD_KERNEL ||
+	       kind == GCK_RECORD_GRAPH || kind == GCK_RECORD_RESERVATION;
 }
 
-/* ---- modules that have ended ----------------------------------------------------------------- */
+/* ---- modules and libraries that have ended --------------------------------------------------- */
 
-/* Whether `later` began beside the module. */
-static bool is_beside(const struct gck_record *later, const struct gck_record *module)
+/* Whether `later` is a module that began beside the other, or beside the library. */
+static bool is_beside(const struct gck_record *later, const struct gck_record *other)
 {
-	return later->kind == GCK_RECORD_MODULE && later->born > module->born &&
-	       (!module->died || later->born < module->died);
+	return later->kind == GCK_RECORD_MODULE && later->born > other->born &&
+	       (!other->died || later->born < other->died);
 }
 
-/* Forgets those beside which none began that is still needed. A later one is looked at first. */
-static void prune_modules(void)
+/* Forgets those beside which no module began that is still needed; a library's own modules are
+ * beside it. A later one is looked at first. */
+static void prune(void)
 {
 	struct gck_record *before;
 
@@ -156,7 +173,7 @@ static void prune_modules(void)
 
 /* Its context has ended, too, or it cannot be made again: nor can those that began beside it, nor
  * those beside one of these that has ended. */
-static void give_up_module(struct gck_record *r)
+static void give_up(struct gck_record *r)
 {
 	struct gck_record *m;
 
@@ -169,19 +186,26 @@ static void give_up_module(struct gck_record *r)
 	while (m && !(m->died && m->unable))
 		m = m->next;
 	if (m)
-		give_up_module(m);
+		give_up(m);
 }
 
-static void end_module(struct gck_record *r)
+static bool can_come_back(const struct gck_record *r)
 {
-	if (r->unable || !r->of || r->of->ending) {
-		give_up_module(r);
-		return;
+	const struct gck_record *context = gck_record_context_of(r);
+
+	return !r->unable && (r->kind == GCK_RECORD_LIBRARY || (context && !context->ending));
+}
+
+static void end_code(struct gck_record *r)
+{
+	if (!can_come_back(r)) {
+		give_up(r);
+	} else {
+		drop_handles(r);
+		if (!r->died)
+			r->died = ++clock_now;
 	}
-	drop_handles(r);
-	if (!r->died)
-		r->died = ++clock_now;
-	prune_modules();
+	prune();
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -191,14 +215,14 @@ void gck_record_end(struct gck_record *r)
 	struct gck_record *d, *physical = r->physical;
 
 	r->ending = true;
-	while (has_dependents(r->kind) && (d = dependent(r)))
+	while (has_dependents(r->kind) && (d = dependent(r, r->kind == GCK_RECORD_CONTEXT)))
 		gck_record_end(d);
 	for (d = r->kind == GCK_RECORD_CONTEXT ? first : NULL; d; d = d->next) {
 		if (d->context == r)
 			d->context = NULL;
 	}
-	if (r->kind == GCK_RECORD_MODULE)
-		end_module(r);
+	if (r->kind == GCK_RECORD_MODULE || r->kind == GCK_RECORD_LIBRARY)
+		end_code(r); /* a library's modules have ended */
 	else
 		forget(r);
 	if (physical && --physical->mappings == 0 && !physical->uses)
@@ -250,7 +274,8 @@ int gck_cuda_records_count(const char *kind)
 
 	gck_records_lock();
 	for (const struct gck_record *r = first; r; r = r->next)
-		n += r->uses && !r->died && !strcmp(gck_record_kinds[r->kind], kind);
+		n += r->uses && !r->died && !strcmp(gck_record_kinds[r->kind], kind) &&
+		     !(r->kind == GCK_RECORD_MODULE && gck_record_is_library_part(r));
 	gck_records_unlock();
 	return n;
 }

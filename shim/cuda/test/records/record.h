@@ -61,11 +61,12 @@ struct gck_record {
 	struct gck_record *next, *before;
 	enum gck_record_kind kind;
 	uint64_t handle, now;            /* the program's, the driver's */
-	struct gck_record *of, *context; /* what it ends with; what was current as it was made */
+	struct gck_record *of, *context; /* what it ends with; what was current as it was made,
+					  * which a module of a library ends with, too */
 	struct gck_record *physical;     /* a mapping's */
 	unsigned uses, mappings;         /* of physical memory; without uses it has no handle */
-	/* The order in which objects began and ended. died: a module that has ended and must be
-	 * made again for a while, since a later one got its place beside it; 0: alive. */
+	/* The order in which objects began and ended. died: a module or library that has ended and
+	 * must be made again for a while, since a later one got its place beside it; 0: alive. */
 	uint64_t born, died;
 	bool ending;                     /* a context: with all that is of it */
 	struct gck_record_call made;
@@ -86,6 +87,7 @@ extern _Atomic unsigned gck_records_age;
 void gck_records_lock(void);
 void gck_records_unlock(void);
 struct gck_record *gck_records_first(void);
+/* A kernel's handle is a function's, too. */
 struct gck_record *gck_record_find(enum gck_record_kind kind, uint64_t handle);
 /* By the driver's value, also memory without a handle. */
 struct gck_record *gck_record_find_now(enum gck_record_kind kind, uint64_t now);
@@ -96,6 +98,10 @@ void gck_record_end(struct gck_record *r);
 void gck_record_drop(struct gck_record *r);
 void gck_record_hold(struct gck_record *r);
 void gck_record_set_now(struct gck_record *r, uint64_t now);
+/* A module that a library has in a context, or the function there of one of its kernels. */
+bool gck_record_is_library_part(const struct gck_record *r);
+/* The context that a module is loaded into. */
+struct gck_record *gck_record_context_of(const struct gck_record *module);
 /* The mapping or reservation that has the address; NULL: none. */
 struct gck_record *gck_record_at(enum gck_record_kind kind, uint64_t address);
 /* The driver's value of the program's handle; takes the lock. Others than objects' stay. */

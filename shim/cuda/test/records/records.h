@@ -37,8 +37,8 @@ GCK_MUST_CHECK int gck_cuda_records_save(struct gck_error *err);
  * a failure neither the program nor this may go on. */
 GCK_MUST_CHECK int gck_cuda_records_replay(struct gck_error *err);
 
-/* For tests: how many records of a kind there are, by the kind's name; and the driver's value of a
- * handle. */
+/* For tests: how many records of a kind there are, by the kind's name, modules of libraries not
+ * counted; and the driver's value of a handle. */
 int gck_cuda_records_count(const char *kind);
 uint64_t gck_cuda_records_now(const char *kind, uint64_t handle);
 

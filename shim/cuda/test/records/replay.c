@@ -54,14 +54,22 @@ static void pop(const struct gck_record *context)
 
 /* ---- what cannot be made again --------------------------------------------------------------- */
 
+/* Both functions that load one have the image in the same place. */
+static const char *image_of(const struct gck_record *module)
+{
+	return gck_record_is_library_part(module) ? module->of->made.copies[1]
+						  : module->made.copies[1];
+}
+
 /* Where the variables of a module are. -1: it cannot be told. */
 static int find_variables(const struct gck_record *module, struct gck_record_variable **list)
 {
+	const struct gck_record *context = gck_record_context_of(module);
 	CUresult rc;
 
-	if (gck_record_variables(module->made.copies[1], list))
+	if (gck_record_variables(image_of(module), list))
 		return -1;
-	rc = push(module->of);
+	rc = push(context);
 	for (struct gck_record_variable *v = *list; v && !rc; v = v->next) {
 		CUdeviceptr at = 0;
 
@@ -69,7 +77,7 @@ static int find_variables(const struct gck_record *module, struct gck_record_var
 			&at, &v->size, (CUmodule)(uintptr_t)module->now, v->name);
 		v->address = at;
 	}
-	pop(module->of);
+	pop(context);
 	return rc ? -1 : 0;
 }
 
@@ -165,19 +173,20 @@ static int save_mapping(struct gck_record *r, struct gck_error *err)
 
 static int save_variables(struct gck_record *r, struct gck_error *err)
 {
+	const struct gck_record *context = gck_record_context_of(r);
 	CUresult rc = CUDA_SUCCESS;
 
 	gck_record_variables_free(r->variables);
 	r->variables = NULL;
 	if (find_variables(r, &r->variables))
 		return fails("the variables of module", r->handle, CUDA_ERROR_NOT_FOUND, err);
-	rc = push(r->of);
+	rc = push(context);
 	for (struct gck_record_variable *v = r->variables; v && !rc; v = v->next) {
 		v->data = room(v->size, err);
 		rc = v->data ? gck_cuda_driver.cuMemcpyDtoH_v2(v->data, v->address, v->size)
 			     : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	pop(r->of);
+	pop(context);
 	return rc ? fails("copying the variables of module", r->handle, rc, err) : 0;
 }
 
@@ -219,19 +228,28 @@ static int make_primary(struct gck_record *r, struct gck_error *err)
 	return 0;
 }
 
-/* The module that ended first, after `since` and before `until`; NULL: none. */
+/* The module or library that ended first, after `since` and before `until`; NULL: none. A library
+ * takes its modules with it. */
 static struct gck_record *next_end(uint64_t since, uint64_t until)
 {
 	struct gck_record *found = NULL;
 
 	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
-		if (r->died > since && r->died < until && (!found || r->died < found->died))
+		if (r->died > since && r->died < until && !gck_record_is_library_part(r) &&
+		    (!found || r->died < found->died))
 			found = r;
 	}
 	return found;
 }
 
-/* Ends the modules that ended before a time. */
+static CUresult unload(const struct gck_record *r)
+{
+	return r->kind == GCK_RECORD_LIBRARY
+		       ? gck_cuda_driver.cuLibraryUnload((CUlibrary)(uintptr_t)r->now)
+		       : gck_cuda_driver.cuModuleUnload((CUmodule)(uintptr_t)r->now);
+}
+
+/* Ends the modules and libraries that ended before a time. */
 static int end_modules(uint64_t *since, uint64_t until, struct gck_error *err)
 {
 	struct gck_record *r;
@@ -239,13 +257,26 @@ static int end_modules(uint64_t *since, uint64_t until, struct gck_error *err)
 	while ((r = next_end(*since, until))) {
 		CUresult rc = push(r->of);
 
-		rc = rc ? rc : gck_cuda_driver.cuModuleUnload((CUmodule)(uintptr_t)r->now);
+		rc = rc ? rc : unload(r);
 		pop(r->of);
 		if (rc)
-			return fails("ending module", r->handle, rc, err);
+			return fails("ending", r->handle, rc, err);
 		*since = r->died;
 	}
 	return 0;
+}
+
+/* A library's module may have been loaded when the library, or when the context was made. */
+static CUresult repeat(const struct gck_record *r, uint64_t *now)
+{
+	CUmodule module;
+	CUresult rc;
+
+	if (r->kind != GCK_RECORD_MODULE || !gck_record_is_library_part(r))
+		return gck_record_repeat(&r->made, r, now);
+	rc = gck_cuda_driver.cuLibraryGetModule(&module, (CUlibrary)(uintptr_t)r->of->now);
+	*now = (uintptr_t)module;
+	return rc;
 }
 
 static int make(struct gck_record *r, struct gck_error *err)
@@ -255,7 +286,7 @@ static int make(struct gck_record *r, struct gck_error *err)
 
 	if (rc)
 		return fails("the context of", r->handle, rc, err);
-	rc = gck_record_repeat(&r->made, r, &now);
+	rc = repeat(r, &now);
 	pop(r->context);
 	if (rc)
 		return fails(gck_record_kinds[r->kind], r->handle, rc, err);
@@ -334,7 +365,8 @@ static int fill_mapping(struct gck_record *r, struct gck_error *err)
 /* Variables must be where they were: their addresses may be stored anywhere. */
 static int fill_variables(struct gck_record *r, struct gck_error *err)
 {
-	CUresult rc = push(r->of);
+	const struct gck_record *context = gck_record_context_of(r);
+	CUresult rc = push(context);
 
 	for (const struct gck_record_variable *v = r->variables; v && !rc; v = v->next) {
 		CUdeviceptr at = 0;
@@ -343,14 +375,14 @@ static int fill_variables(struct gck_record *r, struct gck_error *err)
 		rc = gck_cuda_driver.cuModuleGetGlobal_v2(&at, &size, (CUmodule)(uintptr_t)r->now,
 							  v->name);
 		if (!rc && (at != v->address || size != v->size)) {
-			pop(r->of);
+			pop(context);
 			return gck_fail(err, EIO, "variable %s was at 0x%llx and is at 0x%llx in "
 					"the fresh driver", v->name,
 					(unsigned long long)v->address, (unsigned long long)at);
 		}
 		rc = rc ? rc : gck_cuda_driver.cuMemcpyHtoD_v2(at, v->data, size);
 	}
-	pop(r->of);
+	pop(context);
 	gck_record_variables_free(r->variables);
 	r->variables = NULL;
 	return rc ? fails("the variables of module", r->handle, rc, err) : 0;

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: modules with their functions and variables, and libraries. */
+#define _GNU_SOURCE
+#include "test/support/driver/bodies.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct CUmod_st {
+	struct CUmod_st *next; /* of all that are loaded */
+	CUcontext context;
+	CUlibrary library;     /* NULL: it was loaded by itself */
+	struct CUfunc_st *functions;
+	CUdeviceptr managed; /* its __managed__ variable; 0: none */
+	char *text, *variables; /* of PTX; NULL */
+};
+
+/* It is loaded into each context that uses it. */
+struct CUlib_st {
+	char *image;
+};
+
+struct CUkern_st {
+	struct CUkern_st *next; /* of all */
+	CUlibrary library;
+	char *name;
+};
+
+/* ---- modules -------------------------------------------------------------------------------- */
+
+#define PTX_MODULES ((size_t)16 << 20) /* bytes of addresses for all modules' variables */
+
+static char *places;               /* of modules of PTX: a page each, as they come and go */
+static bool taken[PTX_MODULES / 4096];
+static struct CUmod_st *modules;
+
+static CUresult take_place_of_module(CUmodule module)
+{
+	size_t i = 0;
+
+	if (!places)
+		places = mmap(NULL, PTX_MODULES, PROT_NONE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	while (i < PTX_MODULES / 4096 && taken[i])
+		i++;
+	if (i == PTX_MODULES / 4096)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	taken[i] = true;
+	module->variables = places + 4096 * i;
+	mmap(module->variables, 4096, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	return CUDA_SUCCESS;
+}
+
+/* The image "managed" has a __managed__ variable. */
+static CUresult load(CUmodule *module, const void *image, CUlibrary library)
+{
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*module = calloc(1, sizeof **module);
+	(*module)->context = fake_current();
+	(*module)->library = library;
+	fake_lock();
+	(*module)->next = modules;
+	modules = *module;
+	fake_unlock();
+	if (!strncmp(image, ".version", 8)) {
+		(*module)->text = strdup(image);
+		return take_place_of_module(*module);
+	}
+	return strcmp(image, "managed") ? CUDA_SUCCESS :
+	       fake_cuMemAllocManaged(&(*module)->managed, 8, CU_MEM_ATTACH_GLOBAL);
+}
+
+CUresult fake_cuModuleLoadData(CUmodule *module, const void *image)
+{
+	return load(module, image, NULL);
+}
+
+CUresult fake_cuModuleLoad(CUmodule *module, const char *path)
+{
+	return fake_cuModuleLoadData(module, path);
+}
+
+/* With the lock. */
+static void unload(const struct CUmod_st *module)
+{
+	struct CUmod_st **at = &modules;
+
+	while (*at && *at != module)
+		at = &(*at)->next;
+	if (*at)
+		*at = module->next;
+	if (module->variables)
+		taken[(module->variables - places) / 4096] = false;
+}
+
+void fake_context_modules_end(CUcontext context)
+{
+	const struct CUmod_st *next;
+
+	for (const struct CUmod_st *m = modules; m; m = next) {
+		next = m->next;
+		if (m->context == context)
+			unload(m);
+	}
+}
+
+static CUresult unload_now(CUmodule module)
+{
+	fake_lock();
+	unload(module);
+	fake_unlock();
+	return module->managed ? fake_cuMemFree_v2(module->managed) : CUDA_SUCCESS;
+}
+
+CUresult fake_cuModuleUnload(CUmodule module)
+{
+	return module && !module->library ? unload_now(module) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* NULL: the program has no such kernel. */
+static fake_code *find_code(const char *name, int *params)
+{
+	char variable[256] = "";
+	fake_code *code = NULL;
+	const int *n;
+
+	strncat(strncat(variable, name, sizeof variable - 8), "_params", 8);
+	n = dlsym(RTLD_DEFAULT, variable);
+	if (n)
+		*(void **)&code = dlsym(RTLD_DEFAULT, name);
+	*params = code ? *n : 0;
+	return code;
+}
+
+/* The handle stays the same. */
+CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	int params;
+	fake_code *code = find_code(name, &params);
+	struct CUfunc_st *f;
+
+	if (!code)
+		return CUDA_ERROR_NOT_FOUND;
+	fake_lock();
+	for (f = module->functions; f && f->run != code;)
+		f = f->next;
+	if (!f) {
+		f = calloc(1, sizeof *f);
+		*f = (struct CUfunc_st){module->functions, code, params};
+		module->functions = f;
+	}
+	fake_unlock();
+	*function = f;
+	return CUDA_SUCCESS;
+}
+
+/* The variable's place in its module: variables come in the order of the text. NULL: none. */
+static const void *ptx_variable(const struct CUmod_st *module, const char *name)
+{
+	char ends[72];
+	const char *end, *line;
+	size_t n = 0;
+
+	snprintf(ends, sizeof ends, " %s;\n", name);
+	end = strstr(module->text, ends);
+	if (!end)
+		return NULL;
+	for (line = module->text; line < end; line = strchr(line, '\n') + 1)
+		n += !strncmp(line, ".visible .global ", 17) ||
+		     !strncmp(line, ".visible .const ", 16) || !strncmp(line, ".const ", 7);
+	return module->variables + 8 * n;
+}
+
+/* A __device__ variable is a variable of the program. */
+CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module,
+				   const char *name)
+{
+	const void *at = module->text ? ptx_variable(module, name)
+					: module->managed ? (void *)(uintptr_t)module->managed
+					 : dlsym(RTLD_DEFAULT, name);
+
+	if (address)
+		*address = (CUdeviceptr)(uintptr_t)at;
+	if (size)
+		*size = 8;
+	return at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+/* ---- libraries ------------------------------------------------------------------------------- */
+
+static struct CUkern_st *kernels;
+
+/* A library's module in a context, NULL: in any; NULL: it is not loaded there. With the lock. */
+static CUmodule find_module(CUlibrary library, CUcontext context)
+{
+	CUmodule m = modules;
+
+	while (m && !(m->library == library && (!context || m->context == context)))
+		m = m->next;
+	return m;
+}
+
+CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit,
+				void **jit_values, unsigned int njit, CUlibraryOption *options,
+				void **values, unsigned int n)
+{
+	(void)jit;
+	(void)jit_values;
+	(void)options;
+	(void)values;
+	if (njit || n)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*library = calloc(1, sizeof **library);
+	(*library)->image = strdup(code);
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	fake_lock();
+	*module = find_module(library, fake_current());
+	fake_unlock();
+	return *module ? CUDA_SUCCESS : load(module, library->image, library);
+}
+
+CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary library,
+				 const char *name)
+{
+	CUmodule module;
+	CUresult rc = fake_cuLibraryGetModule(&module, library);
+
+	return rc ? rc : fake_cuModuleGetGlobal_v2(address, size, module, name);
+}
+
+static void forget_kernels(CUlibrary library)
+{
+	struct CUkern_st **at = &kernels;
+
+	while (*at) {
+		if ((*at)->library == library)
+			*at = (*at)->next;
+		else
+			at = &(*at)->next;
+	}
+}
+
+CUresult fake_cuLibraryUnload(CUlibrary library)
+{
+	CUresult rc = CUDA_SUCCESS;
+	CUmodule module;
+
+	do {
+		fake_lock();
+		forget_kernels(library);
+		module = find_module(library, NULL);
+		fake_unlock();
+		rc = module ? unload_now(module) : CUDA_SUCCESS;
+	} while (module && !rc);
+	free(library->image);
+	return rc;
+}
+
+/* The handle stays the same. */
+CUresult fake_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+	struct CUkern_st *k;
+	int params;
+
+	if (!find_code(name, &params))
+		return CUDA_ERROR_NOT_FOUND;
+	fake_lock();
+	for (k = kernels; k && !(k->library == library && !strcmp(k->name, name));)
+		k = k->next;
+	if (!k) {
+		k = calloc(1, sizeof *k);
+		*k = (struct CUkern_st){kernels, library, strdup(name)};
+		kernels = k;
+	}
+	fake_unlock();
+	*kernel = k;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+	CUmodule module;
+	CUresult rc = fake_cuLibraryGetModule(&module, kernel->library);
+
+	return rc ? rc : fake_cuModuleGetFunction(function, module, kernel->name);
+}
+
+CUfunction fake_function(CUfunction f)
+{
+	struct CUkern_st *k;
+
+	fake_lock();
+	for (k = kernels; k && (void *)k != (void *)f;)
+		k = k->next;
+	fake_unlock();
+	return k && fake_cuKernelGetFunction(&f, k) ? NULL : f;
+}
+
+void fake_kernels_anew(void)
+{
+	kernels = NULL;
+}
