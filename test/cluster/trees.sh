@@ -3,15 +3,20 @@
 # Ranks that are several processes: a script without exec, which starts one program after the
 # other, each beside tee, with other processes behind a name of a pipe and behind a named pipe; a
 # Python program with a pool of processes and memory that they share; make, of whose programs one
-# waits in system(); and a program that has a shell in a pseudo-terminal. Their jobs are requeued
-# twice, and they go on where they were. Where faults can be made, their processes may be traced
-# by whom Yama allows it with kernel.yama.ptrace_scope 1.
-# With GPUCKPT_LONG=1 also tmux with a shell, which goes on on another node.
+# waits in system(); a program that has a shell in a pseudo-terminal; and programs of
+# test/programs/trees. Their jobs are requeued twice, and they go on where they were. Where faults
+# can be made, their processes may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1.
+# With GPUCKPT_LONG=1 also tmux with a shell, which goes on on another node; and each of
+# test/programs/trees is checkpointed at ten random moments, and requeued at some (GPUCKPT_SEED=N
+# repeats them).
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 burn=$(program burn)
 args=(16 200 50)
+programs=(pipe.sh locks.sh sqlite.py)
+long_programs=(xargs.sh time.sh gxx.sh parallel.sh workers.js Builder.java loky.py mclapply.R
+	loader.py)
 jobs=()
 faults=$(work_dir)
 touch "$faults/on.YAMA"
@@ -23,20 +28,51 @@ start()
 	local -n dir=$1
 	dir=$(work_dir)
 	local until=$dir/enough
-	local environment=BURN_UNTIL=$until,POOL_UNTIL=$until,TERMINALS_UNTIL=$until
+	local environment=UNTIL=$until,BURN_UNTIL=$until,POOL_UNTIL=$until,TERMINALS_UNTIL=$until
 	environment+=,GPUCKPT_FAULT=$faults
 	jobs+=("$(submit "$dir" -N1 -n1 --export="ALL,$environment" \
 		< <(printf '#!/bin/bash\nsrun --gpu-ckpt=hold=60s %s\n' "$2"))")
 }
 
-# on_all DESCRIPTION CMD...: CMD JOB for each job
+# on_all DESCRIPTION CMD...: CMD JOB for each job, at the same time
 on_all()
 {
-	local job what=$1
+	local job what=$1 status
+	local -A pids=()
 	shift
 	for job in "${jobs[@]}"; do
-		check "$what ($job)" "$@" "$job"
+		"$@" "$job" >"$faults/said.$job" 2>&1 &
+		pids[$job]=$!
 	done
+	for job in "${jobs[@]}"; do
+		status=0
+		wait "${pids[$job]}" || status=$?
+		report "$status" "$what ($job)" ||
+			diag "$* $job gave $status: $(cat "$faults/said.$job")"
+	done
+}
+
+# command_of FILE: how the program of test/programs/trees is run
+command_of()
+{
+	local run
+	case $1 in
+	*.sh) run=bash ;;
+	*.py) run=/usr/bin/python3 ;;
+	*.js) run=node ;;
+	*.java) run="java -Xmx128m" ;;
+	*.R) run=Rscript ;;
+	esac
+	echo "$run $top/test/programs/trees/$1"
+}
+
+# is_right FILE DIR: its answer there is that of a run without Slurm and checkpoints
+is_right()
+{
+	local want
+	want=$(work_dir)
+	alice sh -c "cd $want && UNTIL=/ $(command_of "$1") >out 2>&1" || cat "$want/out"
+	cmp "$want/final" "$2/final"
 }
 
 start script "bash -c 'mkfifo fifo; cat <fifo >kept & exec 9>fifo
@@ -48,9 +84,17 @@ exec 9>&-; wait'"
 start pool "/usr/bin/python3 $top/test/programs/pool.py 100 answers"
 start make "make -j2 -f $top/test/programs/system.mk BURN='$burn ${args[*]}'"
 start terminals "/usr/bin/python3 $top/test/programs/terminals.py 100 answers"
+for file in "${programs[@]}"; do
+	start "${file%.*}" "$(command_of "$file")"
+done
 # shellcheck disable=SC2154 # start sets them
 has_begun()
 {
+	local file
+	for file in "${programs[@]}"; do
+		local -n of=${file%.*}
+		[[ -s $of/answers ]] || return
+	done
 	[[ -s $script/rounds ]] && pgrep -x tee && [[ $(wc -l <"$pool/answers") -ge 2 ]] &&
 		[[ -e $make/one && -e $make/two && -s $terminals/answers ]]
 }
@@ -91,7 +135,8 @@ on_all "it can be checkpointed again" is_ready
 on_all "create, after a restart" alice gpuckpt create
 on_all "requeue, once more" alice gpuckpt requeue
 on_all "the job is started again" has_restarted 2
-alice touch "$script/enough" "$pool/enough" "$make/enough" "$terminals/enough"
+# shellcheck disable=SC2154
+alice touch {"$script","$pool","$make","$terminals","$pipe","$locks","$sqlite"}/enough
 on_all "the job ends" completes
 spoiled "${jobs[1]}" # the pool has removed the directory of its sockets
 
@@ -107,6 +152,11 @@ check "the answers from the terminal are right" cmp "$terminals/want" "$terminal
 for answer in one two three; do
 	check "make's answers in $answer are right" cmp "$script/one" "$make/$answer"
 done
+for file in "${programs[@]}"; do
+	declare -n of=${file%.*}
+	check "the answer of $file is right" is_right "$file" "$of"
+done
+declare +n of
 [[ ${GPUCKPT_LONG-} ]] || finish
 
 jobs=()
@@ -137,4 +187,49 @@ alice touch "$tmux/enough"
 on_all "its shell answers, and the job ends" completes
 is "$(xargs <"$tmux/answer")" "answered attached" "the session is attached again"
 root scontrol update nodename="$node" state=resume
+
+# ---- random moments
+
+seed=${GPUCKPT_SEED-$EPOCHSECONDS}
+diag "GPUCKPT_SEED=$seed repeats the moments"
+RANDOM=$seed
+
+# requeue JOB TIMES: it goes on on another node
+requeue()
+{
+	local node
+	node=$(job_nodes "$1")
+	root scontrol requeue "$1" && root scontrol update jobid="$1" excnodelist="$node" &&
+		wait_for 60 job_restarted "$1" "$2" && wait_ready "$1" 60
+}
+
+# moments JOB: ten checkpoints; after every third a requeue, some time later
+moments()
+{
+	local i
+	for ((i = 1; i <= 10; i++)); do
+		sleep "$((RANDOM % 2)).$((RANDOM % 1000))"
+		alice gpuckpt create "$1" || return
+		[[ $((i % 3)) -eq 0 ]] || continue
+		sleep "0.$((RANDOM % 1000))"
+		requeue "$1" $((i / 3)) || return
+	done
+}
+
+for file in "${programs[@]}" "${long_programs[@]}"; do
+	read -r -a run <<<"$(command_of "$file")"
+	if ! command -v "${run[0]}" >/dev/null; then
+		diag "$file: ${run[0]} is not here"
+		continue
+	fi
+	jobs=()
+	start program "${run[*]}"
+	on_all "$file: the step runs" is_ready
+	# shellcheck disable=SC2154 # start sets it
+	check "$file: it has begun" wait_for 30 test -s "$program/answers"
+	on_all "$file: ten checkpoints and three restarts" moments
+	alice touch "$program/enough"
+	on_all "$file: the job ends" completes
+	check "$file: its answer is right" is_right "$file" "$program"
+done
 finish
