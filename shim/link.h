@@ -265,6 +265,8 @@ struct gck_shim_tid {
 #define GCK_SHIM_WAITS 1u    /* wait() and its kin give a restored child's first PID */
 #define GCK_SHIM_SUMMON 2u   /* a stopped thread can make a helper */
 #define GCK_SHIM_SUMMONED 4u /* W the helper serves one link and ends */
+#define GCK_SHIM_DEATH_SHIFT 8
+#define GCK_SHIM_DEATH (127u << GCK_SHIM_DEATH_SHIFT) /* the main thread's PR_SET_PDEATHSIG */
 
 /* In a descendant of the rank there is no helper until a tracer summons one: it writes this into
  * the helper's stack, GCK_SHIM_SUMMON_AT bytes below its top, and sets the registers of a stopped

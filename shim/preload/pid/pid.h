@@ -119,6 +119,9 @@ void gck_ids_inherit(const char *value);
 
 /* ---- children ------------------------------------------------------------------------------ */
 
+/* Ask for the parent's death signal: in a new process, and in one that executes another program. */
+void gck_death_begin(void);
+
 /* waitid() with the system call's fifth argument. */
 int gck_waitid_usage(idtype_t type, id_t id, siginfo_t *info, int options, struct rusage *usage);
 

@@ -36,7 +36,7 @@ static void note_limits(struct gck_obstacles *f)
 		 "after a restart, or returns EINTR if its code does not show which call it is",
 		 "repeat it, as after any signal"},
 		{"scheduling",
-		 "memory policy, timer slack and parent-death signal are not restored",
+		 "memory policy and timer slack are not restored",
 		 "set them again if they matter"},
 	};
 

@@ -39,6 +39,7 @@ enum source {
 	FILE_NUMBER,           /* a file below /proc/PID, which is also written */
 	STATUS_NUMBER,         /* a line of /proc/PID/status: of the main thread */
 	STATUS_SPECULATION,    /* the same, in words */
+	DEATH_SIGNAL,          /* in the shim's state */
 };
 
 struct attribute {
@@ -72,6 +73,7 @@ static const struct attribute attributes[] = {
 	{"oom_score_adj", FILE_NUMBER, "oom_score_adj", 10, .as_allowed = true},
 	{"mdwe", CALL, .get = {SYS_prctl, GET_MDWE}, .set = {SYS_prctl, SET_MDWE, VALUE},
 	 .last = true},
+	{"death_signal", DEATH_SIGNAL, .set = {SYS_prctl, PR_SET_PDEATHSIG, VALUE}, .last = true},
 };
 #define NATTRIBUTES (sizeof attributes / sizeof attributes[0])
 
@@ -106,8 +108,10 @@ static bool read_text(const struct gck_scan *s, const struct attribute *a, const
 		*value = gck_proc_number(status, a->key, a->base, 0);
 	if (a->source == STATUS_SPECULATION)
 		*value = speculation(gck_proc_field(status, a->key));
+	if (a->source == DEATH_SIGNAL)
+		*value = (s->t->shim->features & GCK_SHIM_DEATH) >> GCK_SHIM_DEATH_SHIFT;
 	if (a->source != FILE_NUMBER)
-		return a->source == STATUS_NUMBER || a->source == STATUS_SPECULATION;
+		return a->source != CALL && a->source != CALL_RESULT;
 	text = gck_proc_read(s->t->proc, a->key, NULL, NULL);
 	if (text)
 		*value = (uint64_t)strtoll(text, NULL, a->base);

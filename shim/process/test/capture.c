@@ -87,7 +87,7 @@ static void test_able(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ok(is_noted("clocks", "not in a time namespace") == (now.tv_sec < time(NULL) - 10),
 	   "so is its clock, unless it is in a time namespace of the step");
-	ok(is_noted("scheduling", "parent-death signal"), "so is what is lost");
+	ok(is_noted("scheduling", "timer slack"), "so is what is lost");
 	ok(is_noted("clocks", "CPU time clocks"), "and that CPU time starts from zero");
 	options.files = 1 << 20;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -306,6 +306,14 @@ static const struct program programs[] = {
 	 .between = "printf since | dd of=f conv=notrunc status=none",
 	 .check = "for m, f in all: m[:5] = b'state'\n"
 		  "a.send(b'x'); x = a.recv(99); assert x == b'state' * 3, x"},
+	{.name = "a process that ends with its parent",
+	 .make = "r, w = os.pipe(); p = os.fork()\n"
+		 "if not p and not os.fork():\n"
+		 "  ctypes.CDLL(None).prctl(1, 9); os.dup2(w, 1) # PR_SET_PDEATHSIG\n"
+		 "  os.execl('/bin/sh', 'sh', '-c', 'echo; exec sleep 100')\n"
+		 "while not p: time.sleep(100)\n"
+		 "assert os.read(r, 1); os.close(w)",
+	 .check = "os.kill(p, 9); os.waitpid(p, 0); assert os.read(r, 1) == b''"},
 	{.name = "files mapped to be read, of which one has changed and one is another then",
 	 .make = "def mapped(n):\n"
 		 "  open(n, 'w').write('state'); f = os.open(n, os.O_RDONLY)\n"

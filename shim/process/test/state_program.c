@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -173,8 +174,8 @@ static void describe_prctl(struct state *s, char text[TEXT])
 {
 	int get = s->argument == PR_SET_DUMPABLE ? PR_GET_DUMPABLE : s->argument + 1, word = 0;
 
-	if (s->argument == PR_SET_CHILD_SUBREAPER)
-		prctl(PR_GET_CHILD_SUBREAPER, &word, 0, 0, 0);
+	if (s->argument == PR_SET_CHILD_SUBREAPER || s->argument == PR_SET_PDEATHSIG)
+		prctl(get, &word, 0, 0, 0);
 	else
 		word = prctl(get, 0, 0, 0, 0);
 	sprintf(text, "%d", word);
@@ -395,6 +396,8 @@ static struct state states[] = {
 	 PR_SET_NO_NEW_PRIVS, 1},
 	{.group = "process", "PR_SET_CHILD_SUBREAPER", make_prctl, describe_prctl,
 	 PR_SET_CHILD_SUBREAPER, 1},
+	{.group = "process", "PR_SET_PDEATHSIG", make_prctl, describe_prctl, PR_SET_PDEATHSIG,
+	 SIGURG},
 	{.group = "process", "PR_SET_THP_DISABLE", make_prctl, describe_prctl,
 	 PR_SET_THP_DISABLE, 1},
 	{.group = "process", "PR_SET_DUMPABLE", make_prctl, describe_prctl, PR_SET_DUMPABLE, 0},
