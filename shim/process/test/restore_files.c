@@ -325,9 +325,9 @@ static const struct program programs[] = {
 	 .make = "done = False; f = os.open(sys.executable, os.O_RDONLY); all = []\n"
 		 "libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p\n"
 		 "def work():\n"
-		 "  while not done:\n"
+		 "  while not done and len(all) < 9999:\n"
 		 "    all.append(libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_SHARED, f, 0))\n"
-		 "    time.sleep(.0002)\n"
+		 "    time.sleep(.0005)\n"
 		 "t = threading.Thread(target=work); t.start()",
 	 .check = "done = True; t.join()\n"
 		  "for a in all: assert ctypes.string_at(a, 4)[1:] == b'ELF'",
