@@ -39,10 +39,11 @@ static unsigned restarts, refusals;
 static struct object {
 	const char *kind;
 	uint64_t handle[WORLDS];
-	int of, on;      /* what it ends with; a mapping's physical memory */
+	int of, on;      /* what it ends with; a mapping's physical memory, a texture's array */
 	int in;          /* the context of a part of a library, which ends with it, too */
 	int uses;        /* of contexts and physical memory */
 	int device;
+	unsigned extent[3]; /* of arrays, in elements of 8 bytes */
 	bool alive, primary, open; /* open: mapped with access */
 } objects[MOST];
 static int n_objects;
@@ -679,7 +680,140 @@ static void launch(void)
 	BOTH(cuStreamSynchronize(H(CUstream, s)));
 }
 
-/* What the engine cannot make again. */
+/* ---- arrays, textures and surfaces ----------------------------------------------------------- */
+
+static void create_array(void)
+{
+	const unsigned w = 1 + (unsigned)rand() % 8, h = (unsigned)rand() % 4;
+	const unsigned d = h ? (unsigned)rand() % 3 : 0;
+	const CUDA_ARRAY3D_DESCRIPTOR about = {w, h, d, CU_AD_FORMAT_UNSIGNED_INT32, 2, 0};
+	const CUDA_ARRAY_DESCRIPTOR flat = {w, h, CU_AD_FORMAT_UNSIGNED_INT32, 2};
+	uint64_t v[WORLDS] = {0};
+	int i;
+
+	if (d || rand() % 2 ? BOTH(cuArray3DCreate_v2((CUarray *)&v[W], &about))
+			    : BOTH(cuArrayCreate_v2((CUarray *)&v[W], &flat)))
+		return;
+	i = add_object("array", v, current());
+	if (i >= 0)
+		memcpy(objects[i].extent, (const unsigned[]){w, h ? h : 1, d ? d : 1},
+		       sizeof objects[i].extent);
+}
+
+static void destroy_array(void)
+{
+	int i = any("array");
+
+	if (i >= 0 && rand() % 2 && !BOTH(cuArrayDestroy(H(CUarray, i))))
+		end(i);
+}
+
+/* An element is written and read. */
+static void use_array(void)
+{
+	uint64_t value = (uint64_t)rand(), v[WORLDS] = {0};
+	int i = any("array");
+	CUDA_MEMCPY3D c = {.WidthInBytes = 8, .Height = 1, .Depth = 1};
+
+	if (i < 0)
+		return;
+	c.srcXInBytes = c.dstXInBytes = 8 * ((unsigned)rand() % objects[i].extent[0]);
+	c.srcY = c.dstY = (unsigned)rand() % objects[i].extent[1];
+	c.srcZ = c.dstZ = (unsigned)rand() % objects[i].extent[2];
+	if (rand() % 2) {
+		c.srcMemoryType = CU_MEMORYTYPE_HOST;
+		c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+		c.srcHost = (char *)&value - c.srcXInBytes;
+		c.srcY = c.srcZ = 0;
+		BOTH(cuMemcpy3D_v2((c.dstArray = H(CUarray, i), &c)));
+		return;
+	}
+	c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	c.dstMemoryType = CU_MEMORYTYPE_HOST;
+	c.dstY = c.dstZ = 0;
+	BOTH(cuMemcpy3D_v2((c.srcArray = H(CUarray, i),
+			    c.dstHost = (char *)&v[W] - c.dstXInBytes, &c)));
+	same(v, "the contents of an array");
+}
+
+static CUDA_RESOURCE_DESC resource_of(int i, int world)
+{
+	CUDA_RESOURCE_DESC d = {.resType = CU_RESOURCE_TYPE_ARRAY};
+
+	if (is(i, "array")) {
+		d.res.array.hArray = (CUarray)(uintptr_t)objects[i].handle[world];
+		return d;
+	}
+	d.resType = CU_RESOURCE_TYPE_LINEAR;
+	d.res.linear.devPtr = objects[i].handle[world];
+	d.res.linear.format = CU_AD_FORMAT_UNSIGNED_INT32;
+	d.res.linear.numChannels = 1;
+	d.res.linear.sizeInBytes = GRANULE;
+	return d;
+}
+
+static void create_texture(void)
+{
+	const CUDA_TEXTURE_DESC about = {.maxAnisotropy = (unsigned)rand() % 16};
+	CUDA_RESOURCE_DESC d[WORLDS];
+	uint64_t v[WORLDS] = {0};
+	int on = any(rand() % 4 ? "array" : "mapping"), i;
+	bool is_surface = rand() % 2;
+
+	if (on < 0 || (is(on, "mapping") && !objects[on].open))
+		return;
+	for (int W = 0; W < WORLDS; W++)
+		d[W] = resource_of(on, W);
+	if (is_surface ? BOTH(cuSurfObjectCreate((CUsurfObject *)&v[W], &d[W]))
+		       : BOTH(cuTexObjectCreate((CUtexObject *)&v[W], &d[W], &about, NULL)))
+		return;
+	i = add_object(is_surface ? "surface" : "texture", v, current());
+	if (i >= 0)
+		objects[i].on = on;
+}
+
+static CUresult destroy_texture(int i)
+{
+	return is(i, "texture") ? BOTH(cuTexObjectDestroy(H(CUtexObject, i)))
+				: BOTH(cuSurfObjectDestroy(H(CUsurfObject, i)));
+}
+
+static void destroy_any_texture(void)
+{
+	int i = any(rand() % 2 ? "texture" : "surface");
+
+	if (i >= 0 && !destroy_texture(i))
+		end(i);
+}
+
+/* It means what it meant, and its number, which kernels have, is the driver's. */
+static void look_at_texture(void)
+{
+	CUDA_RESOURCE_DESC d[WORLDS] = {{0}};
+	CUDA_TEXTURE_DESC about[WORLDS] = {{{0}}};
+	int i = any(rand() % 2 ? "texture" : "surface");
+
+	if (i < 0)
+		return;
+	if (gck_cuda_records_now(objects[i].kind, objects[i].handle[ENGINE]) !=
+	    objects[i].handle[ENGINE])
+		wrong = "a texture's number";
+	if (is(i, "texture")) {
+		BOTH(cuTexObjectGetResourceDesc(&d[W], H(CUtexObject, i)));
+		BOTH(cuTexObjectGetTextureDesc(&about[W], H(CUtexObject, i)));
+		if (about[PLAIN].maxAnisotropy != about[ENGINE].maxAnisotropy)
+			wrong = "what a texture is";
+	} else {
+		BOTH(cuSurfObjectGetResourceDesc(&d[W], H(CUsurfObject, i)));
+	}
+	for (int W = 0; W < WORLDS && is(objects[i].on, "array"); W++) {
+		if (d[W].res.array.hArray != H(CUarray, objects[i].on))
+			wrong = "the array of a texture";
+	}
+}
+
+/* ---- what the engine cannot make again ------------------------------------------------------- */
+
 static void allocate(void)
 {
 	uint64_t v[WORLDS] = {0};
@@ -709,7 +843,10 @@ static void (*const steps[])(void) = {
 	get_kernel, get_function_of_kernel, get_part, get_variable_of_library,
 	get_variable_of_library, reserve, free_reservation, create_memory, create_memory,
 	map_again, release_memory, retain_memory, unmap, write_memory, write_memory, read_memory,
-	read_memory, read_memory, launch, launch, launch, allocate, free_memory, free_memory,
+	read_memory, read_memory, create_array, create_array, destroy_array, use_array, use_array,
+	use_array, create_texture, create_texture, create_texture, destroy_any_texture,
+	look_at_texture, look_at_texture, launch, launch, launch, allocate, free_memory,
+	free_memory,
 };
 
 static sem_t begin[THREADS], done;
@@ -742,7 +879,8 @@ static bool counts_agree(void)
 {
 	static const char *const kinds[] = {"context", "stream", "event", "module", "function",
 					    "variable", "library", "kernel", "reservation",
-					    "physical", "mapping", "memory"};
+					    "physical", "mapping", "memory", "array", "texture",
+					    "surface"};
 
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		int n = 0, recorded = gck_cuda_records_count(kinds[k]);
@@ -761,7 +899,8 @@ static bool counts_agree(void)
 static bool may_refuse(void)
 {
 	return any("memory") >= 0 || any("physical") >= 0 || any("mapping") >= 0 ||
-	       any("module") >= 0 || any("library") >= 0;
+	       any("module") >= 0 || any("library") >= 0 || any("texture") >= 0 ||
+	       any("surface") >= 0;
 }
 
 static bool is_mapped(int physical)
@@ -784,6 +923,9 @@ static void tidy(void)
 			end(i);
 	}
 	for (int i = 0; i < n_objects; i++) {
+		if ((is(i, "texture") || is(i, "surface")) && !objects[objects[i].on].alive &&
+		    !destroy_texture(i))
+			end(i);
 		while (is(i, "physical") && !is_mapped(i) &&
 		       !BOTH(cuMemRelease(H(CUmemGenericAllocationHandle, i))))
 			objects[i].alive = --objects[i].uses > 0;
@@ -1073,6 +1215,107 @@ static void test_libraries(void)
 	E->cuCtxDestroy_v2(context);
 }
 
+static CUarray given;
+
+static CUresult same_array(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *about)
+{
+	(void)about;
+	*array = given;
+	return CUDA_SUCCESS;
+}
+
+/* A texture of memory that goes. */
+static void refuse_unmapped(void)
+{
+	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	const CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR};
+	CUdeviceptr *at = &resource.res.linear.devPtr;
+	CUmemGenericAllocationHandle memory;
+	CUsurfObject surface;
+
+	E->cuMemAddressReserve(at, GRANULE, 0, 0, 0);
+	E->cuMemCreate(&memory, GRANULE, &prop, 0);
+	E->cuMemMap(*at, GRANULE, 0, memory, 0);
+	E->cuMemSetAccess(*at, GRANULE, &access, 1);
+	E->cuSurfObjectCreate(&surface, &resource);
+	is_str(gck_cuda_records_unable(), NULL, "a surface of memory can be made again");
+	E->cuMemUnmap(*at, GRANULE);
+	E->cuMemRelease(memory);
+	refuses("its memory is not mapped", "one without its memory");
+	E->cuSurfObjectDestroy(surface);
+	E->cuMemAddressFree(*at, GRANULE);
+}
+
+static void test_textures(void)
+{
+	const CUDA_ARRAY_DESCRIPTOR flat = {4, 4, CU_AD_FORMAT_FLOAT, 1};
+	const CUDA_ARRAY3D_DESCRIPTOR sparse = {4, 4, 4, CU_AD_FORMAT_FLOAT, 1,
+						CUDA_ARRAY3D_SPARSE};
+	__typeof__(gck_cuda_driver.cuArrayCreate_v2) before = gck_cuda_driver.cuArrayCreate_v2;
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY};
+	CUDA_TEXTURE_DESC about = {0};
+	CUtexObject texture;
+	CUcontext context;
+	CUarray array;
+
+	E->cuCtxCreate_v2(&context, 0, 0);
+	E->cuArray3DCreate_v2(&array, &sparse);
+	refuses("an array of another kind", "a sparse array");
+	E->cuArrayDestroy(array);
+	refuse_unmapped();
+	E->cuArrayCreate_v2(&given, &flat);
+	resource.res.array.hArray = given;
+	E->cuTexObjectCreate(&texture, &resource, &about, NULL);
+	is_str(gck_cuda_records_unable(), NULL, "a texture of an array can be made again");
+	E->cuArrayDestroy(given);
+	refuses("its array has ended", "one without its array");
+	gck_cuda_driver.cuArrayCreate_v2 = same_array;
+	E->cuArrayCreate_v2(&array, &flat);
+	refuses("its array has ended", "one with a later array of the same handle");
+	gck_cuda_driver.cuArrayCreate_v2 = before;
+	E->cuCtxDestroy_v2(context);
+	E->cuCtxCreate_v2(&context, 0, 0);
+	E->cuArrayCreate_v2(&given, &flat);
+	gck_cuda_driver.cuArrayCreate_v2 = same_array;
+	E->cuArrayCreate_v2(&array, &flat);
+	refuses("a handle of two objects", "two arrays with one handle");
+	gck_cuda_driver.cuArrayCreate_v2 = before;
+	E->cuCtxDestroy_v2(context);
+	is_str(gck_cuda_records_unable(), NULL, "without them all can be made again");
+}
+
+static CUresult other_number(CUtexObject *texture, const CUDA_RESOURCE_DESC *resource,
+			     const CUDA_TEXTURE_DESC *about, const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	(void)resource;
+	(void)about;
+	(void)view;
+	*texture = 1000;
+	return CUDA_SUCCESS;
+}
+
+/* A restart in which a texture gets another number fails. The last test: nothing can go on. */
+static void test_other_number(void)
+{
+	const CUDA_ARRAY_DESCRIPTOR flat = {4, 4, CU_AD_FORMAT_FLOAT, 1};
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY};
+	CUDA_TEXTURE_DESC about = {0};
+	struct gck_error err = {0};
+	CUtexObject texture;
+	CUcontext context;
+
+	E->cuCtxCreate_v2(&context, 0, 0);
+	E->cuArrayCreate_v2(&resource.res.array.hArray, &flat);
+	E->cuTexObjectCreate(&texture, &resource, &about, NULL);
+	ok(!gck_cuda_records_save(&err), "a texture is saved");
+	anew();
+	gck_cuda_driver.cuTexObjectCreate = other_number;
+	ok(gck_cuda_records_replay(&err) && strstr(err.text, "texture 0x1 is at 0x3e8"),
+	   "its other number is named: %s", err.text);
+}
+
 /* The first is known. */
 static CUresult two_kernels(CUkernel *kernels, unsigned int n, CUlibrary library)
 {
@@ -1225,7 +1468,9 @@ int main(int argc, char **argv)
 		test_elapsed();
 		test_structures();
 		test_libraries();
+		test_textures();
 		test_refusals();
+		test_other_number();
 	}
 	return tap_done();
 }

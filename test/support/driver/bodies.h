@@ -48,6 +48,11 @@ BODY(cuLibraryGetKernel);
 BODY(cuKernelGetFunction);
 BODY(cuLibraryGetGlobal);
 
+BODY(cuArrayCreate_v2); BODY(cuArray3DCreate_v2); BODY(cuArrayDestroy);
+BODY(cuArray3DGetDescriptor_v2); BODY(cuMemcpy3D_v2); BODY(cuTexObjectCreate);
+BODY(cuTexObjectDestroy); BODY(cuTexObjectGetResourceDesc); BODY(cuTexObjectGetTextureDesc);
+BODY(cuSurfObjectCreate); BODY(cuSurfObjectDestroy); BODY(cuSurfObjectGetResourceDesc);
+
 BODY(cuMemGetInfo_v2); BODY(cuMemAlloc_v2); BODY(cuMemAllocPitch_v2); BODY(cuMemFree_v2);
 BODY(cuMemGetAddressRange_v2); BODY(cuMemAllocHost_v2); BODY(cuMemHostAlloc); BODY(cuMemFreeHost);
 BODY(cuMemHostRegister_v2); BODY(cuMemHostUnregister); BODY(cuMemHostGetDevicePointer_v2);

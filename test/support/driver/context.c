@@ -70,6 +70,7 @@ static void end(CUcontext c)
 	fake_context_streams_end(c);
 	fake_context_blocks_end(c);
 	fake_context_modules_end(c);
+	fake_context_arrays_end(c);
 	c->alive = false;
 	while (*at && *at != c)
 		at = &(*at)->next;

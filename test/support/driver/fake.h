@@ -261,6 +261,7 @@ struct CUfunc_st {
 /* A handle of a kernel means its function in the current context; NULL: it has none there. */
 CUfunction fake_function(CUfunction f);
 void fake_context_modules_end(CUcontext context); /* with the lock */
+void fake_context_arrays_end(CUcontext context);  /* array.c; with the lock */
 
 /* ---- loaded anew (launch.c) ------------------------------------------------------------------ */
 

@@ -35,6 +35,7 @@ static bool keep(struct gck_record_call *c, int i)
 		size = strlen(p) + 1;
 		break;
 	case 'p':
+	case 'd':
 		size = c->function->sizes[i];
 		break;
 	case 'a':
@@ -80,6 +81,7 @@ CUresult gck_record_repeat(const struct gck_record_call *c, const struct gck_rec
 	CUresult (*call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 			 uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 	uint64_t w[GCK_RECORD_PARAMETERS] = {0}, ignored[8];
+	CUDA_RESOURCE_DESC resource;
 	const char *letter = c->function->parameters;
 
 	for (int i = 0; letter[i]; i++) {
@@ -96,6 +98,11 @@ CUresult gck_record_repeat(const struct gck_record_call *c, const struct gck_rec
 			w[i] = (uintptr_t)result;
 		else if (letter[i] == 'o' && w[i])
 			w[i] = (uintptr_t)ignored;
+		else if (letter[i] == 'd') {
+			resource = *(const CUDA_RESOURCE_DESC *)c->copies[i];
+			gck_record_resource(&resource);
+			w[i] = (uintptr_t)&resource;
+		}
 	}
 	if (r && r->kind == GCK_RECORD_RESERVATION)
 		w[3] = r->handle; /* where it was */

@@ -104,14 +104,18 @@ static void note_make(const struct call *c)
 {
 	uint64_t handle = handle_of(c);
 	struct gck_record *r;
+	bool ambiguous;
 
 	if (!handle)
 		return;
+	ambiguous = gck_record_find((enum gck_record_kind)c->effect->kind, handle);
 	r = gck_record_add((enum gck_record_kind)c->effect->kind, handle);
 	r->of = owner_of(c, handle);
 	if (r->kind != GCK_RECORD_CONTEXT)
 		r->context = gck_record_current();
 	r->unable = gck_record_keep_call(&r->made, c->function, c->words);
+	if (ambiguous)
+		r->unable = "a handle of two objects";
 	if (r->kind == GCK_RECORD_MAPPING)
 		r->physical = gck_record_find(GCK_RECORD_PHYSICAL, c->words[3]);
 	if (r->physical)

@@ -28,11 +28,11 @@ struct gck_record_function {
 	const char *name;
 	size_t at;              /* of gck_cuda_real: the driver's function */
 	/* A letter for each parameter: h a handle, r what receives one, w a number, s a text, i a
-	 * module's image, p a structure, a an array whose length follows, n NULL, o another result,
-	 * x what cannot be repeated. */
+	 * module's image, p a structure, d one that describes a texture, a an array whose length
+	 * follows, n NULL, o another result, x what cannot be repeated. */
 	const char *parameters;
 	uint8_t kinds[GCK_RECORD_PARAMETERS];   /* of h */
-	uint16_t sizes[GCK_RECORD_PARAMETERS];  /* of p and a's elements */
+	uint16_t sizes[GCK_RECORD_PARAMETERS];  /* of p, d and a's elements */
 	struct gck_record_effect {
 		enum gck_record_verb verb;
 		uint8_t kind;
@@ -162,6 +162,20 @@ void gck_record_thread_wants(const uint64_t *words);
 void gck_record_thread_note(char what, const uint64_t *words);
 /* Whether a thread's stack of contexts has one that has ended. */
 bool gck_record_threads_unable(void);
+
+/* ---- textures.c ------------------------------------------------------------------------------ */
+
+/* The array that a texture means: the driver's handle for the program's, with the lock; the same
+ * after a restart, which takes the lock; and back. */
+void gck_record_resource(CUDA_RESOURCE_DESC *d);
+void gck_record_resource_now(CUDA_RESOURCE_DESC *d);
+void gck_record_resource_back(CUDA_RESOURCE_DESC *d);
+/* Why an array, a texture or a surface cannot be made again; NULL: it can. */
+const char *gck_record_texture_unable(const struct gck_record *r);
+/* Copies an array's contents to r->data, or from there, in its context. */
+CUresult gck_record_array_copy(struct gck_record *r, bool save);
+/* Makes a texture or surface again, if possible with its number, in its context. */
+CUresult gck_record_texture_make(const struct gck_record *r, uint64_t *now);
 
 /* ---- events.c, variables.c ------------------------------------------------------------------- */
 

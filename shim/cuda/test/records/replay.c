@@ -116,6 +116,10 @@ static const char *record_unable(const struct gck_record *r)
 		return module_unable(r);
 	case GCK_RECORD_MAPPING:
 		return mapping_unable(r);
+	case GCK_RECORD_ARRAY:
+	case GCK_RECORD_TEXTURE:
+	case GCK_RECORD_SURFACE:
+		return gck_record_texture_unable(r);
 	case GCK_RECORD_PHYSICAL:
 		return r->mappings ? NULL : "memory that is not mapped";
 	default:
@@ -190,6 +194,15 @@ static int save_variables(struct gck_record *r, struct gck_error *err)
 	return rc ? fails("copying the variables of module", r->handle, rc, err) : 0;
 }
 
+static int copy_array(struct gck_record *r, bool save, struct gck_error *err)
+{
+	CUresult rc = push(r->context);
+
+	rc = rc ? rc : gck_record_array_copy(r, save);
+	pop(r->context);
+	return rc ? fails("copying array", r->handle, rc, err) : 0;
+}
+
 int gck_cuda_records_save(struct gck_error *err)
 {
 	int failed = 0;
@@ -199,6 +212,8 @@ int gck_cuda_records_save(struct gck_error *err)
 	for (struct gck_record *r = gck_records_first(); r && !failed; r = r->next) {
 		if (r->kind == GCK_RECORD_MAPPING)
 			failed = save_mapping(r, err);
+		else if (r->kind == GCK_RECORD_ARRAY)
+			failed = copy_array(r, true, err);
 		else if (r->kind == GCK_RECORD_MODULE && !r->died)
 			failed = save_variables(r, err);
 	}
@@ -209,10 +224,16 @@ int gck_cuda_records_save(struct gck_error *err)
 
 /* ---- making again ---------------------------------------------------------------------------- */
 
-static bool is_address(enum gck_record_kind kind)
+static bool is_texture(const struct gck_record *r)
 {
-	return kind == GCK_RECORD_RESERVATION || kind == GCK_RECORD_MAPPING ||
-	       kind == GCK_RECORD_VARIABLE;
+	return r->kind == GCK_RECORD_TEXTURE || r->kind == GCK_RECORD_SURFACE;
+}
+
+/* Whether its handle may be stored anywhere. */
+static bool is_address(const struct gck_record *r)
+{
+	return r->kind == GCK_RECORD_RESERVATION || r->kind == GCK_RECORD_MAPPING ||
+	       r->kind == GCK_RECORD_VARIABLE || is_texture(r);
 }
 
 static int make_primary(struct gck_record *r, struct gck_error *err)
@@ -272,6 +293,8 @@ static CUresult repeat(const struct gck_record *r, uint64_t *now)
 	CUmodule module;
 	CUresult rc;
 
+	if (is_texture(r))
+		return gck_record_texture_make(r, now);
 	if (r->kind != GCK_RECORD_MODULE || !gck_record_is_library_part(r))
 		return gck_record_repeat(&r->made, r, now);
 	rc = gck_cuda_driver.cuLibraryGetModule(&module, (CUlibrary)(uintptr_t)r->of->now);
@@ -290,7 +313,7 @@ static int make(struct gck_record *r, struct gck_error *err)
 	pop(r->context);
 	if (rc)
 		return fails(gck_record_kinds[r->kind], r->handle, rc, err);
-	if (is_address(r->kind) && now != r->handle)
+	if (is_address(r) && now != r->handle)
 		return gck_fail(err, EIO, "%s 0x%llx is at 0x%llx in the fresh driver",
 				gck_record_kinds[r->kind], (unsigned long long)r->handle,
 				(unsigned long long)now);
@@ -392,19 +415,27 @@ static int fill(struct gck_record *r, struct gck_error *err)
 {
 	if (r->kind == GCK_RECORD_MAPPING)
 		return fill_mapping(r, err);
+	if (r->kind == GCK_RECORD_ARRAY)
+		return copy_array(r, false, err);
 	return r->kind == GCK_RECORD_MODULE && !r->died ? fill_variables(r, err) : 0;
 }
 
-/* In the order in which all began and ended: an object comes after those that it is made of. */
+/* In the order in which all began and ended: an object comes after those that it is made of.
+ * Textures come last, when there is access to memory. */
 static int make_all(struct gck_error *err)
 {
 	uint64_t ended = 0;
 
 	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
-		if (end_modules(&ended, r->born, err) || make(r, err))
+		if (end_modules(&ended, r->born, err) || (!is_texture(r) && make(r, err)))
 			return -1;
 	}
 	return end_modules(&ended, UINT64_MAX, err);
+}
+
+static int make_texture(struct gck_record *r, struct gck_error *err)
+{
+	return is_texture(r) ? make(r, err) : 0;
 }
 
 static int for_all(int (*step)(struct gck_record *r, struct gck_error *err), struct gck_error *err)
@@ -423,7 +454,8 @@ int gck_cuda_records_replay(struct gck_error *err)
 	gck_records_lock();
 	atomic_fetch_add(&gck_records_age, 1);
 	/* Contents come after the access to them. */
-	failed = make_all(err) || for_all(set_states, err) || for_all(fill, err);
+	failed = make_all(err) || for_all(set_states, err) ||
+		 for_all(make_texture, err) || for_all(fill, err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
 }

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: arrays, and the textures and surfaces that mean them or memory. */
+#include "test/support/driver/bodies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECTS 4096 /* textures and surfaces; their handles are numbers, the lowest free one */
+
+struct CUarray_st {
+	struct CUarray_st *next;
+	CUcontext context;
+	CUDA_ARRAY3D_DESCRIPTOR about; /* no extent is 0 */
+	size_t row;                    /* bytes */
+	char *data;
+};
+
+static struct CUarray_st *arrays;
+static struct object {
+	CUcontext context;             /* NULL: a free number */
+	bool is_surface;
+	CUDA_RESOURCE_DESC resource;
+	CUDA_TEXTURE_DESC texture;
+} objects[OBJECTS];
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+static size_t bytes_of(CUarray_format format)
+{
+	switch (format) {
+	case CU_AD_FORMAT_UNSIGNED_INT8:
+	case CU_AD_FORMAT_SIGNED_INT8:
+		return 1;
+	case CU_AD_FORMAT_UNSIGNED_INT16:
+	case CU_AD_FORMAT_SIGNED_INT16:
+	case CU_AD_FORMAT_HALF:
+		return 2;
+	default:
+		return 4;
+	}
+}
+
+CUresult fake_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *about)
+{
+	CUarray a;
+
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!about->Width || !about->NumChannels || about->NumChannels > 4)
+		return CUDA_ERROR_INVALID_VALUE;
+	a = calloc(1, sizeof *a);
+	a->context = fake_current();
+	a->about = *about;
+	a->row = about->Width * about->NumChannels * bytes_of(about->Format);
+	a->data = calloc(about->Depth ? about->Depth : 1,
+			 (about->Height ? about->Height : 1) * a->row);
+	fake_lock();
+	a->next = arrays;
+	arrays = a;
+	fake_unlock();
+	*array = a;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *about)
+{
+	return fake_cuArray3DCreate_v2(array, &(const CUDA_ARRAY3D_DESCRIPTOR){
+		about->Width, about->Height, 0, about->Format, about->NumChannels, 0});
+}
+
+/* With the lock. */
+static struct CUarray_st **place_of(CUarray array)
+{
+	struct CUarray_st **at = &arrays;
+
+	while (*at && *at != array)
+		at = &(*at)->next;
+	return at;
+}
+
+static bool is_array(CUarray array)
+{
+	bool is;
+
+	fake_lock();
+	is = *place_of(array) != NULL;
+	fake_unlock();
+	return is;
+}
+
+/* Its handle is not used again. */
+CUresult fake_cuArrayDestroy(CUarray array)
+{
+	struct CUarray_st **at;
+	bool found;
+
+	fake_lock();
+	at = place_of(array);
+	found = *at != NULL;
+	if (found) {
+		*at = array->next;
+		free(array->data);
+	}
+	fake_unlock();
+	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult fake_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *about, CUarray array)
+{
+	if (!is_array(array))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*about = array->about;
+	return CUDA_SUCCESS;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/* The place of a row of a copy; NULL: it is not of the kinds that are here. */
+static char *row_of(CUmemorytype type, char *host, CUarray array, size_t x, size_t y, size_t z,
+		    size_t pitch, size_t height)
+{
+	if (type == CU_MEMORYTYPE_HOST)
+		return host + x + pitch * (y + height * z);
+	if (type != CU_MEMORYTYPE_ARRAY || !is_array(array))
+		return NULL;
+	height = array->about.Height ? array->about.Height : 1;
+	return array->data + x + array->row * (y + height * z);
+}
+
+CUresult fake_cuMemcpy3D_v2(const CUDA_MEMCPY3D *c)
+{
+	for (size_t z = 0; z < c->Depth; z++) {
+		for (size_t y = 0; y < c->Height; y++) {
+			const char *from = row_of(c->srcMemoryType, (void *)(uintptr_t)c->srcHost,
+						  c->srcArray, c->srcXInBytes, c->srcY + y,
+						  c->srcZ + z, c->srcPitch, c->srcHeight);
+			char *to = row_of(c->dstMemoryType, c->dstHost, c->dstArray,
+					  c->dstXInBytes, c->dstY + y, c->dstZ + z, c->dstPitch,
+					  c->dstHeight);
+
+			if (!from || !to)
+				return CUDA_ERROR_INVALID_VALUE;
+			memcpy(to, from, c->WidthInBytes);
+		}
+	}
+	return fake_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* ---- textures and surfaces ------------------------------------------------------------------- */
+
+static bool is_there(const CUDA_RESOURCE_DESC *resource)
+{
+	bool is;
+
+	if (resource->resType == CU_RESOURCE_TYPE_ARRAY)
+		return is_array(resource->res.array.hArray);
+	fake_lock();
+	is = resource->resType == CU_RESOURCE_TYPE_LINEAR &&
+	     fake_find(resource->res.linear.devPtr);
+	fake_unlock();
+	return is;
+}
+
+static CUresult create(unsigned long long *handle, const struct object *o)
+{
+	unsigned n = 1;
+
+	if (!o->context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!is_there(&o->resource))
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_lock();
+	while (n < OBJECTS && objects[n].context)
+		n++;
+	if (n < OBJECTS)
+		objects[n] = *o;
+	fake_unlock();
+	*handle = n;
+	return n < OBJECTS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult fake_cuTexObjectCreate(CUtexObject *texture, const CUDA_RESOURCE_DESC *resource,
+				const CUDA_TEXTURE_DESC *about, const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	const struct object o = {fake_current(), false, *resource, *about};
+
+	return view ? CUDA_ERROR_NOT_SUPPORTED : create(texture, &o);
+}
+
+CUresult fake_cuSurfObjectCreate(CUsurfObject *surface, const CUDA_RESOURCE_DESC *resource)
+{
+	const struct object o = {.context = fake_current(), .is_surface = true,
+				 .resource = *resource};
+
+	return create(surface, &o);
+}
+
+/* NULL: there is none. */
+static struct object *find(unsigned long long handle, bool is_surface)
+{
+	struct object *o = handle < OBJECTS ? &objects[handle] : NULL;
+
+	return o && o->context && o->is_surface == is_surface ? o : NULL;
+}
+
+static CUresult destroy(unsigned long long handle, bool is_surface)
+{
+	struct object *o = find(handle, is_surface);
+
+	if (o)
+		o->context = NULL;
+	return o ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fake_cuTexObjectDestroy(CUtexObject texture)
+{
+	return destroy(texture, false);
+}
+
+CUresult fake_cuSurfObjectDestroy(CUsurfObject surface)
+{
+	return destroy(surface, true);
+}
+
+static CUresult get_resource(CUDA_RESOURCE_DESC *resource, const struct object *o)
+{
+	if (o)
+		*resource = o->resource;
+	return o ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fake_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *resource, CUtexObject texture)
+{
+	return get_resource(resource, find(texture, false));
+}
+
+CUresult fake_cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *resource, CUsurfObject surface)
+{
+	return get_resource(resource, find(surface, true));
+}
+
+CUresult fake_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *about, CUtexObject texture)
+{
+	const struct object *o = find(texture, false);
+
+	if (o)
+		*about = o->texture;
+	return o ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void fake_context_arrays_end(CUcontext context)
+{
+	struct CUarray_st **at = &arrays;
+
+	while (*at) {
+		struct CUarray_st *a = *at;
+
+		if (a->context == context) {
+			*at = a->next;
+			free(a->data);
+		} else {
+			at = &a->next;
+		}
+	}
+	for (int i = 0; i < OBJECTS; i++) {
+		if (objects[i].context == context)
+			objects[i].context = NULL;
+	}
+}
