@@ -790,7 +790,7 @@ static void destroy_any_texture(void)
 static void look_at_texture(void)
 {
 	CUDA_RESOURCE_DESC d[WORLDS] = {{0}};
-	CUDA_TEXTURE_DESC about[WORLDS] = {{{0}}};
+	CUDA_TEXTURE_DESC about[WORLDS] = {{.flags = 0}};
 	int i = any(rand() % 2 ? "texture" : "surface");
 
 	if (i < 0)
