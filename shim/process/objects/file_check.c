@@ -182,13 +182,14 @@ static bool type_fits(const struct gck_file *f, mode_t mode)
 	}
 }
 
-static int check_path(const struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+static int check_path(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
 {
 	struct stat st;
 
 	if (gck_place_stat(f->path, &f->was, &st)) {
-		if (errno == ENOENT && (f->kind == GCK_FD_PIPE ? has_parent(f->path)
-							       : is_made_again(r, f->path)))
+		if (errno == ENOENT && (f->kind == GCK_FD_PIPE
+						? !gck_restore_make_parent(r, f->path)
+						: is_made_again(r, f->path)))
 			return 0;
 		return gck_fail(err, errno, "%s was open at the checkpoint%s: %s%s", f->path,
 				errno == ENOENT ? " and is not here" : "", gck_place_reason(errno),
@@ -236,10 +237,10 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 
 		if ((named || fifo) && !f->unlinked && check_path(r, f, err))
 			return -1;
-		if (f->path && is_socket(f) && !has_parent(f->path))
+		if (f->path && is_socket(f) && gck_restore_make_parent(r, f->path))
 			return gck_fail(err, ENOENT, "%s is the name of a unix socket, and its "
-					"directory is not on this node: %s: it has to be on a "
-					"file system that every node sees", f->path,
+					"directory cannot be made on this node: %s: it has to be "
+					"on a file system that every node sees", f->path,
 					gck_place_reason(errno));
 		r->deferred[i] = named && !f->unlinked && gck_place_stat(f->path, NULL, &st) &&
 				 errno == ENOENT;

@@ -223,8 +223,12 @@ int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err) GCK
  * that have names or connections. Nothing in a trial. */
 int gck_restore_sockets(struct gck_restore *root, struct gck_error *err) GCK_MUST_CHECK;
 
-/* made_files.c: note that this name was made for a socket or FIFO: it is removed again if the rank
- * does not come to run. -1 with errno. Remove the last one; or all, unless the rank has run. */
+/* made_files.c: make the directories above a socket's or FIFO's name that are missing on this node,
+ * for this user only: programs have such sockets in a directory below TMPDIR. -1 with errno. */
+int gck_restore_make_parent(struct gck_restore *r, const char *path) GCK_MUST_CHECK;
+
+/* Note that this name was made for a socket or FIFO: it is removed again if the rank does not come
+ * to run. -1 with errno. Remove the last one; or all, unless the rank has run. */
 int gck_restore_note_made(struct gck_restore *r, const char *path,
 			  const struct stat *st) GCK_MUST_CHECK;
 void gck_restore_drop_last_made(struct gck_restore *r);

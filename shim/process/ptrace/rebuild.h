@@ -34,7 +34,7 @@ struct gck_terminal_pair {
 	pid_t leader;         /* of the session whose terminal it is; 0: none */
 };
 
-/* The name of a socket or FIFO that was made. */
+/* The name of a socket or FIFO that was made, or a directory of it. */
 struct gck_made_file {
 	char *path;
 	dev_t device;

@@ -418,6 +418,22 @@ static const struct program programs[] = {
 	 .make = NAMED_SOCKETS, .check = ARE_CONNECTED},
 	{.name = "unix sockets with names that were removed since", .between = "rm -f [0-9]*",
 	 .make = NAMED_SOCKETS, .check = ARE_CONNECTED},
+	{.name = "names of a unix socket and of a FIFO in directories that are missing then",
+	 .make = "for x in '/v', '/v/s', '/f': os.mkdir(d + x)\n"
+		 "s = socket.socket(socket.AF_UNIX); s.bind(d + '/v/s/name'); s.listen()\n"
+		 "os.mkfifo(d + '/f/fifo'); f = os.open(d + '/f/fifo', os.O_RDWR)",
+	 .between = "rm -r v f",
+	 .check = "c = socket.socket(socket.AF_UNIX); c.connect(d + '/v/s/name')\n"
+		  "c.send(b'x'); assert s.accept()[0].recv(9) == b'x'\n"
+		  "assert os.stat(d + '/f/fifo').st_ino == os.fstat(f).st_ino\n"
+		  "assert [os.stat(d + x).st_mode & 0o777 for x in ('/v', '/v/s', '/f')] == 3 * [0o700]"},
+	{.name = "a file in the place of a unix socket's directory, and one that is missing",
+	 .make = "for x in '/w', '/v': os.mkdir(d + x)\n"
+		 "s = [socket.socket(socket.AF_UNIX) for x in range(2)]\n"
+		 "s[0].bind(d + '/w/name'); s[1].bind(d + '/v/name')",
+	 .between = "rm -r w v && printf precious >v",
+	 .unrestored = "cannot be made on this node",
+	 .after = "test $(cat v) = precious && test ! -e w"},
 	{.name = "a unix socket whose name belongs to another file then",
 	 .make = "s = socket.socket(socket.AF_UNIX); s.bind(d + '/v'); s.listen()",
 	 .between = "rm v && printf precious >v", .untried = true,

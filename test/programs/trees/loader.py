@@ -2,7 +2,6 @@
 # PyTorch on the CPU, with the workers of a DataLoader.
 import os
 import shutil
-import tempfile
 import time
 
 import torch
@@ -19,7 +18,6 @@ class Noise(Dataset):
 
 
 if __name__ == "__main__":
-    tempfile.tempdir = os.getcwd()  # for sockets: a restart on another node needs their directory
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
