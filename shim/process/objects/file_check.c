@@ -129,17 +129,25 @@ static bool has_parent(const char *path)
 	       has_directory(dirname(copy));
 }
 
-/* Whether restore makes the file: a file whose whole content is in the image may be missing. */
+/* Whether this process or one below it has the whole content of the file. */
+static bool has_whole(const struct gck_image *img, const char *path)
+{
+	for (size_t i = 0; i < img->nfiles; i++)
+		if (img->files[i].whole && img->files[i].path && !strcmp(img->files[i].path, path))
+			return true;
+	for (size_t i = 0; i < img->nobjects; i++)
+		if (img->objects[i].has_path && !strcmp(img->objects[i].name, path))
+			return true;
+	for (size_t i = 0; i < img->nprocesses; i++)
+		if (has_whole(&img->processes[i], path))
+			return true;
+	return false;
+}
+
+/* Whether restore makes the file, which may then be missing. */
 static bool is_made_again(const struct gck_restore *r, const char *path)
 {
-	for (size_t i = 0; i < r->img->nfiles; i++)
-		if (r->img->files[i].whole && r->img->files[i].path &&
-		    !strcmp(r->img->files[i].path, path))
-			return has_parent(path);
-	for (size_t i = 0; i < r->img->nobjects; i++)
-		if (r->img->objects[i].has_path && !strcmp(r->img->objects[i].name, path))
-			return has_parent(path);
-	return false;
+	return has_whole(r->root->img, path) && has_parent(path);
 }
 
 /* A log must still begin with the bytes that it had at the checkpoint. */

@@ -388,6 +388,11 @@ int gck_restore_own_files(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->nrewrites; i++)
 		if (change(r, &r->rewrites[i], err))
 			return -1;
+	return 0;
+}
+
+int gck_restore_open_files(struct gck_restore *r, struct gck_error *err)
+{
 	if (gck_restore_deferred(r, err) || map_files(r, err) || gck_restore_take_locks(r, err) ||
 	    gck_restore_input(r, err))
 		return -1;

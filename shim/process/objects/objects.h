@@ -153,8 +153,10 @@ int gck_restore_objects(struct gck_restore *r, struct gck_error *err) GCK_MUST_C
 int gck_restore_share_object(struct gck_restore *r, const struct gck_object *o, int fd);
 int gck_restore_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* file_restore.c: gck_restore_files for one process. */
+/* file_restore.c: gck_restore_files for one process: write and cut files; then, when all processes
+ * have done that, open and map those that had to wait for it. */
 int gck_restore_own_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_open_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* file_restore.c: fetch the contents of files outside the process, which gck_restore_files writes;
  * then check what that will need, without changing a file. */

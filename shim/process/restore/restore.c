@@ -346,14 +346,21 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 	return failed ? -1 : 0;
 }
 
-int gck_restore_files(struct gck_restore *r, struct gck_error *err)
+static int of_each(struct gck_restore *r, int (*step)(struct gck_restore *, struct gck_error *),
+		   struct gck_error *err)
 {
-	if (gck_restore_own_files(r, err))
+	if (step(r, err))
 		return -1;
 	for (size_t i = 0; i < r->nchildren; i++)
-		if (gck_restore_files(r->children[i], err))
+		if (of_each(r->children[i], step, err))
 			return -1;
 	return 0;
+}
+
+int gck_restore_files(struct gck_restore *r, struct gck_error *err)
+{
+	return of_each(r, gck_restore_own_files, err) || of_each(r, gck_restore_open_files, err)
+		       ? -1 : 0;
 }
 
 uint64_t gck_restore_bytes(const struct gck_restore *r)
