@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define LONGEST_MS 120000
+#define TRIES 200 /* of a checkpoint that is refused for now: reached only by a failure */
 #define NONCE "0123456789abcdef"
 
 double seconds(void)
@@ -205,19 +206,29 @@ static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 
 /* A program may have something for a moment that a checkpoint refuses, a file of /proc say, or not
  * have made yet what it works with. */
-int lineage_checkpoint(struct lineage *l)
+static int try_checkpoint(struct lineage *l, int tries)
 {
 	struct gck_error err = {0};
 	bool again;
 
-	for (int i = 0; checkpoint(l, &again, &err) < 0; i++) {
-		if (i == 20 || !again)
+	for (int i = 1; checkpoint(l, &again, &err) < 0; i++) {
+		if (i == tries || !again)
 			return say("capture", &err);
 		say("once more", &err);
 		pause_ms(50);
 	}
 	l->seq++;
 	return 0;
+}
+
+int lineage_checkpoint(struct lineage *l)
+{
+	return try_checkpoint(l, TRIES);
+}
+
+int lineage_checkpoint_once(struct lineage *l)
+{
+	return try_checkpoint(l, 1);
 }
 
 /* Whether the process has this rank's environment, as its descendants have. */

@@ -29,7 +29,11 @@ int lineage_begin(struct lineage *l, const char *base, char *const argv[]);
 
 /* Start the program; its output is appended to <directory>/out. */
 int lineage_start(struct lineage *l);
+
+/* A checkpoint that is refused for now is tried again, or not. */
 int lineage_checkpoint(struct lineage *l);
+int lineage_checkpoint_once(struct lineage *l);
+
 void lineage_kill(struct lineage *l);
 
 /* Start a process of the program that waits for its restore. */

@@ -656,7 +656,7 @@ static bool live_through(struct lineage *l, const struct program *p)
 static bool is_seen_once(struct lineage *l, const struct program *p)
 {
 	bool good = ok(!lineage_checkpoint(l), "%s: a checkpoint", p->name) &&
-		    ok(lineage_checkpoint(l), "%s: another one is refused", p->name);
+		    ok(lineage_checkpoint_once(l), "%s: another one is refused", p->name);
 
 	lineage_kill(l);
 	return good && ok(!lineage_restore(l, l->seq), "%s: restored", p->name);
