@@ -16,12 +16,9 @@
 
 static char *put(char *to, int32_t number, char end)
 {
-	char digits[10], *begin = digits + sizeof digits;
-	size_t length;
+	char digits[GCK_DIGITS_MAX], *begin;
+	size_t length = gck_write_digits(digits, (uint32_t)number, &begin);
 
-	for (uint32_t n = (uint32_t)number; n || begin == digits + sizeof digits; n /= 10)
-		*--begin = (char)('0' + n % 10);
-	length = (size_t)(digits + sizeof digits - begin);
 	memcpy(to, begin, length);
 	to[length] = end;
 	return to + length + 1;

@@ -89,6 +89,11 @@ long gck_translated_call(long nr, long a, long b, long c, long d, long e, long f
 /* ---- paths below /proc --------------------------------------------------------------------- */
 
 #define GCK_PROC_PATH 512 /* longer ones are not translated */
+#define GCK_DIGITS_MAX 10
+
+/* The number's decimal digits, at the end of `digits`; *begin: the first one. Returns their number.
+ * libc's functions are none that a child by vfork or a signal handler may call. */
+size_t gck_write_digits(char digits[GCK_DIGITS_MAX], uint32_t number, char **begin);
 
 /* Whether it is "/proc/PID…", "/proc/self/task/…", or a link to such a path. */
 bool gck_path_has_number(const char *path);

@@ -8,8 +8,6 @@
 #include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
 
-#define DIGITS_MAX 10
-
 static const char proc[] = "/proc/";
 
 static bool is_digit(char c)
@@ -22,9 +20,20 @@ static int32_t read_number(const char *at, const char **end)
 {
 	int64_t n = 0;
 
-	for (*end = at; is_digit(**end) && *end - at < DIGITS_MAX; (*end)++)
+	for (*end = at; is_digit(**end) && *end - at < GCK_DIGITS_MAX; (*end)++)
 		n = n * 10 + (**end - '0');
 	return n > INT32_MAX || (**end && **end != '/') ? 0 : (int32_t)n;
+}
+
+size_t gck_write_digits(char digits[GCK_DIGITS_MAX], uint32_t number, char **begin)
+{
+	char *end = digits + GCK_DIGITS_MAX;
+
+	*begin = end;
+	do
+		*--*begin = (char)('0' + number % 10);
+	while (number /= 10);
+	return (size_t)(end - *begin);
 }
 
 /* ---- translation --------------------------------------------------------------------------- */
@@ -44,12 +53,10 @@ static void put(struct text *t, const char *from, size_t n)
 
 static void put_number(struct text *t, uint32_t number)
 {
-	char digits[DIGITS_MAX], *begin = digits + sizeof digits;
+	char digits[GCK_DIGITS_MAX], *begin;
+	size_t n = gck_write_digits(digits, number, &begin);
 
-	do
-		*--begin = (char)('0' + number % 10);
-	while (number /= 10);
-	put(t, begin, (size_t)(digits + sizeof digits - begin));
+	put(t, begin, n);
 }
 
 /* Append the component at `at`: a number as it is in the other world. Returns its end. */
@@ -117,7 +124,7 @@ long gck_link_to_program(const char *from, char *target, size_t size)
 
 static bool lists_numbers(int fd)
 {
-	char name[sizeof "/proc/self/fd/" + DIGITS_MAX], target[64];
+	char name[sizeof "/proc/self/fd/" + GCK_DIGITS_MAX], target[64];
 	struct text t = { .at = name, .left = sizeof name - 1 };
 	long n;
 

@@ -320,7 +320,7 @@ static const struct program programs[] = {
 	 .make = "r, w = os.pipe(); p = os.fork()\n"
 		 "if not p and not os.fork():\n"
 		 "  ctypes.CDLL(None).prctl(1, 9); os.dup2(w, 1) # PR_SET_PDEATHSIG\n"
-		 "  os.execl('/bin/sh', 'sh', '-c', 'echo; exec sleep 100')\n"
+		 "  os.execl('/bin/sh', 'sh', '-c', 'echo; exec sleep infinity')\n"
 		 "while not p: time.sleep(100)\n"
 		 "assert os.read(r, 1); os.close(w)",
 	 .check = "os.kill(p, 9); os.waitpid(p, 0); assert os.read(r, 1) == b''"},
