@@ -20,7 +20,7 @@
 #include "test/support/driver/fake.h"
 #include "test/support/tap.h"
 
-#define PROGRAMS 40
+#define PROGRAMS 150
 #define PROGRAMS_LONG 2500
 #define CALLS 300
 #define MOST 2048
