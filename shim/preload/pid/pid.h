@@ -86,6 +86,10 @@ long gck_translated_call(long nr, long a, long b, long c, long d, long e, long f
 	gck_translated_call(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define gck_call(...) gck_call_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
+/* getsockopt and those that send or receive messages, with the credentials' numbers translated in
+ * this start. Returns the raw result. */
+long gck_message_call(uint32_t start, long nr, long a, long b, long c, long d, long e);
+
 /* ---- paths below /proc --------------------------------------------------------------------- */
 
 #define GCK_PROC_PATH 512 /* longer ones are not translated */

@@ -201,17 +201,21 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 		if (has_group((unsigned long)b))
 			return terminal_command(start, a, (unsigned long)b, (pid_t *)c);
 		break;
+	case SYS_getsockopt:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+		return gck_message_call(start, nr, a, b, c, d, e);
 	case SYS_kill:
 	case SYS_rt_sigqueueinfo:
 	case SYS_pidfd_open:
 		a = gck_id_to_kernel(a);
 		break;
 	case SYS_setpgid:
-		a = gck_id_to_kernel(a);
-		b = gck_id_to_kernel(b);
-		break;
 	case SYS_tgkill:
 	case SYS_rt_tgsigqueueinfo:
+	case SYS_kcmp:
 		a = gck_id_to_kernel(a);
 		b = gck_id_to_kernel(b);
 		break;
@@ -234,10 +238,6 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 		a = gck_id_to_kernel(a);
 		break;
 	case SYS_perf_event_open:
-		b = gck_id_to_kernel(b);
-		break;
-	case SYS_kcmp:
-		a = gck_id_to_kernel(a);
 		b = gck_id_to_kernel(b);
 		break;
 	case SYS_getpriority:

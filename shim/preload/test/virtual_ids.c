@@ -18,6 +18,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -182,6 +183,84 @@ static void test_owner(pid_t real)
 	close(fds[0]);
 	close(fds[1]);
 }
+
+/* ---- sockets ------------------------------------------------------------------------------- */
+
+union control {
+	struct cmsghdr head;
+	char space[CMSG_SPACE(sizeof(struct ucred))];
+};
+
+static struct msghdr message(union control *control, struct iovec *part)
+{
+	return (struct msghdr){.msg_iov = part, .msg_iovlen = 1, .msg_control = control,
+			       .msg_controllen = sizeof *control};
+}
+
+static void set_pid(union control *control, pid_t pid)
+{
+	struct ucred c = {.pid = pid, .uid = getuid(), .gid = getgid()};
+
+	control->head = (struct cmsghdr){CMSG_LEN(sizeof c), SOL_SOCKET, SCM_CREDENTIALS};
+	memcpy(CMSG_DATA(&control->head), &c, sizeof c);
+}
+
+static pid_t pid_in(const union control *control)
+{
+	struct ucred c = {0};
+
+	memcpy(&c, CMSG_DATA(&control->head), sizeof c);
+	return c.pid;
+}
+
+static void test_credentials(pid_t real)
+{
+	int pair[2], on = 1;
+	struct ucred peer = {0};
+	socklen_t n = sizeof peer;
+	char byte = 'x';
+	struct iovec part = {&byte, 1};
+	union control control[2];
+	struct msghdr m[2] = {message(&control[0], &part), message(&control[1], &part)};
+	struct mmsghdr v[2] = {{.msg_hdr = m[0]}, {.msg_hdr = m[1]}};
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) ||
+	    setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		return;
+	ok(!getsockopt(pair[0], SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.pid == VPID,
+	   "SO_PEERCRED");
+	peer.pid = 0;
+	ok(!syscall(SYS_getsockopt, pair[0], SOL_SOCKET, SO_PEERCRED, &peer, &n) &&
+	   peer.pid == VPID, "… by syscall");
+	send(pair[0], "x", 1, 0);
+	ok(recvmsg(pair[1], &m[0], 0) == 1 && pid_in(&control[0]) == VPID,
+	   "credentials that the kernel adds");
+	set_pid(&control[0], VPID);
+	m[0].msg_controllen = sizeof control[0];
+	ok(sendmsg(pair[0], &m[0], 0) == 1 && pid_in(&control[0]) == VPID,
+	   "credentials that the program sends");
+	set_pid(&control[0], 0);
+	ok(syscall(SYS_recvmsg, pair[1], &m[0], 0) == 1 && pid_in(&control[0]) == VPID,
+	   "… arrive");
+	set_pid(&control[0], NOBODY);
+	ok(sendmsg(pair[0], &m[0], 0) < 0 && errno, "nobody's are refused");
+	set_pid(&control[0], VPID);
+	set_pid(&control[1], VPID);
+	ok(sendmmsg(pair[0], v, 2, 0) == 2 && v[1].msg_len == 1 && pid_in(&control[1]) == VPID,
+	   "sendmmsg");
+	set_pid(&control[1], 0);
+	ok(recvmmsg(pair[1], v, 2, 0, NULL) == 2 && pid_in(&control[0]) == VPID &&
+	   pid_in(&control[1]) == VPID, "recvmmsg");
+	state->restarts = 0;
+	set_pid(&control[0], real);
+	ok(sendmsg(pair[0], &m[0], 0) == 1 && recvmsg(pair[1], &m[0], 0) == 1 &&
+	   pid_in(&control[0]) == real, "before a restart they are the kernel's");
+	state->restarts = 1;
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* ---- children ------------------------------------------------------------------------------ */
 
 static void test_children(pid_t real)
 {
@@ -706,6 +785,7 @@ static int rank(void)
 	test_pid(real);
 	test_group(real);
 	test_owner(real);
+	test_credentials(real);
 	test_children(real);
 	test_waits();
 	test_running();

@@ -270,6 +270,8 @@ struct gck_file {
 	int32_t process;           /* PIDFD: rpid of a child, as captured; GCK_PIDFD_RANK; 0: of one
 				    * that has ended and was waited for */
 	uint64_t to;               /* SOCKET: id of the one to which it is connected; 0: none */
+	int32_t peer_pid;          /* of unix sockets, SO_PEERCRED: the program's number of who made
+				    * the other end, or listens; 0: nobody, or unknown */
 	/* not in the manifest: */
 	bool queued;               /* a pair's first end, whose connection is not accepted yet */
 	bool unread;               /* ... and which has sent something */

@@ -199,8 +199,9 @@ static const struct gck_field file_fields[] = {
 	HEX(gck_file, to, UINT64_MAX),
 	LIST(gck_file, terminals, nterminals, 0, 1, terminal_shape),
 	INT(gck_file, process, 0, PID_LAST),
+	INT(gck_file, peer_pid, 0, INT32_MAX),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 10);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 11);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

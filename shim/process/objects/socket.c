@@ -155,6 +155,16 @@ static int read_queue(struct gck_scan *s, const struct gck_fd_view *v,
 	return 0;
 }
 
+/* Who made the other end, or listens. 0: nobody, as of datagram sockets that are no pair's. */
+static int32_t peer_pid(const struct gck_scan *s, int fd)
+{
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.pid > 0
+		       ? gck_target_vtid(s->t, peer.pid) : 0;
+}
+
 /* Options that matter to a unix socket. */
 static const int options[] = {
 	SO_SNDBUF, SO_RCVBUF, SO_RCVLOWAT, SO_RCVTIMEO, SO_SNDTIMEO, SO_PASSCRED, SO_PEEK_OFF,
@@ -219,6 +229,7 @@ static int read_unix(struct gck_scan *s, const struct gck_fd_view *v, int fd, bo
 	inode = (uint32_t)st.st_ino;
 	if (gck_unix_socket(inode, &k, s->err))
 		return -1;
+	x->peer_pid = peer_pid(s, fd);
 	if (listening)
 		x->kind = GCK_FD_LISTENER;
 	else if (getpeername(fd, (void *)&a, &n) ||

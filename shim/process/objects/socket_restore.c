@@ -21,6 +21,7 @@
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/ptrace/restore_note.h"
+#include "shim/process/ptrace/socket_maker.h"
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -194,9 +195,10 @@ static const struct gck_file *find_file(const struct gck_restore *r, enum gck_fd
 	return found;
 }
 
-static int new_socket(const struct gck_file *f)
+/* The process that SO_PEERCRED names at this end. NULL: it has ended, or is unknown. */
+static struct gck_restore *maker(struct gck_restore *root, const struct gck_file *f)
 {
-	return socket(AF_UNIX, f->sock_type | SOCK_CLOEXEC, 0);
+	return f && f->peer_pid ? gck_restore_find(root, f->peer_pid) : NULL;
 }
 
 /* Bind a socket that can do without its name. */
@@ -211,48 +213,66 @@ static int bind_if_possible(struct gck_restore *root, int fd, const struct gck_f
 		       : 0;
 }
 
-/* Connect end[0] to end[1], which is accepted under the name x. */
-static int accept_one(struct gck_restore *root, int listener, const struct address *x, int end[2])
+/* Connect the client to what is accepted under the name x. A descriptor of that, or -1. */
+static int accept_one(struct gck_restore *root, const struct gck_made_socket *listener,
+		      const struct gck_made_socket *client, const struct address *x)
 {
 	bool missing = false;
-	int failed = bind_name(root, listener, x, 0, &missing) || listen(listener, 1) ||
-		     connect(end[0], (const void *)&x->a, x->n);
+	int accepted = -1;
 
-	if (!failed)
-		end[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	if (!bind_name(root, listener->fd, x, 0, &missing) && !gck_socket_listen(listener, 1) &&
+	    !gck_socket_connect(client, (const void *)&x->a, x->n))
+		accepted = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
 	if (missing)
 		gck_restore_drop_last_made(root);
-	return failed || end[1] < 0 ? -1 : 0;
+	return accepted;
 }
 
-/* of[1] of the pair was accepted under its name. */
+/* Without the name. */
+static int pair_instead(struct gck_restore *root, struct gck_pair *pair, struct gck_error *err)
+{
+	const struct gck_file *f = pair->of[1];
+	struct gck_restore *by = maker(root, f);
+
+	if (gck_restore_note(root, err, "a connected socket has no name now: giving it %s: %s",
+			     text_of(f).text, gck_place_reason(errno)))
+		return -1;
+	close(pair->end[0]);
+	pair->end[0] = -1;
+	return gck_socket_pair(by ? by : maker(root, pair->of[0]), f->sock_type, pair->end)
+		       ? gck_make_failed(err, f, "unix socket") : 0;
+}
+
+/* of[1] of the pair was accepted under its name. Each end names who made the other. */
 static int connect_pair(struct gck_restore *root, struct gck_pair *pair, struct gck_error *err)
 {
 	const struct gck_file *f = pair->of[1];
 	struct address x = address_of_file(f);
-	int listener = new_socket(f), failed;
+	struct gck_made_socket listener, client = {.theirs = -1};
+	int failed;
 
-	pair->end[0] = new_socket(f);
-	if (listener < 0 || pair->end[0] < 0)
-		failed = gck_make_failed(err, f, "unix socket");
+	if (gck_socket_make(&listener, maker(root, pair->of[0]), f->sock_type))
+		return gck_make_failed(err, f, "unix socket");
+	failed = gck_socket_make(&client, maker(root, f), f->sock_type);
+	pair->end[0] = client.fd;
+	if (failed)
+		gck_make_failed(err, f, "unix socket");
 	else
-		failed = bind_if_possible(root, pair->end[0], pair->of[0], err);
-	if (!failed && accept_one(root, listener, &x, pair->end)) {
-		failed = gck_restore_note(root, err, "a connected socket has no name now: giving "
-					  "it %s: %s", text_of(f).text, gck_place_reason(errno));
-		close(pair->end[0]);
-		if (!failed && socketpair(AF_UNIX, f->sock_type | SOCK_CLOEXEC, 0, pair->end))
-			failed = gck_make_failed(err, f, "unix socket");
-	}
-	if (listener >= 0)
-		close(listener);
+		failed = bind_if_possible(root, client.fd, pair->of[0], err);
+	if (!failed)
+		pair->end[1] = accept_one(root, &listener, &client, &x);
+	if (!failed && pair->end[1] < 0)
+		failed = pair_instead(root, pair, err);
+	gck_socket_leave(&client);
+	gck_socket_leave(&listener);
+	close(listener.fd);
 	return failed;
 }
 
 /* Datagram sockets are connected by their maker, and have their names ever after. */
 static int name_pair(struct gck_restore *root, struct gck_pair *pair, struct gck_error *err)
 {
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair->end))
+	if (gck_socket_pair(maker(root, pair->of[1]), SOCK_DGRAM, pair->end))
 		return gck_make_failed(err, pair->of[1], "unix socket");
 	return bind_if_possible(root, pair->end[0], pair->of[0], err) ||
 	       bind_if_possible(root, pair->end[1], pair->of[1], err) ? -1 : 0;
@@ -310,7 +330,33 @@ static int make_connected(struct gck_restore *root, const struct gck_file *f,
 	return gck_pair_keep(root, &pair, err) ? 0 : -1;
 }
 
+/* A pair without names, whose maker the program can ask for. */
+static int make_pair(struct gck_restore *root, const struct gck_file *f, struct gck_error *err)
+{
+	struct gck_pair pair = {.kind = f->kind, .id = f->id};
+	struct gck_restore *by = maker(root, f);
+
+	if (f->kind != GCK_FD_SOCKETPAIR || !by || gck_pair_find(root, f) ||
+	    is_queued(root, f->id))
+		return 0;
+	if (gck_socket_pair(by, f->sock_type, pair.end))
+		return gck_make_failed(err, f, "unix socket");
+	return gck_pair_keep(root, &pair, err) ? 0 : -1;
+}
+
 /* ---- listening sockets --------------------------------------------------------------------- */
+
+/* The process that has this file. */
+static struct gck_restore *owner(struct gck_restore *r, const struct gck_file *f)
+{
+	struct gck_restore *found = NULL;
+
+	for (size_t i = 0; i < r->img->nfiles && !found; i++)
+		found = &r->img->files[i] == f ? r : NULL;
+	for (size_t i = 0; i < r->nchildren && !found; i++)
+		found = owner(r->children[i], f);
+	return found;
+}
 
 /* Its client, as far as it has come. */
 static int make_waiting(struct gck_restore *root, const struct gck_file *listener, uint64_t id,
@@ -319,38 +365,53 @@ static int make_waiting(struct gck_restore *root, const struct gck_file *listene
 	const struct gck_file *f = find_file(root, GCK_FD_SOCKETPAIR, id, NULL);
 	struct gck_pair pair = {.kind = GCK_FD_SOCKETPAIR, .id = id, .of = {f}, .end = {-1, -1}};
 	struct address x = address_of_file(listener);
+	struct gck_made_socket client;
+	int failed;
 
 	if (!f)
 		return gck_fail(err, EINVAL, "the manifest is damaged: who waits for a listening "
 				"socket is not there");
-	pair.end[0] = new_socket(f);
-	if (pair.end[0] < 0 || bind_if_possible(root, pair.end[0], f, err) ||
-	    connect(pair.end[0], (const void *)&x.a, x.n)) {
+	failed = gck_socket_make(&client, owner(root, f), f->sock_type) ||
+		 bind_if_possible(root, client.fd, f, err) ||
+		 gck_socket_connect(&client, (const void *)&x.a, x.n);
+	if (failed)
 		gck_fail(err, errno, "connecting to %s again: %s", text_of(listener).text,
 			 strerror(errno));
-		return pair.end[0] < 0 ? -1 : gck_close_failed(pair.end[0]);
-	}
+	gck_socket_leave(&client);
+	if (failed)
+		return client.fd < 0 ? -1 : gck_close_failed(client.fd);
+	pair.end[0] = client.fd;
 	return gck_pair_keep(root, &pair, err) ? 0 : -1;
+}
+
+static int listen_again(struct gck_restore *root, const struct gck_made_socket *m,
+			const struct gck_file *f, struct gck_error *err)
+{
+	struct gck_pair pair = {.kind = f->kind, .id = f->id, .of = {f}, .end = {m->fd, -1}};
+
+	if (!gck_pair_keep(root, &pair, err) || set_options(m->fd, f, err) ||
+	    bind_file(root, m->fd, f, err))
+		return -1;
+	return gck_socket_listen(m, (int)f->count)
+		       ? gck_fail(err, errno, "listening at %s: %s", text_of(f).text,
+				  strerror(errno))
+		       : 0;
 }
 
 static int make_listener(struct gck_restore *root, const struct gck_file *f,
 			 struct gck_error *err)
 {
-	struct gck_pair *pair;
-	int fd;
+	struct gck_made_socket listener;
+	int failed;
 
 	if (f->kind != GCK_FD_LISTENER || (f->shared && f != find_file(root, f->kind, f->id, NULL)))
 		return 0;
-	pair = gck_pair_add(root, f, err);
-	if (!pair)
+	if (gck_socket_make(&listener, maker(root, f), f->sock_type))
+		return gck_make_failed(err, f, "unix socket");
+	failed = listen_again(root, &listener, f, err);
+	gck_socket_leave(&listener);
+	if (failed)
 		return -1;
-	pair->of[0] = f;
-	fd = pair->end[0];
-	if (set_options(fd, f, err) || bind_file(root, fd, f, err))
-		return -1;
-	if (listen(fd, (int)f->count))
-		return gck_fail(err, errno, "listening at %s: %s", text_of(f).text,
-				strerror(errno));
 	for (size_t i = 0; i < f->nqueue; i++)
 		if (make_waiting(root, f, f->queue[i].id, err))
 			return -1;
@@ -479,7 +540,7 @@ int gck_restore_sockets(struct gck_restore *root, struct gck_error *err)
 {
 	static int (*const steps[])(struct gck_restore *, const struct gck_file *,
 				    struct gck_error *) = {
-		make_connected, make_listener, make_other, fill_other, connect_other,
+		make_connected, make_pair, make_listener, make_other, fill_other, connect_other,
 	};
 
 	for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !root->trial; i++)

@@ -1349,6 +1349,16 @@ static int open_connected(int type, const char *bound, const char *name)
 	return fd;
 }
 
+/* Who made the other end. */
+static pid_t maker_of(int fd)
+{
+	struct ucred peer = {0};
+	socklen_t n = sizeof peer;
+
+	CHECK(!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.uid == getuid());
+	return peer.pid;
+}
+
 static void answer_packet(int fd)
 {
 	struct sockaddr_un from = {0}, client = name_in_directory("client");
@@ -1381,6 +1391,8 @@ static _Noreturn void serve(int listener, int packets, int go, int last)
 		CHECK((fd = accept(listener, NULL, NULL)) >= 0 && write(fd, "", 1) == 1);
 		if (stays < 0)
 			stays = dup(fd);
+		CHECK(maker_of(fd) == getppid() && maker_of(stays) == getppid());
+		CHECK(maker_of(last) == getppid() && maker_of(listener) == getpid());
 		answer(fd);
 		answer(stays);
 		answer_packet(packets);
@@ -1413,6 +1425,7 @@ static void run_sockets(void)
 	CHECK((pid = fork()) >= 0);
 	if (!pid) {
 		close(last[0]);
+		CHECK(!listen(listener, 4));
 		CHECK((go = open(fifo.sun_path, O_RDONLY)) >= 0);
 		serve(listener, theirs, go, last[1]);
 	}
@@ -1429,6 +1442,8 @@ static void run_sockets(void)
 		CHECK(write(go, "", 1) == 1 && read(fd, &hello, 1) == 1);
 		if (stays < 0)
 			stays = dup(fd);
+		CHECK(maker_of(fd) == pid && maker_of(stays) == pid);
+		CHECK(maker_of(last[0]) == getpid());
 		sum = ask_socket(packets, ask_socket(stays, ask_socket(fd, sum)));
 		close(fd);
 	}
