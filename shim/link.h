@@ -73,7 +73,8 @@ enum gck_link_type {
 				  * descriptors, else 0 */
 	GCK_LINK_CUDA_RESUMED,   /* seq; value: 0, or an errno value with the reason in data: the
 				  * GPU is lost */
-	GCK_LINK_CUDA_OBSTACLE,  /* data: object, reason, remedy, each with its NUL */
+	GCK_LINK_CUDA_OBSTACLE,  /* data: object, reason, remedy, each with its NUL. round: 1 if no
+				  * checkpoint is refused for it, else 0 */
 	GCK_LINK_CUDA_OBSTACLES_END, /* No more obstacles. round: for so many ms what was queued on
 				  * the GPU was not done; 0: it is done, or nobody looked */
 	GCK_LINK_CUDA_YIELDED,   /* seq of YIELD; round: 1 if memory of that device was freed, else

@@ -181,7 +181,7 @@ void thread_link_item(struct thread_link *l)
 	if (json_array_size(l->items) < ITEMS_MAX)
 		json_array_append_new(l->items, json_pack("{s:o, s:o, s:o, s:b}", "object",
 			packet_string(text[0]), "reason", packet_string(text[1]), "remedy",
-			packet_string(text[2]), "refuse", 1));
+			packet_string(text[2]), "refuse", !l->head.round));
 }
 
 /* The text, if there is one, may lack a NUL. */

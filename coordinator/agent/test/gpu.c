@@ -749,12 +749,23 @@ static void fills_for_long(void)
 
 static void looks(void)
 {
+	struct gck_thread_msg kernel = { .type = GCK_LINK_CUDA_OBSTACLE, .round = 1, .total = 6 };
+	const json_t *items;
+
 	begin();
 	thread_links_look(fake_agent);
 	is_int(thread_heard(0, GCK_LINK_CUDA_LIST_OBSTACLES), 1,
 	       "CUDA threads are asked for obstacles");
+	memcpy(kernel.data, "k\0r\0x", kernel.total);
+	thread_send(0, &kernel, HEAD + kernel.total);
+	kernel.round = 0;
+	thread_send(0, &kernel, HEAD + kernel.total);
 	say(0, GCK_LINK_CUDA_OBSTACLES_END, 0, NULL);
 	fake_turn();
+	items = fake_agent->tasks.v[0]->cuda->items;
+	ok(json_is_false(json_object_get(json_array_get(items, 0), "refuse")) &&
+	   json_is_true(json_object_get(json_array_get(items, 1), "refuse")),
+	   "a thread names one thing that refuses nothing, and one that does");
 	ok(!thread_links_looked(fake_agent), "one thread has not answered yet");
 	say(1, GCK_LINK_CUDA_OBSTACLES_END, 0, NULL);
 	fake_turn();

@@ -6,6 +6,7 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/follow.h"
+#include "shim/cuda/gate/last_kernel.h"
 #include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/ordered_memory.h"
 
@@ -129,21 +130,25 @@ FREES(cuMemFreeAsync_ptsz, true)
 
 /* After the program waited for the GPU its pools give back what they should not keep, as the
  * driver's do. */
-#define WAITS(name, parameters, object, follow, argument) \
+#define WAITS(name, parameters, object, follow, idle, argument) \
 	GCK_CUDA_FUNCTION(name, parameters) \
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(object); \
 		follow; \
 		rc = gck_cuda_real.name(argument); \
-		if (rc == CUDA_SUCCESS) \
+		if (rc == CUDA_SUCCESS) { \
+			idle; \
 			gck_cuda_ordered_waited(); \
+		} \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
-WAITS(cuStreamSynchronize, (CUstream stream), stream, gck_cuda_follow(named(stream, false)), stream)
+WAITS(cuStreamSynchronize, (CUstream stream), stream, gck_cuda_follow(named(stream, false)),
+      gck_cuda_gave_other(named(stream, false)), stream)
 WAITS(cuStreamSynchronize_ptsz, (CUstream stream), stream, gck_cuda_follow(named(stream, true)),
-      stream)
-WAITS(cuEventSynchronize, (CUevent event), 0, (void)0, event) /* no event is behind such a kernel */
-WAITS(cuCtxSynchronize, (void), 0, gck_cuda_follow_all(), )
-WAITS(cuCtxSynchronize_v2, (CUcontext context), 0, gck_cuda_follow_all(), context)
+      gck_cuda_gave_other(named(stream, true)), stream)
+/* no event is behind such a kernel */
+WAITS(cuEventSynchronize, (CUevent event), 0, (void)0, (void)0, event)
+WAITS(cuCtxSynchronize, (void), 0, gck_cuda_follow_all(), (void)0, )
+WAITS(cuCtxSynchronize_v2, (CUcontext context), 0, gck_cuda_follow_all(), (void)0, context)

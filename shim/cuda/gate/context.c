@@ -14,6 +14,7 @@
 #include "shim/cuda/base/visible_devices.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/backlog.h"
+#include "shim/cuda/gate/last_kernel.h"
 #include "shim/cuda/gate/stream.h"
 
 static struct {
@@ -139,6 +140,7 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params
 		GCK_CUDA_ENTER(0); \
 		newest = ends->newest(); \
 		listed = gone(context); \
+		gck_cuda_last_kernels_forget(); \
 		ends->pause(); \
 		rc = gck_cuda_real.name(context); \
 		ended = rc == CUDA_SUCCESS || (listed && !lives(context)); \
@@ -162,6 +164,7 @@ GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
 
 	GCK_CUDA_ENTER(0);
 	newest = ends->newest();
+	gck_cuda_last_kernels_forget();
 	ends->pause();
 	rc = gck_cuda_real.cuCtxDetach(context);
 	ended = rc == CUDA_SUCCESS && !lives(context);
@@ -232,6 +235,7 @@ GCK_CUDA_FUNCTION(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device
 		CUresult rc; \
 		GCK_CUDA_ENTER(0); \
 		newest = ends->newest(); \
+		gck_cuda_last_kernels_forget(); \
 		ends->pause(); \
 		rc = gck_cuda_real.name(device); \
 		ended = rc ? NULL : ended_primary(device); \

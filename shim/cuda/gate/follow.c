@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "shim/cuda/gate/last_kernel.h"
+
 _Atomic unsigned gck_cuda_pointed;
 _Atomic uint64_t gck_cuda_follow_age;
 
@@ -30,6 +32,7 @@ bool gck_cuda_follow_left(CUstream stream, uint64_t age)
 
 void gck_cuda_follow_unload(CUmodule module, CUlibrary library)
 {
+	gck_cuda_last_kernels_forget();
 	points->unload(module, library);
 }
 

@@ -11,6 +11,7 @@
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/context.h"
 #include "shim/cuda/gate/follow.h"
+#include "shim/cuda/gate/last_kernel.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -68,6 +69,7 @@ GCK_CUDA_FUNCTION(cuStreamCreateWithPriority, (CUstream *stream, unsigned int fl
 		GCK_CUDA_ENTER(stream); \
 		gck_cuda_follow(stream); \
 		gone(stream); \
+		gck_cuda_last_kernel_forget(stream); \
 		gck_cuda_context_stream_ends(stream); \
 		gck_cuda_capture_stream_ends(stream); \
 		rc = gck_cuda_real.name(stream); \
@@ -90,6 +92,18 @@ int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void 
 	}
 	pthread_mutex_unlock(&streams.lock);
 	return rc;
+}
+
+CUcontext gck_cuda_stream_home(CUstream stream)
+{
+	const uint64_t *place;
+	CUcontext context;
+
+	pthread_mutex_lock(&streams.lock);
+	place = gck_cuda_handle_map_get(&streams.set, (uint64_t)(uintptr_t)stream);
+	context = place ? (CUcontext)(uintptr_t)*place : NULL;
+	pthread_mutex_unlock(&streams.lock);
+	return context;
 }
 
 void gck_cuda_streams_forget(CUcontext context)

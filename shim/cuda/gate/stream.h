@@ -10,6 +10,9 @@
 int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg)
 	GCK_MUST_CHECK;
 
+/* The context of a stream; NULL: it is not listed. */
+CUcontext gck_cuda_stream_home(CUstream stream);
+
 /* Remove all streams of a context that has ended. */
 void gck_cuda_streams_forget(CUcontext context);
 

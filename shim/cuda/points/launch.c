@@ -12,6 +12,7 @@
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/follow.h"
 #include "shim/cuda/gate/idle.h"
+#include "shim/cuda/gate/last_kernel.h"
 #include "shim/cuda/points/kernel.h"
 
 #define LOOK_NS 100000
@@ -483,12 +484,14 @@ CUresult gck_cuda_points_launch(CUstream stream, const CUlaunchConfig *given, CU
 	if (k && !k->is_off && !may_leave(k, &config, parameters, extra))
 		turn_off(k);
 	if (k && !k->is_off) {
+		gck_cuda_gave_other(stream);
 		rc = launch_new(k, &config, function, parameters);
 		pthread_mutex_unlock(&lock);
 		return rc;
 	}
 	wait_for(precedes, &stream);
 	pthread_mutex_unlock(&lock);
+	gck_cuda_gave_kernel(stream, function);
 	return give(&config, function, parameters, extra);
 }
 

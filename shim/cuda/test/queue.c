@@ -121,12 +121,72 @@ static void is_cancelled(void)
 	cuda_rank_end(&r);
 }
 
+/* The kernels that `able` names, a line each; none of them refuses a checkpoint. */
+static const char *kernels(struct cuda_rank *r)
+{
+	static char all[4096];
+
+	all[0] = '\0';
+	cuda_link_say(&r->cuda, GCK_LINK_CUDA_LIST_OBSTACLES, 0);
+	while (cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_OBSTACLE)
+		if (!strncmp(text, "kernel ", 7) && r->cuda.m.round == 1)
+			strncat(strncat(all, text, 1024), "\n", 2);
+	return all;
+}
+
+static int lines(const char *s)
+{
+	int n = 0;
+
+	while ((s = strchr(s, '\n')))
+		n++, s++;
+	return n;
+}
+
+static int named(struct cuda_rank *r, int wanted)
+{
+	int n = lines(kernels(r));
+
+	for (int i = 0; i < WAIT_MS / 500 && n < wanted; i++)
+		n = lines(kernels(r));
+	return n;
+}
+
+/* Which kernels last, by the last one that each stream was given. */
+static void names_kernels(void)
+{
+	struct cuda_rank r;
+	const char *said;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "destroyed");
+	cuda_tell(&r, "spin default");
+	cuda_tell(&r, "spin");
+	cuda_tell(&r, "spin");
+	is_int(named(&r, 2), 2, "able names those that last, but for one in a destroyed stream");
+	said = kernels(&r);
+	ok(strstr(said, "kernel wait_flag;it was launched at least "), "by name and time");
+	ok(strstr(said, "is not done, nor perhaps 1 before it in its stream;"),
+	   "with what may be before it");
+	is_int(cuda_tell(&r, "capture"), 0, "a capture begins");
+	is_int(lines(kernels(&r)), 0, "during it nothing is asked");
+	is_int(cuda_tell(&r, "captured"), 0, "it has not been ended");
+	cuda_tell(&r, "default waiter");
+	is_int(lines(kernels(&r)), 2, "they are named while a thread waits for one");
+	cuda_tell(&r, "stop");
+	is_int(cuda_tell(&r, "finish"), 0, "they end");
+	is_int(cuda_tell(&r, "queue"), 0, "the stream is given other work");
+	is_int(lines(kernels(&r)), 0, "of which no kernel is named");
+	is_int(cuda_rank_end(&r), 0, "the program ends");
+}
+
 int main(void)
 {
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 	waits();
 	runs_ahead();
 	never_ends();
+	names_kernels();
 	ends_its_kernel();
 	begins_during_able();
 	is_cancelled();

@@ -29,6 +29,11 @@ static int spin_in_stream(void)
 	return spin(rank.stream);
 }
 
+static int spin_in_default_stream(void)
+{
+	return spin(NULL);
+}
+
 static int stop_spinning(void)
 {
 	*rank.flag = 1;
@@ -50,19 +55,30 @@ static int fill_device(void)
 	return rc;
 }
 
-static void *synchronize(void *arg)
+static void *synchronize(void *stream)
 {
 	pthread_setname_np(pthread_self(), "waiter");
-	cuStreamSynchronize(rank.stream);
-	return arg;
+	cuCtxSetCurrent(rank.context);
+	cuStreamSynchronize(stream);
+	return NULL;
+}
+
+static int start_waiter_for(CUstream stream)
+{
+	pthread_t thread;
+
+	return pthread_create(&thread, NULL, synchronize, stream) | pthread_detach(thread) |
+	       usleep(50000);
 }
 
 static int start_waiter(void)
 {
-	pthread_t thread;
+	return start_waiter_for(rank.stream);
+}
 
-	return pthread_create(&thread, NULL, synchronize, NULL) | pthread_detach(thread) |
-	       usleep(50000);
+static int start_default_waiter(void)
+{
+	return start_waiter_for(NULL);
 }
 
 static void want_lock(void *arg)
@@ -266,6 +282,7 @@ static int release(void)
 const struct rank_command rank_stream_commands[] = {
 	{"query", query},
 	{"spin", spin_in_stream},
+	{"spin default", spin_in_default_stream},
 	{"stop", stop_spinning},
 	{"work", .run_number = work_for},
 	{"busy", .run_number = busy},
@@ -275,6 +292,7 @@ const struct rank_command rank_stream_commands[] = {
 	{"behind", behind},
 	{"fill device", fill_device},
 	{"waiter", start_waiter},
+	{"default waiter", start_default_waiter},
 	{"lockstep", lockstep},
 	{"destroyed", spin_and_destroy},
 	{"blocking", make_blocking},

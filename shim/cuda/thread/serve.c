@@ -9,6 +9,7 @@
 #include "shim/cuda/gate/backlog.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/participants/drain.h"
+#include "shim/cuda/participants/late_kernel.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/thread/node_reclaim.h"
@@ -50,9 +51,9 @@ int gck_cuda_serve_hello(struct gck_cuda_thread *k)
 
 /* ---- able ----------------------------------------------------------------------------------- */
 
-static void tell_item(void *arg, const char *object, const char *reason, const char *remedy)
+static void send_item(const struct gck_cuda_thread *k, const char *object, const char *reason,
+		      const char *remedy, bool refuses)
 {
-	const struct gck_cuda_thread *k = arg;
 	const char *parts[] = {object, reason, remedy};
 	char text[1024];
 	size_t at = 0;
@@ -62,8 +63,30 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 		at += (n < 340 ? (size_t)n : 339) + 1;
 	}
-	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_OBSTACLE},
+	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_OBSTACLE,
+								.round = !refuses},
 			     text, at);
+}
+
+static void tell_item(void *arg, const char *object, const char *reason, const char *remedy)
+{
+	send_item(arg, object, reason, remedy, true);
+}
+
+/* No obstacle, unless it does not end in time. */
+static void tell_kernel(void *arg, const char *name, unsigned seconds, unsigned behind)
+{
+	char object[320], reason[320], before[96] = "";
+
+	if (behind)
+		snprintf(before, sizeof before, ", nor perhaps %u before it in its stream", behind);
+	snprintf(object, sizeof object, "kernel %s", name);
+	snprintf(reason, sizeof reason,
+		 "it was launched at least %u s ago and is not done%s; without points, a "
+		 "checkpoint waits for its end within timeout=",
+		 seconds, before);
+	send_item(arg, object, reason,
+		  "compile it with gckcc (doc/kernels.md), or give timeout= more", false);
 }
 
 /* queued_ms: for so long what was queued was not done. */
@@ -80,6 +103,8 @@ static int end_look(struct gck_cuda_thread *k, uint32_t queued_ms)
 static int look(struct gck_cuda_thread *k)
 {
 	gck_cuda_able(tell_item, k);
+	if (!k->lost.code)
+		gck_cuda_late_kernels_tell(tell_kernel, k);
 	if (k->prepare_seq || k->lost.code)
 		return end_look(k, 0);
 	gck_cuda_backlog_begin();
@@ -367,6 +392,7 @@ void gck_cuda_serve(struct gck_cuda_thread *k)
 		bool watches = k->prepare_seq || k->looks_until_ns;
 		struct gck_inside_message m;
 
+		gck_cuda_late_kernels_tick();
 		rc = gck_inside_link_receive(
 			&k->link, &m, gck_cuda_device_copy_tend(watches ? LOOK_QUEUE_MS : LOOK_MS));
 		if (rc > 0) {

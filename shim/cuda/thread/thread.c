@@ -16,6 +16,7 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/driver_checkpoint.h"
+#include "shim/cuda/gate/last_kernel.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/ordered_memory.h"
@@ -94,6 +95,7 @@ static void leave_to_parent(void)
 	gck_cuda_mappings_forked();
 	gck_cuda_ordered_forked();
 	gck_cuda_capture_forked();
+	gck_cuda_last_kernels_forked();
 	gck_cuda_obstacles_forked();
 	thread.runs = false;
 	pthread_mutex_init(&thread.lock, NULL);
@@ -105,6 +107,7 @@ static void leave_to_parent(void)
 static void program_ends(void)
 {
 	gck_gate_enter("exit", 0);
+	gck_cuda_last_kernels_end();
 }
 
 static int start(void)

@@ -46,6 +46,8 @@ BODY(cuModuleGetGlobal_v2); BODY(cuLaunchKernel);
 BODY(cuLibraryLoadData); BODY(cuLibraryGetModule); BODY(cuLibraryUnload);
 BODY(cuLibraryGetKernel);
 BODY(cuKernelGetFunction);
+BODY(cuKernelGetName);
+BODY(cuFuncGetName);
 BODY(cuLibraryGetGlobal);
 
 BODY(cuArrayCreate_v2); BODY(cuArray3DCreate_v2); BODY(cuArrayDestroy);

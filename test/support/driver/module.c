@@ -296,6 +296,23 @@ CUresult fake_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 	return rc ? rc : fake_cuModuleGetFunction(function, module, kernel->name);
 }
 
+CUresult fake_cuKernelGetName(const char **name, CUkernel kernel)
+{
+	*name = kernel->name;
+	return CUDA_SUCCESS;
+}
+
+/* Of no kernel's handle. */
+CUresult fake_cuFuncGetName(const char **name, CUfunction f)
+{
+	Dl_info info;
+
+	if (fake_function(f) != f || !dladdr((void *)f->run, &info) || !info.dli_sname)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*name = info.dli_sname;
+	return CUDA_SUCCESS;
+}
+
 CUfunction fake_function(CUfunction f)
 {
 	struct CUkern_st *k;
