@@ -197,6 +197,12 @@ int gck_environment_mpi(spank_t spank, bool must, const char *left_out, struct g
 	return set(spank, "GPUCKPT_MPI", must ? "openmpi" : "auto", err);
 }
 
+int gck_environment_kernels(spank_t spank, const char *kernels, struct gck_error *err)
+{
+	spank_unsetenv(spank, "GPUCKPT_KERNELS"); /* inherited from a submitting shell */
+	return *kernels ? set(spank, "GPUCKPT_KERNELS", kernels, err) : 0;
+}
+
 /* ---- agent ---------------------------------------------------------------------------------- */
 
 struct list {

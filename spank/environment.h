@@ -39,6 +39,10 @@ GCK_MUST_CHECK int gck_environment_rank(spank_t spank, const char *preload, cons
 GCK_MUST_CHECK int gck_environment_mpi(spank_t spank, bool must, const char *left_out,
 				       struct gck_error *err);
 
+/* In a task: tell the stand-in for the CUDA driver which kernels are to have points. */
+GCK_MUST_CHECK int gck_environment_kernels(spank_t spank, const char *kernels,
+					   struct gck_error *err);
+
 /* In a task: the agent's environment and arguments, NULL-terminated. They live until the exec. */
 char **gck_environment_agent(spank_t spank, const char *conf_path, const char *link,
 			     const struct gck_options *o, unsigned restarts, struct gck_error *err);

@@ -362,6 +362,31 @@ static void write_cpus(const struct gck_options *o, char *value, size_t size)
 	print(value, size, "%u", o->cpus);
 }
 
+/* Names as C and C++ compilers write them. */
+static int read_kernels(struct gck_options *o, const char *value, struct gck_error *err)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789_$%,";
+	size_t n = strlen(value);
+
+	if (!n || value[strspn(value, letters)] || *value == ',' || value[n - 1] == ',' ||
+	    strstr(value, ",,"))
+		return gck_fail(err, EINVAL, "must be off, auto, or names of kernels as in PTX, "
+				"with commas between them");
+	if (n >= sizeof o->kernels)
+		return gck_fail(err, ENAMETOOLONG, "more than %zu bytes of names",
+				sizeof o->kernels - 1);
+	memset(o->kernels, 0, sizeof o->kernels);
+	if (strcmp(value, "off") != 0)
+		strcpy(o->kernels, value);
+	return 0;
+}
+
+static void write_kernels(const struct gck_options *o, char *value, size_t size)
+{
+	print(value, size, "%s", *o->kernels ? o->kernels : "off");
+}
+
 const struct gck_option_key gck_option_keys[] = {
 	{ "interval", read_interval, write_interval },
 	{ "store", read_store, write_store },
@@ -380,6 +405,7 @@ const struct gck_option_key gck_option_keys[] = {
 	{ "require", read_require, write_require },
 	{ "cpus", read_cpus, write_cpus },
 	{ "quiet", read_quiet, write_quiet },
+	{ "kernels", read_kernels, write_kernels },
 };
 
 const size_t gck_option_nkeys = sizeof gck_option_keys / sizeof *gck_option_keys;

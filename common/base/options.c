@@ -73,12 +73,27 @@ static int set_item(struct gck_options *o, const char *item, size_t n, struct gc
 	return gck_options_set(o, text, equals + 1, err);
 }
 
+/* The bytes of the first "key=value". The names of kernels= have commas between them as well. */
+static size_t item_size(const char *text)
+{
+	size_t n = strcspn(text, ","), more;
+
+	if (strncmp(text, "kernels=", 8) != 0)
+		return n;
+	for (; text[n] == ','; n += 1 + more) {
+		more = strcspn(text + n + 1, ",=");
+		if (!more || text[n + 1 + more] == '=')
+			break;
+	}
+	return n;
+}
+
 int gck_options_parse(struct gck_options *o, const char *text, struct gck_error *err)
 {
 	struct gck_options parsed = *o;
 
 	while (text && *text) {
-		size_t n = strcspn(text, ",");
+		size_t n = item_size(text);
 
 		if (set_item(&parsed, text, n, err))
 			return -1;

@@ -42,6 +42,8 @@ struct gck_options {
 	bool require;
 	unsigned cpus;           /* cores that an agent's writers may use, 1 or more */
 	bool quiet;              /* no lines about checkpoints in the step's output */
+	char kernels[1024];      /* that get points when their PTX is loaded: names with commas
+				  * between them, or "auto"; "": none */
 };
 
 /* The built-in defaults. */

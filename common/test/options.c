@@ -87,6 +87,10 @@ static void test_good(void)
 	good("skip-done=no", "skip-done=no");
 	good("require=yes,cpus=4", "require=yes,cpus=4");
 	good("quiet=yes", "quiet=yes");
+	good(NULL, "kernels=off");
+	good("kernels=auto", "kernels=auto");
+	good("kernels=_Z4loopPf,b$1,keep=3", "kernels=_Z4loopPf,b$1");
+	good("kernels=a,b,kernels=off", "kernels=off");
 	good("keep=3,keep=4", "keep=4");
 }
 
@@ -122,6 +126,9 @@ static void test_bad(void)
 		{"keep", "2x"},
 		{"keep", " 2"},
 		{"keep", "1001"},
+		{"kernels", ""},
+		{"kernels", "a b"},
+		{"kernels", ",a"},
 		{"compress", "gzip"},
 		{"compress", "lz4:3"},
 		{"compress", "zstd:0"},
@@ -178,12 +185,14 @@ static void test_other(void)
 	malformed("keep=2,", "an empty key");
 	malformed(",keep=2", "an empty key");
 	malformed("keep=2,,cpus=1", "an empty key");
+	malformed("kernels=a,,b", "an empty key");
+	malformed("kernels=a,", "an empty key");
 	malformed("=2", "unknown key \"\"");
 	gck_options_init(&o);
 	ok(all_of(gck_options_format(&o, small, sizeof small, &err) == -1, err.code == ENOSPC),
 	   "format: %s", err.text);
 	is_str(gck_options_key(0), "interval", "the first key");
-	ok(all_of(!gck_options_key(17), gck_options_key(16)), "there are 17 keys");
+	ok(all_of(!gck_options_key(18), gck_options_key(17)), "there are 18 keys");
 }
 
 int main(void)

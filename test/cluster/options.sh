@@ -40,6 +40,7 @@ refuse_option skip-done=maybe skip-done
 refuse_option require=perhaps require
 refuse_option cpus=0 cpus
 refuse_option quiet=shh quiet
+refuse_option kernels=,a kernels
 refuse_option keep=2,,bogus=3 bogus
 like "$(alice srun -n1 --gpu-ckpt interval=20m,keep=2 touch "$dir/launched" 2>&1)" \
 	"interval=20m,keep=2 is taken for the program: write --gpu-ckpt=interval=20m,keep=2," \
@@ -50,7 +51,13 @@ check_not "salloc refuses a wrong key" alice salloc -n1 --gpu-ckpt=bogus=1 true
 good=interval=1h30m,keep=3,stage=/tmp,compress=zstd:3,timeout=90s,hold=2s,restart-wait=1m
 good+=,mpi=none,cuda=none,files=64M
 check "srun takes every key with a good value" timeout 60 "$cluster" exec -u alice \
-	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2,quiet=yes true
+	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2,quiet=yes,kernels=a \
+	true
+is "$(alice srun -n1 --gpu-ckpt=kernels=a,_Z1bv,keep=1 \
+	sh -c 'echo "$GPUCKPT_KERNELS"')" \
+	a,_Z1bv "kernels= reaches the tasks"
+is "$(alice env GPUCKPT_KERNELS=c srun -n1 --gpu-ckpt=keep=1 \
+	sh -c 'echo "$GPUCKPT_KERNELS"')" "" "only that of the step does"
 check "srun --help has the option" grep -q gpu-ckpt <(alice srun --help)
 
 # ---- a restart from a commit that is not there

@@ -12,7 +12,7 @@ static void write_points(const struct gck_ptx *ptx, bool is_auto)
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
-	int result = gck_points_write(ptx, is_auto, out, NULL, &err);
+	int result = gck_points_write(ptx, is_auto ? GCK_POINTS_AUTO : NULL, out, NULL, &err);
 
 	fclose(out);
 	if (!result) {

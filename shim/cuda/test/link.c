@@ -529,6 +529,22 @@ static void exits(void)
 	is_int(cuda_rank_end(&r), 0, "the program ends well");
 }
 
+/* It refuses nothing. */
+static void kernel_without_points(void)
+{
+	struct cuda_rank r;
+
+	setenv("GPUCKPT_KERNELS", "loops,barred", 1);
+	cuda_rank_start(&r, NULL);
+	unsetenv("GPUCKPT_KERNELS");
+	is_int(cuda_tell(&r, "ptx"), 0, "a program loads PTX, and two of its kernels are named");
+	is_str(cuda_look(&r), "kernel barred;it has no points: PTX line 32: a named barrier;"
+	       "doc/kernels.md has what is refused; or leave it out of kernels=\n",
+	       "able names the one that cannot have points");
+	ok(all_of(cuda_drain(&r, 1, LIMIT_MS), cuda_resume(&r, 1, NULL)), "it refuses nothing");
+	is_int(cuda_rank_end(&r), 0, "the program ends");
+}
+
 int main(void)
 {
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
@@ -549,6 +565,7 @@ int main(void)
 	traced();
 	pools();
 	in_order();
+	kernel_without_points();
 	obstacle("event", "an event of another process", NULL);
 	obstacle("future", "cuFakeFuture", NULL);
 	obstacle("use cuGLInit", "OpenGL", NULL);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/cuda/test/program_ptx.h"
 #include "shim/cuda/test/rank.h"
 #include "test/support/driver/fake.h"
 
@@ -106,7 +107,15 @@ static int host_memory(void)
 	return cuMemCreate(&handle, 2 << 20, &prop, 0);
 }
 
+static int load_ptx(void)
+{
+	CUmodule module;
+
+	return cuModuleLoadData(&module, GCK_TEST_PTX);
+}
+
 const struct rank_command rank_obstacle_commands[] = {
+	{"ptx", load_ptx},
 	{"ipc", .run_number = open_memory},
 	{"ipc close", close_memory},
 	{"event", open_event},

@@ -84,6 +84,28 @@ for rule in cuMemAddressReserve=801 cuMemCreate=801 cuMemExportToShareableHandle
 done
 passes "functions are found by name, version and address" standin ./cuda_names "$driver"
 
+export FAKE_CUDA_PTX="$tmp/ptx"
+passes "PTX of the program stays as it is" standin ./cuda_program_ptx ""
+for kernels in loops also_loops,barred,loops auto; do
+	passes "PTX of the program gets points, kernels=$kernels" standin \
+		env GPUCKPT_KERNELS=$kernels ./cuda_program_ptx $kernels
+done
+passes "PTX that the driver does not take with points stays as it is" standin \
+	env GPUCKPT_KERNELS=auto ./cuda_program_ptx auto refused
+without() { # KERNELS ARGUMENT...: what is said, once each
+	kernels=$1
+	shift
+	{ LD_PRELOAD=$library GPUCKPT_KERNELS=$kernels ./cuda_program_ptx "$@" >/dev/null; } 2>&1
+}
+same "$(without barred,straight,loops barred,straight,loops)" \
+	"gpuckpt: kernel barred has no points: PTX line 32: a named barrier
+gpuckpt: kernel straight has no points: it has no loop" \
+	"named kernels without points are told, once"
+same "$(without auto auto)" "" "with auto they are not"
+same "$(without auto auto refused)" "gpuckpt: PTX of the program has no points: the driver does \
+not take it with them (CUDA_ERROR_INVALID_PTX)" "PTX that the driver does not take is told"
+unset FAKE_CUDA_PTX
+
 says() { # NAME WANTED COMMAND...
 	name=$1
 	wanted=$2

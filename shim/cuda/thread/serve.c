@@ -10,6 +10,7 @@
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/participants/drain.h"
 #include "shim/cuda/participants/late_kernel.h"
+#include "shim/cuda/points/program_ptx.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/thread/node_reclaim.h"
@@ -89,6 +90,15 @@ static void tell_kernel(void *arg, const char *name, unsigned seconds, unsigned 
 		  "compile it with gckcc (doc/kernels.md), or give timeout= more", false);
 }
 
+static void tell_no_points(void *arg, const char *object, const char *why)
+{
+	char reason[320];
+
+	snprintf(reason, sizeof reason, "it has no points: %s", why);
+	send_item(arg, object, reason,
+		  "doc/kernels.md has what is refused; or leave it out of kernels=", false);
+}
+
 /* queued_ms: for so long what was queued was not done. */
 static int end_look(struct gck_cuda_thread *k, uint32_t queued_ms)
 {
@@ -103,6 +113,7 @@ static int end_look(struct gck_cuda_thread *k, uint32_t queued_ms)
 static int look(struct gck_cuda_thread *k)
 {
 	gck_cuda_able(tell_item, k);
+	gck_cuda_program_ptx_tell(tell_no_points, k);
 	if (!k->lost.code)
 		gck_cuda_late_kernels_tell(tell_kernel, k);
 	if (k->prepare_seq || k->lost.code)

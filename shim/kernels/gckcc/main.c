@@ -40,7 +40,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "gckcc: cannot write %s: %s\n", argv[argc - 1], strerror(errno));
 		return 1;
 	}
-	if (!ptx || gck_points_write(ptx, is_auto, out, stderr, &err) || fclose(out)) {
+	if (!ptx || gck_points_write(ptx, is_auto ? GCK_POINTS_AUTO : NULL, out, stderr, &err) ||
+	    fclose(out)) {
 		fprintf(stderr, "gckcc: %s\n", err.text);
 		return 1;
 	}

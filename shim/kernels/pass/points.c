@@ -23,6 +23,8 @@ struct writer {
 	bool is_again; /* the second body: its labels have other names */
 	size_t place;  /* the next */
 	bool has_mark; /* the module's */
+	const char *automatic;
+	FILE *notes;
 };
 
 static const char *ending(const struct writer *w)
@@ -361,23 +363,46 @@ static bool has_marks(const struct gck_ptx *ptx, const struct gck_ptx_function *
 	return false;
 }
 
+/* Whether a list has the token's text between its commas. */
+static bool lists(const char *list, const struct gck_ptx *ptx, uint32_t token)
+{
+	size_t n = ptx->tokens[token].end - begin(ptx, token), k;
+
+	for (; *list; list += k + (list[k] == ',')) {
+		k = strcspn(list, ",");
+		if (k == n && !memcmp(list, ptx->text + begin(ptx, token), n))
+			return true;
+	}
+	return false;
+}
+
+static void note(const struct writer *w, const struct gck_ptx_function *f, const char *why)
+{
+	if (w->notes)
+		fprintf(w->notes, "%.*s has no points: %s\n", GCK_PTX_TEXT(w->ptx, f->name), why);
+}
+
 /* Sets at behind the function if it was written anew. */
-static int write_function(struct writer *w, size_t i, bool is_auto, uint32_t *at, FILE *notes,
-			  struct gck_error *err)
+static int write_function(struct writer *w, size_t i, uint32_t *at, struct gck_error *err)
 {
 	const struct gck_ptx_function *f = &w->ptx->functions[i];
 	struct gck_error why = { 0 };
 	struct gck_plan plan;
+	bool is_named = w->automatic && lists(w->automatic, w->ptx, f->name);
+	bool is_auto = is_named || (w->automatic && !strcmp(w->automatic, GCK_POINTS_AUTO));
 	int result = 0;
 
 	if (!f->is_entry)
 		return gck_refuse_marks(w->ptx, f, err);
 	if (gck_plan_make(&plan, w->ptx, i, is_auto, &why)) {
-		result = has_marks(w->ptx, f) ? gck_fail(err, why.code, "%s", why.text) : 0;
-		if (!result && notes)
-			fprintf(notes, "%.*s has no points: %s\n", GCK_PTX_TEXT(w->ptx, f->name),
-				why.text);
-	} else if (plan.has_points) {
+		if (has_marks(w->ptx, f))
+			result = gck_fail(err, why.code, "%s", why.text);
+		else
+			note(w, f, why.text);
+	} else if (!plan.has_points) {
+		if (is_named)
+			note(w, f, "it has no loop");
+	} else {
 		copy(w, *at, begin(w->ptx, f->at.first));
 		gck_record_measure(&plan);
 		w->plan = &plan;
@@ -388,14 +413,14 @@ static int write_function(struct writer *w, size_t i, bool is_auto, uint32_t *at
 	return result;
 }
 
-int gck_points_write(const struct gck_ptx *ptx, bool is_auto, FILE *out, FILE *notes,
+int gck_points_write(const struct gck_ptx *ptx, const char *automatic, FILE *out, FILE *notes,
 		     struct gck_error *err)
 {
-	struct writer w = { .ptx = ptx, .out = out };
+	struct writer w = { .ptx = ptx, .out = out, .automatic = automatic, .notes = notes };
 	uint32_t at = 0;
 
 	for (size_t i = 0; i < ptx->n_functions; i++)
-		if (write_function(&w, i, is_auto, &at, notes, err))
+		if (write_function(&w, i, &at, err))
 			return -1;
 	copy(&w, at, ptx->size);
 	return fflush(out) ? gck_fail(err, errno, "cannot write PTX") : 0;

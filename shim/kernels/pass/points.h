@@ -9,10 +9,13 @@
 
 #include "shim/kernels/ptx/ptx.h"
 
-/* Writes the module to out, with its marks, and with points of its own if is_auto. -1 and err, with
- * file and line, for a mark that cannot be honoured; out is then worthless. A kernel without marks
- * that cannot have points stays as it is, and a line in notes (NULL: none) says why. */
-int gck_points_write(const struct gck_ptx *ptx, bool is_auto, FILE *out, FILE *notes,
+#define GCK_POINTS_AUTO "auto" /* all kernels */
+
+/* Writes the module to out, with its marks, and with points of its own in the kernels that are
+ * automatic: GCK_POINTS_AUTO, or names with commas between them; NULL: none. -1 and err, with file
+ * and line, for a mark that cannot be honoured; out is then worthless. A kernel without marks that
+ * cannot have points stays as it is, and a line in notes (NULL: none) says why. */
+int gck_points_write(const struct gck_ptx *ptx, const char *automatic, FILE *out, FILE *notes,
 		     struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

@@ -36,7 +36,7 @@ static char *pointed(const char *text, size_t size, bool is_auto, size_t *made,
 	char *out = NULL;
 	FILE *file = ptx ? open_memstream(&out, made) : NULL;
 
-	if (file && gck_points_write(ptx, is_auto, file, NULL, err)) {
+	if (file && gck_points_write(ptx, is_auto ? GCK_POINTS_AUTO : NULL, file, NULL, err)) {
 		fclose(file);
 		free(out);
 		out = NULL;

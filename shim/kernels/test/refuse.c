@@ -100,7 +100,7 @@ static int refused(const char *text, struct gck_error *err)
 	int result;
 
 	must(ptx && out ? 0 : -1);
-	result = gck_points_write(ptx, false, out, NULL, err);
+	result = gck_points_write(ptx, NULL, out, NULL, err);
 	sscanf(err->text, "/src/x.cu:%u:", &line);
 	fclose(out);
 	gck_ptx_free(ptx);

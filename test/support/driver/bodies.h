@@ -41,11 +41,13 @@ BODY(cuEventCreate); BODY(cuEventDestroy); BODY(cuEventDestroy_v2); BODY(cuEvent
 BODY(cuEventQuery); BODY(cuEventSynchronize); BODY(cuEventElapsedTime); BODY(cuEventElapsedTime_v2);
 BODY(cuIpcGetEventHandle); BODY(cuIpcOpenEventHandle);
 
-BODY(cuModuleLoadData); BODY(cuModuleLoad); BODY(cuModuleUnload); BODY(cuModuleGetFunction);
+BODY(cuModuleLoadData); BODY(cuModuleLoadDataEx); BODY(cuModuleLoad);
+BODY(cuModuleUnload); BODY(cuModuleGetFunction);
 BODY(cuModuleGetGlobal_v2); BODY(cuLaunchKernel);
 BODY(cuLibraryLoadData); BODY(cuLibraryGetModule); BODY(cuLibraryUnload);
 BODY(cuLibraryGetKernel);
 BODY(cuKernelGetFunction);
+BODY(cuLinkAddData_v2);
 BODY(cuKernelGetName);
 BODY(cuFuncGetName);
 BODY(cuLibraryGetGlobal);

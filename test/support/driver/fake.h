@@ -27,10 +27,12 @@
  *   FAKE_CUDA_MANAGED=there managed memory is mapped at any free address
  *   FAKE_CUDA_LATE=MS       exported memory is free MS milliseconds after its release
  *   FAKE_CUDA_PARTS=1       cuMemMap maps parts of memory, which driver 580 refuses
+ *   FAKE_CUDA_PTX=FILE      the last text that was loaded or linked is written there
  *   FAKE_CUDA_VERSION=N     the answer of cuDriverGetVersion, 13000; cuGetProcAddress does not
  *                           return later functions
  *
- * A module that begins with ".version" is text of PTX; its .global and .const variables without
+ * A module that begins with ".version" is text of PTX, not taken if it gives the kernel `refused`
+ * points; its .global and .const variables without
  * sizes are of 8 bytes each, at addresses by the order of modules. Another module's variables and
  * all kernels are the program's.
  *

@@ -55,11 +55,24 @@ static CUresult take_place_of_module(CUmodule module)
 	return CUDA_SUCCESS;
 }
 
+static void show(const char *text, size_t size)
+{
+	const char *path = getenv("FAKE_CUDA_PTX");
+	FILE *out = path ? fopen(path, "w") : NULL;
+
+	if (out) {
+		fwrite(text, 1, size, out);
+		fclose(out);
+	}
+}
+
 /* The image "managed" has a __managed__ variable. */
 static CUresult load(CUmodule *module, const void *image, CUlibrary library)
 {
 	if (!fake_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (strstr(image, "refused$ckpt"))
+		return CUDA_ERROR_INVALID_PTX;
 	*module = calloc(1, sizeof **module);
 	(*module)->context = fake_current();
 	(*module)->library = library;
@@ -68,6 +81,7 @@ static CUresult load(CUmodule *module, const void *image, CUlibrary library)
 	modules = *module;
 	fake_unlock();
 	if (!strncmp(image, ".version", 8)) {
+		show(image, strlen(image));
 		(*module)->text = strdup(image);
 		return take_place_of_module(*module);
 	}
@@ -77,6 +91,17 @@ static CUresult load(CUmodule *module, const void *image, CUlibrary library)
 
 CUresult fake_cuModuleLoadData(CUmodule *module, const void *image)
 {
+	return load(module, image, NULL);
+}
+
+/* One option, whose value it sets to 0: the bytes of a log. */
+CUresult fake_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n,
+				 CUjit_option *options, void **values)
+{
+	(void)options;
+	if (n != 1 || !*values)
+		return CUDA_ERROR_INVALID_VALUE;
+	*values = NULL;
 	return load(module, image, NULL);
 }
 
@@ -191,6 +216,23 @@ CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule 
 	return at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+/* Nothing is linked. */
+CUresult fake_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+			       const char *name, unsigned int n, CUjit_option *options,
+			       void **values)
+{
+	(void)name;
+	(void)n;
+	(void)options;
+	(void)values;
+	if (state || type != CU_JIT_INPUT_PTX || strnlen(data, size) + 1 != size)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (strstr(data, "refused$ckpt"))
+		return CUDA_ERROR_INVALID_PTX;
+	show(data, size - 1);
+	return CUDA_SUCCESS;
+}
+
 /* ---- libraries ------------------------------------------------------------------------------- */
 
 static struct CUkern_st *kernels;
@@ -215,6 +257,8 @@ CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 	(void)values;
 	if (njit || n)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (strstr(code, "refused$ckpt"))
+		return CUDA_ERROR_INVALID_PTX;
 	*library = calloc(1, sizeof **library);
 	(*library)->image = strdup(code);
 	return CUDA_SUCCESS;
