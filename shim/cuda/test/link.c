@@ -538,7 +538,7 @@ static void kernel_without_points(void)
 	cuda_rank_start(&r, NULL);
 	unsetenv("GPUCKPT_KERNELS");
 	is_int(cuda_tell(&r, "ptx"), 0, "a program loads PTX, and two of its kernels are named");
-	is_str(cuda_look(&r), "kernel barred;it has no points: PTX line 32: a named barrier;"
+	is_str(cuda_look(&r), "kernel barred;it has no points: PTX line 33: a named barrier;"
 	       "doc/kernels.md has what is refused; or leave it out of kernels=\n",
 	       "able names the one that cannot have points");
 	ok(all_of(cuda_drain(&r, 1, LIMIT_MS), cuda_resume(&r, 1, NULL)), "it refuses nothing");

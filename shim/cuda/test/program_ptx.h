@@ -7,7 +7,7 @@
 	".visible .entry " name "(.param .u64 " name "_a)\n{\n\t.reg .b32 %r<3>;\n" \
 	"\t.reg .pred %p<2>;\n\tmov.u32 %r1, 0;\nL:\n" within "\tadd.s32 %r1, %r1, 1;\n" \
 	"\tsetp.lt.s32 %p1, %r1, 1000;\n\t@%p1 bra L;\n\tret;\n}\n"
-#define GCK_TEST_PTX_HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+#define GCK_TEST_PTX_HEAD "// by hand\n.version 8.0\n.target sm_80\n.address_size 64\n"
 
 #define GCK_TEST_PTX \
 	GCK_TEST_PTX_HEAD GCK_TEST_LOOP_("loops", "") GCK_TEST_LOOP_("also_loops", "") \

@@ -98,7 +98,7 @@ without() { # KERNELS ARGUMENT...: what is said, once each
 	{ LD_PRELOAD=$library GPUCKPT_KERNELS=$kernels ./cuda_program_ptx "$@" >/dev/null; } 2>&1
 }
 same "$(without barred,straight,loops barred,straight,loops)" \
-	"gpuckpt: kernel barred has no points: PTX line 32: a named barrier
+	"gpuckpt: kernel barred has no points: PTX line 33: a named barrier
 gpuckpt: kernel straight has no points: it has no loop" \
 	"named kernels without points are told, once"
 same "$(without auto auto)" "" "with auto they are not"

@@ -31,10 +31,9 @@
  *   FAKE_CUDA_VERSION=N     the answer of cuDriverGetVersion, 13000; cuGetProcAddress does not
  *                           return later functions
  *
- * A module that begins with ".version" is text of PTX, not taken if it gives the kernel `refused`
- * points; its .global and .const variables without
- * sizes are of 8 bytes each, at addresses by the order of modules. Another module's variables and
- * all kernels are the program's.
+ * A module that begins with ".version" or "//" is text of PTX, not taken if it gives the kernel
+ * `refused` points; its .global and .const variables without sizes are of 8 bytes each, at
+ * addresses by the order of modules. Another module's variables and all kernels are the program's.
  *
  * A kernel NAME is `void NAME(void **params, const struct fake_grid *grid)`, exported by the
  * program (-rdynamic, default visibility), with `const int NAME_params`, its number of parameters
