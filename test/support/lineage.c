@@ -204,7 +204,7 @@ static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 	return failed ? -1 : 0;
 }
 
-/* A program may have something for a moment that a checkpoint refuses, a file of /proc say, or not
+/* A program may have something for a moment that a checkpoint refuses, a lease say, or not
  * have made yet what it works with. */
 static int try_checkpoint(struct lineage *l, int tries)
 {

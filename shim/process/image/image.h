@@ -169,6 +169,7 @@ enum gck_fd_kind {
 	GCK_FD_TERMINAL,   /* a side of a pseudo-terminal: `write_end`: the master, which has its
 			    * state. `id`: both have the same. `unlinked`: the master was closed */
 	GCK_FD_PIDFD,      /* of `process` */
+	GCK_FD_PROC,       /* of /proc: `path` below it, or below the directory of `process` */
 };
 
 struct gck_epoll_entry {
@@ -201,7 +202,7 @@ struct gck_lock {
 	int64_t start, length;     /* 0: to the file's end, wherever that is */
 };
 
-#define GCK_PIDFD_RANK 1
+#define GCK_PROCESS_RANK 1
 
 #define GCK_TERMINAL_SETTINGS 44 /* the kernel's struct termios2 */
 #define GCK_TERMINAL_WAITS 4095   /* bytes that a terminal's queue holds */
@@ -224,7 +225,7 @@ struct gck_file {
 	uint32_t flags;            /* F_GETFL */
 	int64_t offset;
 	char *path;                /* files, directories, devices, output files, sockets with the
-				    * name of a file, FIFOs; NULL otherwise */
+				    * name of a file, FIFOs, PROC; NULL otherwise */
 	uint64_t size;             /* of a file at the checkpoint; a log (O_APPEND) may be larger */
 	uint64_t least;            /* its size when the rank was scanned, a lower bound */
 	int64_t mtime_ns;
@@ -267,8 +268,9 @@ struct gck_file {
 	size_t nqueue;
 	struct gck_terminal *terminals; /* of a TERMINAL's master: one */
 	size_t nterminals;
-	int32_t process;           /* PIDFD: rpid of a child, as captured; GCK_PIDFD_RANK; 0: of one
-				    * that has ended and was waited for */
+	int32_t process;           /* PIDFD, PROC: rpid of a child, as captured; GCK_PROCESS_RANK;
+				    * 0: PIDFD: of one that has ended and was waited for; PROC:
+				    * of none */
 	uint64_t to;               /* SOCKET: id of the one to which it is connected; 0: none */
 	int32_t peer_pid;          /* of unix sockets, SO_PEERCRED: the program's number of who made
 				    * the other end, or listens; 0: nobody, or unknown */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Relations between the values of an image that must hold: order, overlap, valid indexes. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -210,6 +211,21 @@ static bool path_needed(const struct gck_file *f)
 	return f->kind == GCK_FD_FILE || f->kind == GCK_FD_DIR || f->kind == GCK_FD_DEVICE;
 }
 
+/* One of /proc can only be read, and has a path that does not lead out of it. */
+static bool proc_fits(const struct gck_file *f)
+{
+	const char *at = f->path;
+
+	if (!at || *at == '/' || (f->flags & O_ACCMODE) != O_RDONLY || f->flags & O_CREAT)
+		return false;
+	while (strncmp(at, "..", 2) || (at[2] && at[2] != '/')) {
+		at = strchr(at, '/');
+		if (!at++)
+			return true;
+	}
+	return false;
+}
+
 static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
 {
 	size_t low = 0, high = img->nfds;
@@ -242,6 +258,8 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 
 	if (path_needed(f) && (!f->path || f->path[0] != '/'))
 		return gck_fail(err, EINVAL, "file %zu has no path", i);
+	if (f->kind == GCK_FD_PROC && !proc_fits(f))
+		return gck_fail(err, EINVAL, "file %zu is not one of /proc that is read", i);
 	if (check_name(f, err))
 		return gck_fail_in(err, "file %zu", i);
 	if (f->nterminals && (f->kind != GCK_FD_TERMINAL || !f->write_end))

@@ -159,7 +159,7 @@ static const struct gck_field terminal_fields[] = {
 static const struct gck_shape terminal_shape = SHAPE("terminal", gck_terminal, terminal_fields);
 
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_PIDFD),
+	INT(gck_file, kind, 0, GCK_FD_PROC),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),

@@ -107,14 +107,13 @@ static int read_epoll(struct gck_scan *s, const struct gck_fd_view *v, struct gc
 /* Of a process of the rank, which a restart makes again. A thread's own has O_EXCL. */
 static int read_pidfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
-	const pid_t rank = s->t->rank ? s->t->rank->pid : s->t->pid;
 	const pid_t pid = (pid_t)gck_proc_number(v->info, "Pid:", 10, 0);
 
 	x->kind = GCK_FD_PIDFD;
 	if (pid <= 0)
 		return 0;
-	x->process = pid == rank ? GCK_PIDFD_RANK : pid;
-	if (pid != rank && !gck_is_descendant(pid, rank))
+	x->process = gck_fd_process(s, pid);
+	if (!x->process)
 		gck_obstacle_add(s->f, true, v->object, "close it first",
 				 "a pidfd of a process that is no descendant of the rank: %d",
 				 (int)pid);
@@ -242,10 +241,8 @@ int gck_make_pidfd(const struct gck_restore *r, const struct gck_file *f, struct
 
 	if (!f->process)
 		fd = open_ended(flags);
-	else if (f->process == GCK_PIDFD_RANK)
-		fd = (int)syscall(SYS_pidfd_open, r->root->remote.pid, flags);
 	else
-		fd = (int)syscall(SYS_pidfd_open, gck_restore_pid(r->root, f->process), flags);
+		fd = (int)syscall(SYS_pidfd_open, gck_fd_process_now(r, f->process), flags);
 	return fd < 0 ? gck_make_failed(err, f, "pidfd") : fd;
 }
 

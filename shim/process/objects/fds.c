@@ -164,6 +164,8 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 		return gck_fd_pipe(s, v, x);
 	if (starts(v->link, "/memfd:"))
 		return gck_fd_memfd(s, v, x);
+	if (starts(v->link, "/proc/"))
+		return gck_fd_proc(s, v, x);
 	if (S_ISREG(v->st.st_mode) || S_ISDIR(v->st.st_mode))
 		return gck_fd_file(s, v, x);
 	if (gck_terminal_is(&v->st))
@@ -373,6 +375,8 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 		return gck_make_signalfd(f, err);
 	case GCK_FD_PIDFD:
 		return gck_make_pidfd(r, f, err);
+	case GCK_FD_PROC:
+		return gck_make_proc(r, f, err);
 	case GCK_FD_MEMFD:
 		return gck_make_reopen(r->objects[f->object], f, err);
 	case GCK_FD_STDIO:

@@ -75,11 +75,6 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	x->path = strdup(v->link);
 	if (!x->path)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
-	if (!strncmp(v->link, "/proc/", 6)) {
-		gck_obstacle_add_passing(s->f, v->object, "close it first",
-			 "a file of /proc is not the same after a restart: %s", v->link);
-		return 0;
-	}
 	if (*v->link != '/') {
 		gck_obstacle_add(s->f, true, v->object, "close it first",
 			 "it refers to a namespace, not to a file: %s", v->link);

@@ -245,6 +245,8 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 
 		if ((named || fifo) && !f->unlinked && check_path(r, f, err))
 			return -1;
+		if (f->kind == GCK_FD_PROC && gck_restore_check_proc(f, err))
+			return -1;
 		if (f->path && is_socket(f) && gck_restore_make_parent(r, f->path))
 			return gck_fail(err, ENOENT, "%s is the name of a unix socket, and its "
 					"directory cannot be made on this node: %s: it has to be "

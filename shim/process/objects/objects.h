@@ -68,6 +68,7 @@ int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v,
 		     struct gck_file *x) GCK_MUST_CHECK;
+int gck_fd_proc(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
@@ -197,6 +198,15 @@ int gck_make_timerfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_C
 int gck_make_epoll(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_pidfd(const struct gck_restore *r, const struct gck_file *f,
 		   struct gck_error *err) GCK_MUST_CHECK;
+int gck_make_proc(const struct gck_restore *r, const struct gck_file *f,
+		  struct gck_error *err) GCK_MUST_CHECK;
+
+/* The process of the rank that a descriptor is of, as in gck_file.process: at the capture from its
+ * number, 0 if it is none of the rank; at a restart its new number. */
+int32_t gck_fd_process(const struct gck_scan *s, pid_t pid);
+pid_t gck_fd_process_now(const struct gck_restore *r, int32_t process);
+
+int gck_restore_check_proc(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Open the file of fd again: a new open file description, with the image's flags. */
 int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;

@@ -27,7 +27,8 @@
 static bool passes(const char *name)
 {
 	static const char *const passing[] = {"connected", "lease", "bare-child",
-					      "zombie", "orphans", "procfd"};
+					      "zombie", "orphans", "procfd",
+					      "procother", "procthread"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		if (!strcmp(name, passing[i]))
@@ -57,7 +58,9 @@ static void test_able(void)
 	static const char *const bad[][2] = {
 		{"tcp", "a listening socket at"}, {"udp", "a UDP socket"},
 		{"bare", "a TCP socket, not connected"},
-		{"procfd", "a file of /proc is not the same after a restart: /proc/sys/kernel/"},
+		{"procfd", "a file of /proc open for writing: /proc/"},
+		{"procother", "a file of /proc of a process that has ended or is no descendant"},
+		{"procthread", "a file of /proc of a thread: /proc/"},
 		{"nsfd", "it refers to a namespace, not to a file: net:["},
 		{"zombie", "a child process in another's process group"},
 		{"unix", "a unix socket with a relative name"},

@@ -96,7 +96,20 @@ static void do_nsfd(void)
 
 static void do_procfd(void)
 {
-	fds[0] = open("/proc/sys/kernel/hostname", O_RDONLY);
+	fds[0] = open("/proc/self/comm", O_RDWR);
+}
+
+static void do_procother(void)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)getppid());
+	fds[0] = open(path, O_RDONLY);
+}
+
+static void do_procthread(void)
+{
+	fds[0] = open("/proc/thread-self/stat", O_RDONLY);
 }
 
 static void do_unix(void)
@@ -1109,6 +1122,8 @@ static const struct {
 	{"answering", do_answering, undo_child}, {"bare-child", do_bare_child, undo_child},
 	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
 	{"procfd", do_procfd, NULL},
+	{"procother", do_procother, NULL},
+	{"procthread", do_procthread, NULL},
 	{"sysv", do_sysv, undo_sysv},
 	{"sem", do_sem, undo_sem}, {"msg", do_msg, undo_msg}, {"shm", do_shm, undo_shm},
 	{"inherit", do_inherit, undo_inherit}, {"namespace", do_namespace, NULL},

@@ -4,8 +4,10 @@
  * one line at its end that is the same however often it was restored. */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <alloca.h>
@@ -1912,6 +1914,73 @@ static void run_pidfds(void)
 	printf("pidfds %ld\n", rounds);
 }
 
+/* Whether a mapping that /proc/PID/maps lists has the address. */
+static bool is_listed(int maps, const void *address)
+{
+	uintptr_t start, end;
+	FILE *lines = fdopen(dup(maps), "r");
+	char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+
+	CHECK(lines && !fseek(lines, 0, SEEK_SET));
+	while (!found && getline(&line, &size, lines) > 0)
+		found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &start, &end) == 2 &&
+			start <= (uintptr_t)address && (uintptr_t)address < end;
+	free(line);
+	fclose(lines);
+	return found;
+}
+
+static bool has_entry(int list, const char *name)
+{
+	DIR *entries = fdopendir(dup(list));
+	struct dirent *entry;
+	bool found = false;
+
+	CHECK(entries != NULL);
+	rewinddir(entries);
+	while (!found && (entry = readdir(entries)))
+		found = !strcmp(entry->d_name, name);
+	closedir(entries);
+	return found;
+}
+
+/* Files of /proc: of the program, of a child, of none; a directory, one that was read in part. */
+static void run_proc(void)
+{
+	pid_t child = fork();
+	int mine, its, part, maps, list, inherited;
+	char path[32], text[16];
+
+	CHECK(child >= 0);
+	if (!child) {
+		prctl(PR_SET_NAME, "below");
+		for (;;)
+			pause();
+	}
+	prctl(PR_SET_NAME, "above");
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)child);
+	CHECK((mine = open("/proc/self/comm", O_RDONLY)) >= 0);
+	CHECK((its = open(path, O_RDONLY)) >= 0);
+	CHECK((part = open("/proc/cpuinfo", O_RDONLY)) >= 0 && read(part, text, 10) == 10);
+	CHECK((maps = open("/proc/self/maps", O_RDONLY)) >= 0);
+	CHECK((list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY)) >= 0);
+	CHECK((inherited = fcntl(mine, F_DUPFD_CLOEXEC, 100)) >= 0);
+	for (long i = 0; i < rounds; i++) {
+		CHECK(pread(inherited, text, sizeof text, 0) == 6 && !memcmp(text, "above\n", 6));
+		while (pread(its, text, sizeof text, 0) == 6 && memcmp(text, "below\n", 6))
+			pause_us(500); /* it has its name soon */
+		CHECK(!memcmp(text, "below\n", 6));
+		CHECK(lseek(part, 0, SEEK_CUR) == 10);
+		CHECK(is_listed(maps, text) && is_listed(maps, &rounds));
+		CHECK(has_entry(list, "100"));
+		pause_us(1000);
+	}
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+	printf("proc %ld\n", rounds);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -1924,7 +1993,7 @@ static const struct {
 	{"tree", run_tree},       {"family", run_family},   {"orphans", run_orphans},
 	{"locks", run_locks},     {"reopened", run_reopened},
 	{"sockets", run_sockets}, {"terminals", run_terminals},
-	{"pidfds", run_pidfds},
+	{"pidfds", run_pidfds},   {"proc", run_proc},
 };
 
 int main(int argc, char **argv)
