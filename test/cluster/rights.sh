@@ -51,6 +51,8 @@ report $((! $?)) "bob cannot restart from alice's commit" || diag "$out"
 check "root: list shows it" grep -q "$job" <(root gpuckpt list)
 check "root: create" root gpuckpt create "$job"
 check "root: verify" root gpuckpt verify "$job"
+check "root: export" root gpuckpt export "$job:1" "$dir/image"
+check "root: remove" root gpuckpt remove "$job.0" 1
 
 # Frames that are too long, or have no credential, and a connection without a frame.
 for bytes in '\xff\xff\xff\xff' '\x00\x00\x00\x05hello' 'GET / HTTP/1.0\r\n\r\n' ''; do
