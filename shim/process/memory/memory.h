@@ -27,7 +27,17 @@ uint32_t gck_map_flags(uint32_t vm);
 int gck_guards_add(struct gck_image *img, const struct gck_ranges *guards,
 		   struct gck_error *err) GCK_MUST_CHECK;
 
+/* memory_locks.c: report locked memory; with the rank held and its brk known, find out whether
+ * memory to come is locked. status: of /proc/PID. */
+void gck_note_locks(struct gck_scan *s, const char *status);
+int gck_scan_lock_future(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
+
 /* ---- restore ------------------------------------------------------------------------------- */
+
+/* memory_locks.c: whether the new task's limit is high enough; lock memory, before the limits are
+ * set. */
+int gck_restore_check_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Check that this node's kernel has what the image's mappings need: guard pages, mseal. */
 int gck_restore_check_guards(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;

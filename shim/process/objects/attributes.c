@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"

@@ -29,18 +29,11 @@ int gck_scan_fds(struct gck_scan *s) GCK_MUST_CHECK;
  * clocks. */
 int gck_scan_inside(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
 
-/* Add a system call to a message to the helper; returns the place of its result. Then run all. */
-int64_t *gck_inside_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b, uint64_t c,
-			 uint64_t d);
+/* Run the calls of a message to the helper (gck_helper_call): none of them may fail. */
 int gck_inside_run(struct gck_scan *s, struct gck_link_msg *m, int timeout_ms) GCK_MUST_CHECK;
 
 /* process_attributes.c: with the rank held, the attributes of its table. */
 int gck_scan_attributes(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
-
-/* memory_locks.c: report locked memory; with the rank held and its brk known, find out whether
- * memory to come is locked. status: of /proc/PID. */
-void gck_note_locks(struct gck_scan *s, const char *status);
-int gck_scan_lock_future(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
 
 /* timers.c: the POSIX timers that /proc lists, and their remaining times, by the helper. */
 int gck_scan_timer_list(struct gck_scan *s) GCK_MUST_CHECK;
@@ -137,9 +130,6 @@ int gck_restore_check_input(struct gck_restore *r, struct gck_error *err) GCK_MU
 
 /* process_attributes.c: whether this version knows all. */
 int gck_restore_check_attributes(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
-
-/* memory_locks.c: whether the new task's limit is high enough. */
-int gck_restore_check_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* environ.c: note the new task's environment, before the process is emptied. */
 void gck_restore_note_environment(struct gck_restore *r);
@@ -276,9 +266,6 @@ int gck_restore_attributes(struct gck_restore *r, struct gck_error *err) GCK_MUS
 int gck_restore_last_attributes(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* ---- restore: run -------------------------------------------------------------------------- */
-
-/* memory_locks.c: lock memory, before the limits are set. */
-int gck_restore_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* attributes.c: limits and flags that would hinder the steps before. */
 int gck_restore_process_last(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;

@@ -57,8 +57,8 @@ int gck_fd_proc(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
 	why = reason(x, of_process, v->link);
 	if (why)
-		gck_obstacle_add_passing(s->f, v->object, "close it first", "a file of /proc %s: %s",
-					 why, v->link);
+		gck_obstacle_add_passing(s->f, v->object, "close it first",
+					 "a file of /proc %s: %s", why, v->link);
 	return 0;
 }
 
@@ -71,8 +71,8 @@ int gck_restore_check_proc(const struct gck_file *f, struct gck_error *err)
 	snprintf(path, sizeof path, "/proc/%s", f->path);
 	if (f->process || !access(path, F_OK))
 		return 0;
-	return gck_fail(err, errno, "%s was open at the checkpoint, and this node's kernel does not "
-			"have it", path);
+	return gck_fail(err, errno, "%s was open at the checkpoint, and this node's kernel does "
+			"not have it", path);
 }
 
 int gck_make_proc(const struct gck_restore *r, const struct gck_file *f, struct gck_error *err)

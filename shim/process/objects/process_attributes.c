@@ -149,7 +149,7 @@ int gck_scan_attributes(struct gck_scan *s, int timeout_ms)
 
 		known[i] = read_text(s, a, status, &values[i]);
 		if (a->source == CALL || a->source == CALL_RESULT)
-			calls[i] = gck_inside_call(
+			calls[i] = gck_helper_call(
 				&m, a->get[0], (uint64_t)a->get[1],
 				a->get[2] == RESULT ? to : (uint64_t)a->get[2], 0, 0);
 	}

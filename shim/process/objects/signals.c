@@ -13,6 +13,7 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/rank/helper_link.h"
 #include "shim/process/tree/tree.h"
@@ -27,15 +28,6 @@ struct scratch {
 	struct itimerval itimers[3];
 	struct timespec clocks[2];
 };
-
-int64_t *gck_inside_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b, uint64_t c,
-			 uint64_t d)
-{
-	struct gck_link_call *call = &m->calls[m->ncalls++];
-
-	*call = (struct gck_link_call){.nr = nr, .args = {a, b, c, d}};
-	return &call->result;
-}
 
 int gck_inside_run(struct gck_scan *s, struct gck_link_msg *m, int timeout_ms)
 {
@@ -84,18 +76,18 @@ static int ask_state(struct gck_scan *s, int timeout_ms)
 
 	for (int i = 1; i <= NSIGNALS; i++)
 		if (i != SIGKILL && i != SIGSTOP)
-			gck_inside_call(&m, SYS_rt_sigaction, (uint64_t)i, 0,
+			gck_helper_call(&m, SYS_rt_sigaction, (uint64_t)i, 0,
 			    base + offsetof(struct scratch, actions[i]), 8);
 	for (int i = 0; i < 3; i++)
-		gck_inside_call(&m, SYS_getitimer, (uint64_t)i,
+		gck_helper_call(&m, SYS_getitimer, (uint64_t)i,
 				base + offsetof(struct scratch, itimers[i]), 0, 0);
-	gck_inside_call(&m, SYS_clock_gettime, CLOCK_REALTIME,
+	gck_helper_call(&m, SYS_clock_gettime, CLOCK_REALTIME,
 			base + offsetof(struct scratch, clocks[0]), 0, 0);
-	gck_inside_call(&m, SYS_clock_gettime, CLOCK_MONOTONIC,
+	gck_helper_call(&m, SYS_clock_gettime, CLOCK_MONOTONIC,
 			base + offsetof(struct scratch, clocks[1]), 0, 0);
-	brk = gck_inside_call(&m, SYS_brk, 0, 0, 0, 0);
-	dumpable = gck_inside_call(&m, SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0);
-	thp = gck_inside_call(&m, SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0);
+	brk = gck_helper_call(&m, SYS_brk, 0, 0, 0, 0);
+	dumpable = gck_helper_call(&m, SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0);
+	thp = gck_helper_call(&m, SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0);
 	if (gck_inside_run(s, &m, timeout_ms) ||
 	    gck_memory_read(s->t->pid, base, &x, sizeof(x), s->err))
 		return -1;

@@ -103,7 +103,7 @@ int gck_scan_timers(struct gck_scan *s, int timeout_ms)
 		struct gck_link_msg m = {0};
 
 		for (size_t i = 0; i < n; i++)
-			gck_inside_call(&m, SYS_timer_gettime, (uint64_t)v[i].id,
+			gck_helper_call(&m, SYS_timer_gettime, (uint64_t)v[i].id,
 			    s->t->shim->scratch + i * sizeof(times[0]), 0, 0);
 		if (gck_inside_run(s, &m, timeout_ms) ||
 		    gck_memory_read(s->t->pid, s->t->shim->scratch, times, n * sizeof(times[0]),

@@ -142,6 +142,15 @@ static int take_results(struct peer p, struct gck_link_msg *m, uint32_t n, int t
 	return 0;
 }
 
+int64_t *gck_helper_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b, uint64_t c,
+			 uint64_t d)
+{
+	struct gck_link_call *call = &m->calls[m->ncalls++];
+
+	*call = (struct gck_link_call){.nr = nr, .args = {a, b, c, d}};
+	return &call->result;
+}
+
 int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
 		     struct gck_error *err)
 {

@@ -8,6 +8,10 @@
 
 #define GCK_HELPER_MS 5000 /* time limit for the helper's answer */
 
+/* Add a system call to a message; returns the place of its result. */
+int64_t *gck_helper_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b, uint64_t c,
+			 uint64_t d);
+
 /* Run the m->ncalls calls of m in the rank; results are in m. */
 int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
 		     struct gck_error *err) GCK_MUST_CHECK;

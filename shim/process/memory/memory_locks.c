@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "shim/process/objects/objects.h"
+#include "shim/process/memory/memory.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/rank/helper_link.h"
 
@@ -39,10 +39,10 @@ int gck_scan_lock_future(struct gck_scan *s, int timeout_ms)
 	struct gck_link_msg m = {0};
 	unsigned char resident;
 
-	grown = gck_inside_call(&m, SYS_brk, page + GCK_PAGE, 0, 0, 0);
-	gck_inside_call(&m, SYS_mincore, page, GCK_PAGE, s->t->shim->scratch, 0);
-	advised = gck_inside_call(&m, SYS_madvise, page, GCK_PAGE, MADV_DONTNEED, 0);
-	gck_inside_call(&m, SYS_brk, brk, 0, 0, 0);
+	grown = gck_helper_call(&m, SYS_brk, page + GCK_PAGE, 0, 0, 0);
+	gck_helper_call(&m, SYS_mincore, page, GCK_PAGE, s->t->shim->scratch, 0);
+	advised = gck_helper_call(&m, SYS_madvise, page, GCK_PAGE, MADV_DONTNEED, 0);
+	gck_helper_call(&m, SYS_brk, brk, 0, 0, 0);
 	if (gck_helper_calls(s->t, &m, timeout_ms, s->err) ||
 	    gck_memory_read(s->t->pid, s->t->shim->scratch, &resident, 1, s->err))
 		return -1;
