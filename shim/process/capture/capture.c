@@ -277,6 +277,7 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	if (gck_target_refresh(&c->t, err) || refresh_locks(c, err) || new_image(c, err))
 		return -1;
 	s = scan_of(c, &f, err);
+	s.held = true;
 	result = take_node(&s, c) || gck_scan_process(&s) || scan_held_orphans(&s, c) ||
 		 gck_scan_inside(&s, GCK_HELPER_MS) ||
 		 gck_threads_read(&c->held, &c->t, c->img, &f, err) || gck_scan_waits(&s) ||
@@ -354,8 +355,16 @@ int gck_capture_update_files(struct gck_capture *c, struct gck_error *err)
 	return with_all(c, update_files, err);
 }
 
+static void close_flight(struct gck_capture *c)
+{
+	gck_flight_close(&c->t);
+	for (size_t i = 0; i < c->nchildren; i++)
+		close_flight(c->children[i]);
+}
+
 void gck_capture_resume(struct gck_capture *c)
 {
+	close_flight(c);
 	for (size_t i = c->nchildren; i-- > 0;)
 		gck_capture_resume(c->children[i]);
 	gck_threads_release(&c->held);

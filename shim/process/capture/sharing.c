@@ -145,11 +145,16 @@ static int share(const struct holding *first, const struct holding *x)
 	return 0;
 }
 
+static struct gck_target_place place_of(const struct holding *h)
+{
+	return gck_target_at(&h->c->t, gck_image_fd_of(h->c->img, (uint32_t)h->i));
+}
+
 static int compare(const struct holding *a, const struct holding *b)
 {
-	return (int)syscall(SYS_kcmp, a->c->t.pid, b->c->t.pid, KCMP_FILE,
-			    gck_image_fd_of(a->c->img, (uint32_t)a->i),
-			    gck_image_fd_of(b->c->img, (uint32_t)b->i));
+	struct gck_target_place x = place_of(a), y = place_of(b);
+
+	return (int)syscall(SYS_kcmp, x.pid, y.pid, KCMP_FILE, x.fd, y.fd);
 }
 
 /* Find the first process's file that x is. known: different ones. 1: it is another. */
@@ -171,10 +176,11 @@ static int find_same(struct holding *const *known, size_t n, const struct holdin
 /* Where the other end is, for the packets that were sent from there. */
 static void see(const struct holding *end, const struct holding *other)
 {
+	struct gck_target_place at = place_of(other);
 	struct gck_file *f = file_of(end);
 
-	f->other_pid = other->c->t.pid;
-	f->other_fd = gck_image_fd_of(other->c->img, other->i);
+	f->other_pid = at.pid;
+	f->other_fd = at.fd;
 }
 
 /* Both ends of a pair are here if there are two different files; those of a pipe may each be

@@ -21,6 +21,7 @@
 #define GCK_IMAGE_FORMAT 1
 #define GCK_PAGE 4096u
 #define GCK_SOCKET_NAME_MAX 107
+#define GCK_RIGHTS_MAX 253 /* descriptors of one message: the kernel's SCM_MAX_FD */
 #define GCK_GROUP_PAGES 64u /* a chunk holds the stored pages of a group of this many pages */
 #define GCK_GROUP_BYTES ((uint64_t)GCK_GROUP_PAGES * GCK_PAGE)
 #define GCK_GROUP_TEXT 36 /* a page group in a manifest: 12 hex digits number, 16 mask, 8 chunk */
@@ -178,10 +179,17 @@ struct gck_epoll_entry {
 	uint64_t data;
 };
 
+struct gck_right {             /* a descriptor that comes with a packet (SCM_RIGHTS) */
+	int32_t fd;                /* one of `fds`, above the process's own: a restart opens it to
+				    * send it, and closes it */
+};
+
 struct gck_packet {
 	uint64_t size;
 	unsigned char *from;       /* sun_path of the socket that sent it, if it has a name */
 	size_t from_size;
+	struct gck_right *rights;
+	size_t nrights;
 };
 
 struct gck_connection {        /* that waits to be accepted */
@@ -275,6 +283,8 @@ struct gck_file {
 	int32_t peer_pid;          /* of unix sockets, SO_PEERCRED: the program's number of who made
 				    * the other end, or listens; 0: nobody, or unknown */
 	/* not in the manifest: */
+	uint32_t in_flight;        /* descriptors in its queue */
+	int32_t first_right;       /* the number of the first one */
 	bool queued;               /* a pair's first end, whose connection is not accepted yet */
 	bool unread;               /* ... and which has sent something */
 	int32_t other_pid, other_fd; /* a pair's other end, if it is in another process; 0: none */
@@ -292,6 +302,7 @@ struct gck_fd {
 	int32_t fd;
 	bool cloexec;
 	uint32_t file;             /* index into files */
+	bool in_flight;            /* it is in a socket's queue, and no descriptor of the process */
 };
 
 struct gck_sigaction {         /* the kernel's struct, as in rt_sigaction */

@@ -241,12 +241,30 @@ static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
 	return low < img->nfds && img->fds[low].fd == fd ? &img->fds[low] : NULL;
 }
 
-static int check_packets(const struct gck_file *f, struct gck_error *err)
+/* Only a connected socket brings descriptors, which are under way themselves. */
+static int check_rights(const struct gck_image *img, const struct gck_file *f,
+			const struct gck_packet *p, struct gck_error *err)
+{
+	for (size_t i = 0; i < p->nrights; i++) {
+		const struct gck_fd *d = find_fd(img, p->rights[i].fd);
+
+		if (!d || !d->in_flight || f->kind != GCK_FD_SOCKETPAIR)
+			return gck_fail(err, EINVAL, "descriptor %d is not under way",
+					p->rights[i].fd);
+	}
+	return 0;
+}
+
+static int check_packets(const struct gck_image *img, const struct gck_file *f,
+			 struct gck_error *err)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < f->npackets; i++)
+	for (size_t i = 0; i < f->npackets; i++) {
 		sum += f->packets[i].size;
+		if (check_rights(img, f, &f->packets[i], err))
+			return -1;
+	}
 	return !f->npackets || sum == f->data_size
 		       ? 0
 		       : gck_fail(err, EINVAL, "its packets are not its data");
@@ -271,7 +289,7 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 		if (!find_fd(img, f->entries[k].fd))
 			return gck_fail(err, EINVAL, "file %zu watches descriptor %d, which is not "
 					"open", i, f->entries[k].fd);
-	if (check_content(&f->data, f->data_size, "file", err) || check_packets(f, err))
+	if (check_content(&f->data, f->data_size, "file", err) || check_packets(img, f, err))
 		return gck_fail_in(err, "file %zu", i);
 	if (f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR)
 		return check_ends(img, i, err);
@@ -283,6 +301,9 @@ static int check_files(const struct gck_image *img, struct gck_error *err)
 	for (size_t i = 0; i < img->nfds; i++) {
 		if (i && img->fds[i].fd <= img->fds[i - 1].fd)
 			return gck_fail(err, EINVAL, "descriptor %zu is out of order", i);
+		if (i && img->fds[i - 1].in_flight && !img->fds[i].in_flight)
+			return gck_fail(err, EINVAL, "descriptor %zu is behind those that are "
+					"under way", i);
 		if (img->fds[i].file >= img->nfiles)
 			return gck_fail(err, EINVAL, "descriptor %zu has a file that is not there",
 					i);

@@ -118,11 +118,17 @@ static const struct gck_field epoll_fields[] = {
 };
 static const struct gck_shape epoll_shape = SHAPE("epoll entry", gck_epoll_entry, epoll_fields);
 
+static const struct gck_field right_fields[] = {
+	INT(gck_right, fd, 0, INT32_MAX),
+};
+static const struct gck_shape right_shape = SHAPE("right", gck_right, right_fields);
+
 static const struct gck_field packet_fields[] = {
 	INT(gck_packet, size, 0, MAX_PACKET),
 	BLOB(gck_packet, from, from_size, 0, GCK_SOCKET_NAME_MAX + 1),
+	LIST(gck_packet, rights, nrights, 0, GCK_RIGHTS_MAX, right_shape),
 };
-static const struct gck_shape packet_shape = SHAPE_GROWN("packet", gck_packet, packet_fields, 1);
+static const struct gck_shape packet_shape = SHAPE_GROWN("packet", gck_packet, packet_fields, 2);
 
 static const struct gck_field connection_fields[] = {
 	HEX(gck_connection, id, UINT64_MAX),
@@ -207,8 +213,9 @@ static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),
 	BOOL(gck_fd, cloexec),
 	INT(gck_fd, file, 0, UINT32_MAX),
+	BOOL(gck_fd, in_flight),
 };
-static const struct gck_shape fd_shape = SHAPE("descriptor", gck_fd, fd_fields);
+static const struct gck_shape fd_shape = SHAPE_GROWN("descriptor", gck_fd, fd_fields, 1);
 
 static const struct gck_field action_fields[] = {
 	HEX(gck_sigaction, handler, UINT64_MAX),

@@ -52,6 +52,7 @@ static void parse_timerfd(const char *info, struct gck_file *x)
  * ticks since and start it again, as the rank's next read would. */
 static int read_timerfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
+	struct gck_target_place at = gck_target_at(s->t, v->fd);
 	struct itimerspec unused;
 	char name[32], *info;
 	int copy;
@@ -69,8 +70,8 @@ static int read_timerfd(struct gck_scan *s, const struct gck_fd_view *v, struct 
 		return -1;
 	}
 	close(copy);
-	snprintf(name, sizeof(name), "fdinfo/%d", v->fd);
-	info = gck_proc_read(s->t->proc, name, NULL, s->err);
+	snprintf(name, sizeof(name), "fdinfo/%d", at.fd);
+	info = gck_proc_read(at.proc, name, NULL, s->err);
 	if (info)
 		parse_timerfd(info, x);
 	free(info);

@@ -48,15 +48,16 @@ static void view_free(struct gck_fd_view *v)
 /* 1: the descriptor was closed meanwhile. */
 static int view_open(struct gck_scan *s, int fd, struct gck_fd_view *v)
 {
+	struct gck_target_place at = gck_target_at(s->t, fd);
 	char name[32];
 
 	*v = (struct gck_fd_view){.fd = fd};
 	snprintf(v->object, sizeof(v->object), "fd %d", fd);
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	v->link = gck_proc_link(s->t->proc, name, s->err);
-	if (v->link && fstatat(s->t->proc, name, &v->st, 0) == 0) {
-		snprintf(name, sizeof(name), "fdinfo/%d", fd);
-		v->info = gck_proc_read(s->t->proc, name, NULL, s->err);
+	snprintf(name, sizeof(name), "fd/%d", at.fd);
+	v->link = gck_proc_link(at.proc, name, s->err);
+	if (v->link && fstatat(at.proc, name, &v->st, 0) == 0) {
+		snprintf(name, sizeof(name), "fdinfo/%d", at.fd);
+		v->info = gck_proc_read(at.proc, name, NULL, s->err);
 	}
 	if (v->info) {
 		v->flags = (uint32_t)gck_proc_number(v->info, "flags:", 8, 0);
@@ -70,19 +71,21 @@ static int view_open(struct gck_scan *s, int fd, struct gck_fd_view *v)
 /* The index of the file with this open file description. -1: none, -2: failed. */
 static int find_same(struct walk *w, const struct gck_fd_view *v)
 {
-	pid_t pid = w->s->t->pid;
+	struct gck_target_place own = gck_target_at(w->s->t, v->fd);
 
 	for (size_t i = 0; i < w->s->img->nfiles; i++) {
+		struct gck_target_place at = gck_target_at(w->s->t, w->fds[i]);
 		long order;
 
 		if (w->stats[i].st_ino != v->st.st_ino || w->stats[i].st_dev != v->st.st_dev)
 			continue;
-		order = syscall(SYS_kcmp, pid, pid, KCMP_FILE, w->fds[i], v->fd);
+		order = syscall(SYS_kcmp, at.pid, own.pid, KCMP_FILE, at.fd, own.fd);
 		if (order == 0)
 			return (int)i;
 		if (order < 0) {
 			gck_fail(w->s->err, errno, "cannot compare descriptors of process %d: %s "
-				 "(the kernel needs CONFIG_KCMP)", (int)pid, strerror(errno));
+				 "(the kernel needs CONFIG_KCMP)", (int)w->s->t->pid,
+				 strerror(errno));
 			return -2;
 		}
 	}
@@ -179,6 +182,16 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 	return 0;
 }
 
+static int grow(struct walk *w, size_t n)
+{
+	struct stat *stats = reallocarray(w->stats, n, sizeof *stats);
+	int *fds = reallocarray(w->fds, n, sizeof *fds);
+
+	w->stats = stats ? stats : w->stats;
+	w->fds = fds ? fds : w->fds;
+	return stats && fds ? 0 : gck_fail(w->s->err, ENOMEM, "out of memory for the descriptors");
+}
+
 /* Add a new open file description. */
 static int add_file(struct walk *w, const struct gck_fd_view *v)
 {
@@ -187,7 +200,7 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 	int failed = 0;
 	struct gck_file *x = gck_grow(&img->files, &img->nfiles, sizeof(*x), w->s->err);
 
-	if (!x)
+	if (!x || grow(w, img->nfiles))
 		return -1;
 	x->flags = v->flags & ~(uint32_t)O_CLOEXEC;
 	x->offset = (int64_t)gck_proc_number(v->info, "pos:", 10, 0);
@@ -210,7 +223,7 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 	return classify(w->s, v, x) ? -1 : (int)n;
 }
 
-static int add_fd(struct walk *w, int fd)
+static int add_fd(struct walk *w, int fd, bool in_flight)
 {
 	struct gck_image *img = w->s->img;
 	struct gck_fd_view v;
@@ -229,9 +242,40 @@ static int add_fd(struct walk *w, int fd)
 	slot = file < 0 ? NULL : gck_grow(&img->fds, &img->nfds, sizeof(*slot), w->s->err);
 	if (slot)
 		*slot = (struct gck_fd){.fd = fd, .cloexec = (v.flags & O_CLOEXEC) != 0,
-					.file = (uint32_t)file};
+					.file = (uint32_t)file, .in_flight = in_flight};
 	view_free(&v);
 	return slot ? 0 : -1;
+}
+
+/* A restart sets these when the process runs, which has none of their descriptors then. */
+static void check_in_flight(struct gck_scan *s, size_t from)
+{
+	for (size_t i = from; i < s->img->nfiles; i++)
+		if (s->img->files[i].kind == GCK_FD_EPOLL ||
+		    s->img->files[i].kind == GCK_FD_TIMERFD)
+			gck_obstacle_add_passing(s->f, "process", "receive it first",
+						 "an epoll or timerfd is under way in a unix "
+						 "socket");
+}
+
+/* Descriptors in the queues of sockets, also of those that are in a queue themselves. */
+static int add_flight(struct walk *w, int first)
+{
+	struct gck_scan *s = w->s;
+	const struct gck_flight *flight = s->t->flight;
+	size_t known = s->img->nfiles;
+
+	for (size_t i = 0; i < s->img->nfiles; i++) {
+		size_t n = flight->n;
+
+		if (s->img->files[i].in_flight && gck_socket_fly(s, i, w->fds[i], first))
+			return -1;
+		for (; n < flight->n; n++)
+			if (add_fd(w, first + (int)n, true))
+				return -1;
+	}
+	check_in_flight(s, known);
+	return 0;
 }
 
 static int share(struct walk *w, size_t i)
@@ -288,21 +332,21 @@ int gck_scan_fds(struct gck_scan *s)
 	struct walk w = {.s = s};
 	int *list = NULL;
 	size_t n = 0;
-	int result = -1;
+	int result = -1, first = 0;
 
+	gck_flight_close(s->t);
+	s->t->flight->n = 0;
 	if (gck_proc_list(s->t->proc, "fd", &list, &n, s->err))
 		return -1;
-	w.stats = calloc(n + 1, sizeof(*w.stats));
-	w.fds = calloc(n + 1, sizeof(*w.fds));
-	if (!w.stats || !w.fds) {
-		gck_fail(s->err, ENOMEM, "out of memory for the descriptors");
-		goto out;
-	}
 	find_stdio(&w);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		first = list[i] < first ? first : list[i] + 1;
 		if (list[i] != s->t->shim->link_fd &&
-		    !gck_exclusions_fd(&s->t->excluded, list[i]) && add_fd(&w, list[i]))
+		    !gck_exclusions_fd(&s->t->excluded, list[i]) && add_fd(&w, list[i], false))
 			goto out;
+	}
+	if (s->held && add_flight(&w, first))
+		goto out;
 	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))
 		goto out;
 	if (join_unlinked(&w))

@@ -43,11 +43,12 @@ uint64_t gck_file_carried(const struct gck_file *x)
 
 int gck_fd_reopen(const struct gck_target *t, int fd, struct gck_error *err)
 {
+	struct gck_target_place at = gck_target_at(t, fd);
 	char name[32];
 	int copy;
 
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	copy = openat(t->proc, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	snprintf(name, sizeof(name), "fd/%d", at.fd);
+	copy = openat(at.proc, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (copy < 0)
 		return gck_fail(err, errno, "cannot read the file of fd %d of process %d: %s", fd,
 				(int)t->pid, strerror(errno));

@@ -393,8 +393,7 @@ int gck_restore_own_files(struct gck_restore *r, struct gck_error *err)
 
 int gck_restore_open_files(struct gck_restore *r, struct gck_error *err)
 {
-	if (gck_restore_deferred(r, err) || map_files(r, err) || gck_restore_take_locks(r, err) ||
-	    gck_restore_input(r, err))
+	if (map_files(r, err) || gck_restore_take_locks(r, err) || gck_restore_input(r, err))
 		return -1;
 	r->filed = true;
 	return 0;

@@ -165,10 +165,11 @@ static void check_beside(struct gck_scan *s, const char *object, const char *pat
 /* The copy, or the hash of a log, is made with a descriptor of our own. */
 static bool may_read(const struct gck_scan *s, int fd)
 {
+	struct gck_target_place at = gck_target_at(s->t, fd);
 	char name[32];
 
-	snprintf(name, sizeof name, "fd/%d", fd);
-	return !faccessat(s->t->proc, name, R_OK, AT_EACCESS);
+	snprintf(name, sizeof name, "fd/%d", at.fd);
+	return !faccessat(at.proc, name, R_OK, AT_EACCESS);
 }
 
 static void check_file(struct gck_scan *s, size_t i, const char *home)

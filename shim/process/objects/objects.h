@@ -66,6 +66,10 @@ int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
 
+/* With the rank held: copy the descriptors that are in the queue of file i, a descriptor of which
+ * is fd, to the target's flight. first: the number above all of the process's own. */
+int gck_socket_fly(struct gck_scan *s, size_t i, int fd, int first) GCK_MUST_CHECK;
+
 /* An option of SOL_SOCKET that is an int; -1: it cannot be read. */
 int gck_socket_number(int fd, int option);
 
@@ -145,7 +149,7 @@ int gck_restore_share_object(struct gck_restore *r, const struct gck_object *o, 
 int gck_restore_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* file_restore.c: gck_restore_files for one process: write and cut files; then, when all processes
- * have done that, open and map those that had to wait for it. */
+ * have done that and gck_restore_deferred, map those that had to wait for it. */
 int gck_restore_own_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_open_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
@@ -216,6 +220,9 @@ struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
 struct gck_pair *gck_pair_keep(struct gck_restore *r, const struct gck_pair *made,
 			       struct gck_error *err) GCK_MUST_CHECK;
 
+/* Whether descriptors are among what waits: these must all be placed before. */
+bool gck_file_has_rights(const struct gck_file *f);
+
 /* Put what waited in an end, if anything, back into it; set the end's status flags. */
 int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,
 		    struct gck_error *err) GCK_MUST_CHECK;
@@ -236,8 +243,11 @@ int gck_restore_note_made(struct gck_restore *r, const char *path,
 void gck_restore_drop_last_made(struct gck_restore *r);
 void gck_restore_drop_made(struct gck_restore *r);
 
-/* Once all descriptors exist, of all processes: shutdowns of sockets. Of this one: what epolls
+/* Once all descriptors exist, of all processes: what waits in sockets and has descriptors; when
+ * that is everywhere, close those of this process; shutdowns of sockets. Of this one: what epolls
  * watch. */
+int gck_restore_rights(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_close_flight(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_shutdowns(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_epolls(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 

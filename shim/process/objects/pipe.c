@@ -21,6 +21,7 @@
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/ptrace/fd_channel.h"
 
 #define SET_LATER (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME)
 
@@ -156,8 +157,20 @@ static bool in_tree(const struct gck_scan *s)
 	return runs;
 }
 
+/* Whether a missing end may be in a queue that nobody has looked through yet. */
+static bool may_fly(const struct gck_scan *s)
+{
+	bool may = false;
+
+	for (size_t i = 0; i < s->img->nfiles; i++)
+		may |= s->img->files[i].in_flight > 0;
+	return may && !s->held;
+}
+
 int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 {
+	const bool later = in_tree(s) || may_fly(s);
+
 	for (size_t i = 0; i < s->img->nfiles; i++) {
 		struct gck_file *x = &s->img->files[i];
 		char object[32];
@@ -169,7 +182,7 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 		if (result < 0)
 			return -1;
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
-		x->elsewhere = result && in_tree(s);
+		x->elsewhere = result && later;
 		if (result && !x->elsewhere && x->queued)
 			gck_obstacle_add_passing(s->f, object, "close it before a checkpoint",
 				"another process has not accepted a unix socket's connection");
@@ -375,19 +388,63 @@ static int put_bytes(struct gck_restore *r, const struct gck_file *f, int from, 
 	return n <= 0 ? -1 : 0;
 }
 
+bool gck_file_has_rights(const struct gck_file *f)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < f->npackets; i++)
+		has |= f->packets[i].nrights > 0;
+	return has;
+}
+
+static void drop_rights(int *v, size_t n)
+{
+	int error = errno;
+
+	for (size_t i = 0; i < n; i++)
+		close(v[i]);
+	free(v);
+	errno = error;
+}
+
+/* Copies of ours of all descriptors that come with its packets. -1 with errno. */
+static int take_rights(const struct gck_restore *r, const struct gck_file *f, int **v, size_t *n)
+{
+	struct gck_error why;
+
+	for (size_t i = 0; i < f->npackets; i++)
+		for (size_t k = 0; k < f->packets[i].nrights; k++) {
+			int *slot = gck_grow(v, n, sizeof *slot, &why);
+
+			if (!slot)
+				return errno = ENOMEM, -1;
+			*slot = gck_restore_take(r, f->packets[i].rights[k].fd, &why);
+			if (*slot < 0) {
+				(*n)--;
+				return -1;
+			}
+		}
+	return 0;
+}
+
 /* Write back what was written but not read, without blocking. In a pipe, O_DIRECT keeps packets
  * apart. */
 static int put_back(struct gck_restore *r, const struct gck_file *f, int from, int into)
 {
 	int flags = fcntl(into, F_GETFL);
 	int apart = f->kind == GCK_FD_PIPE && f->npackets ? O_DIRECT : 0;
+	int *rights = NULL, failed;
+	size_t n = 0;
 
 	if (flags < 0 || fcntl(into, F_SETFL, flags | O_NONBLOCK | apart))
 		return -1;
-	if (f->npackets ? gck_packets_put(f->packets, f->npackets, from, into)
-			: put_bytes(r, f, from, into))
-		return -1;
-	return fcntl(into, F_SETFL, flags);
+	failed = take_rights(r, f, &rights, &n);
+	if (!failed && f->npackets)
+		failed = gck_packets_put(f->packets, f->npackets, from, into, rights);
+	else if (!failed)
+		failed = put_bytes(r, f, from, into);
+	drop_rights(rights, n);
+	return failed ? -1 : fcntl(into, F_SETFL, flags);
 }
 
 int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,

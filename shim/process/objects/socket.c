@@ -242,9 +242,11 @@ static int read_unix(struct gck_scan *s, const struct gck_fd_view *v, int fd, bo
 		x->shutdown = k.shutdown;
 		x->to = x->kind == GCK_FD_SOCKET ? k.peer : 0;
 	}
-	if (gck_proc_number(v->info, "scm_fds:", 10, 0))
+	x->in_flight = (uint32_t)gck_proc_number(v->info, "scm_fds:", 10, 0);
+	if (x->in_flight && x->kind != GCK_FD_SOCKETPAIR)
 		gck_obstacle_add_passing(s->f, v->object, "receive it first",
-					 "a descriptor is under way in a unix socket");
+					 "a descriptor is under way in a unix socket that is not "
+					 "connected");
 	return read_name(s, v, fd, &k, x) || read_options(s, fd, x) ||
 	       (listening && read_queue(s, v, &k, x)) ? -1 : 0;
 }
@@ -269,45 +271,52 @@ int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 	return result;
 }
 
-/* ---- hold ---------------------------------------------------------------------------------- */
-
-/* Copy the bytes that wait in a socket. *descriptors: whether descriptors come with them. */
-static ssize_t peek(int fd, char *data, size_t size, bool *descriptors)
+/* An empty packet can be seen once. */
+static bool brings_empty(const struct gck_packets *p)
 {
-	union {
-		struct cmsghdr head;
-		char buffer[CMSG_SPACE(253 * sizeof(int)) + 256];
-	} control;
-	struct iovec part = {data, size};
-	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	bool empty = false;
 
-	*descriptors = false;
-	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		*descriptors = true;
-		for (size_t k = 0; k < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); k++) {
-			int got;
-
-			memcpy(&got, CMSG_DATA(c) + k * sizeof(int), sizeof(got));
-			close(got);
-		}
-	}
-	return n;
+	for (size_t i = 0; i < p->n; i++)
+		empty |= p->v[i].nrights && !p->v[i].size;
+	return empty;
 }
+
+int gck_socket_fly(struct gck_scan *s, size_t i, int fd, int first)
+{
+	struct gck_file *x = &s->img->files[i];
+	struct gck_packets p = {0};
+	int copy = gck_target_fd(s->t, fd), number = 0, result;
+
+	if (copy < 0)
+		return gck_fail(s->err, errno, "cannot look into a unix socket: %s",
+				strerror(errno));
+	result = gck_packets_peek(&p, copy, x->sock_type, -1, s->err);
+	close(copy);
+	if (!result && (p.nrights != x->in_flight || brings_empty(&p)))
+		result = gck_fail(s->err, EAGAIN, "a descriptor is under way with an empty packet; "
+				  "try again when it is received");
+	for (size_t k = 0; k < p.nrights && !result; k++) {
+		int right = p.rights[k];
+
+		p.rights[k] = -1;
+		number = gck_flight_add(s->t, right, first, s->err);
+		result = number < 0;
+		x->first_right = k ? x->first_right : number;
+	}
+	gck_packets_free(&p);
+	return result ? -1 : 0;
+}
+
+/* ---- hold ---------------------------------------------------------------------------------- */
 
 static int hold_bytes(struct gck_hold *h, uint32_t i, int fd, int bytes)
 {
-	bool descriptors = false;
 	char *data = malloc((size_t)bytes);
 	int result;
 
-	if (!data || peek(fd, data, (size_t)bytes, &descriptors) != bytes || descriptors)
-		result = gck_fail(h->err, EAGAIN, "cannot copy the %d bytes in a socketpair%s; try "
-				  "again", bytes,
-				  descriptors ? ": a descriptor comes with them" : "");
+	if (!data || recv(fd, data, (size_t)bytes, MSG_PEEK | MSG_DONTWAIT) != bytes)
+		result = gck_fail(h->err, EAGAIN, "cannot copy the %d bytes in a socketpair; try "
+				  "again", bytes);
 	else
 		result = gck_hold_bytes(h, i, data, (size_t)bytes);
 	free(data);
@@ -352,6 +361,20 @@ static int other_end(const struct gck_hold *h, uint32_t i)
 	return -1;
 }
 
+/* They are those that gck_socket_fly has seen. */
+static int number_rights(struct gck_hold *h, uint32_t i, struct gck_packets *p)
+{
+	int next = h->img->files[i].first_right;
+
+	if (p->nrights != h->img->files[i].in_flight)
+		return gck_fail(h->err, EAGAIN, "the descriptors under way in a unix socket "
+				"changed; try again");
+	for (size_t k = 0; k < p->n; k++)
+		for (size_t m = 0; m < p->v[k].nrights; m++)
+			p->v[k].rights[m].fd = next++;
+	return 0;
+}
+
 static int hold_packets(struct gck_hold *h, uint32_t i, int fd)
 {
 	int from = other_end(h, i);
@@ -359,7 +382,7 @@ static int hold_packets(struct gck_hold *h, uint32_t i, int fd)
 	int result = gck_packets_peek(&p, fd, h->img->files[i].sock_type, from, h->err);
 
 	if (!result && p.n)
-		result = gck_hold_packets(h, i, &p, true);
+		result = number_rights(h, i, &p) || gck_hold_packets(h, i, &p, true);
 	gck_packets_free(&p);
 	if (from >= 0)
 		close(from);
@@ -368,13 +391,14 @@ static int hold_packets(struct gck_hold *h, uint32_t i, int fd)
 
 int gck_hold_socket(struct gck_hold *h, uint32_t i)
 {
+	const struct gck_file *x = &h->img->files[i];
 	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), result;
 
 	if (fd < 0)
 		return gck_fail(h->err, errno, "cannot look into a socketpair: %s",
 				strerror(errno));
-	result = h->img->files[i].sock_type == SOCK_STREAM ? hold_stream(h, i, fd)
-							   : hold_packets(h, i, fd);
+	result = x->sock_type == SOCK_STREAM && !x->in_flight ? hold_stream(h, i, fd)
+							      : hold_packets(h, i, fd);
 	close(fd);
 	return result;
 }

@@ -584,7 +584,8 @@ int gck_make_socket(struct gck_restore *r, const struct gck_file *f, struct gck_
 	side = side_of(pair, f);
 	if (side < 0)
 		return gck_fail(err, EINVAL, "the manifest is damaged: a socket has three ends");
-	if (set_options(pair->end[side], f, err) || refill(r, f, pair->end[!side], err))
+	if (set_options(pair->end[side], f, err) ||
+	    (!gck_file_has_rights(f) && refill(r, f, pair->end[!side], err)))
 		return -1;
 	if (gck_make_status(pair->end[side], f, err))
 		return -1;
@@ -600,6 +601,38 @@ int gck_make_single(struct gck_restore *r, const struct gck_file *f, struct gck_
 	return set_options(pair->end[0], f, err) || gck_make_status(pair->end[0], f, err)
 		       ? -1
 		       : dup(pair->end[0]);
+}
+
+/* Only the process that has placed the end first has it in the pair. */
+int gck_restore_rights(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nfiles; i++) {
+		const struct gck_file *f = &r->img->files[i];
+		struct gck_pair *pair;
+
+		if (!gck_file_has_rights(f))
+			continue;
+		pair = gck_pair_find(r, f);
+		if (!pair)
+			return gck_fail(err, EINVAL, "a socket for what waits in it is not there");
+		for (int side = 0; side < 2; side++)
+			if (pair->of[side] == f && refill(r, f, pair->end[!side], err))
+				return -1;
+	}
+	return 0;
+}
+
+/* They are the highest. */
+int gck_restore_close_flight(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_image *img = r->img;
+
+	for (; img->nfds && img->fds[img->nfds - 1].in_flight; img->nfds--)
+		if (gck_remote_check(gck_remote_call(&r->remote, r->remote.pid, err, SYS_close,
+						     (uint64_t)img->fds[img->nfds - 1].fd),
+				     err, "a descriptor that is under way cannot be closed"))
+			return -1;
+	return 0;
 }
 
 /* Repeat the shutdowns, after both ends have been refilled. */

@@ -23,6 +23,7 @@ struct gck_scan {
 	struct gck_error *err;
 	const struct gck_maps *flags; /* smaps of an earlier time */
 	struct gck_maps maps;         /* the mappings that gck_scan_maps saw */
+	bool held;                    /* nobody reads or writes: queues may be looked through */
 };
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "shim/process/rank/target.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -77,14 +79,26 @@ static int greet(const struct gck_target *t, struct gck_error *err)
 	return gck_helper_calls(t, &m, GCK_HELPER_MS, err);
 }
 
+static int make_room(struct gck_target *t, struct gck_error *err)
+{
+	t->shim = calloc(1, sizeof(*t->shim));
+	t->flight = calloc(1, sizeof(*t->flight));
+	if (t->flight)
+		t->flight->proc = -1;
+	if (t->shim && t->flight)
+		return 0;
+	free(t->shim);
+	free(t->flight);
+	return gck_fail(err, ENOMEM, "out of memory");
+}
+
 int gck_target_open(struct gck_target *t, pid_t pid, int link,
 		    const struct gck_link_hello *hello, struct gck_error *err)
 {
 	*t = (struct gck_target){.pid = pid, .proc = -1, .pidfd = -1, .link = link,
 				 .address = hello->state};
-	t->shim = calloc(1, sizeof(*t->shim));
-	if (!t->shim)
-		return gck_fail(err, ENOMEM, "out of memory");
+	if (make_room(t, err))
+		return -1;
 	t->proc = gck_proc_open(pid, err);
 	if (t->proc < 0)
 		goto failed;
@@ -153,9 +167,8 @@ int gck_target_open_child(struct gck_target *t, const struct gck_target *parent,
 	*t = (struct gck_target){.pid = pid, .proc = -1, .pidfd = -1, .link = -1,
 				 .rank = parent->rank ? parent->rank : parent,
 				 .vpid = gck_target_vtid(parent, pid)};
-	t->shim = calloc(1, sizeof(*t->shim));
-	if (!t->shim)
-		return gck_fail(err, ENOMEM, "out of memory");
+	if (make_room(t, err))
+		return -1;
 	t->proc = gck_proc_open(pid, err);
 	t->address = t->proc < 0 ? 0 : state_in(parent, t->proc);
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -170,12 +183,66 @@ int gck_target_open_child(struct gck_target *t, const struct gck_target *parent,
 			"started; start no static or set-uid program, or try again", (int)pid);
 }
 
+/* ---- descriptors --------------------------------------------------------------------------- */
+
+struct gck_target_place gck_target_at(const struct gck_target *t, int fd)
+{
+	const struct gck_flight *f = t->flight;
+
+	if (!f || !f->n || fd < f->first)
+		return (struct gck_target_place){.pid = t->pid, .proc = t->proc, .fd = fd};
+	return (struct gck_target_place){.pid = getpid(), .proc = f->proc,
+					 .fd = (size_t)(fd - f->first) < f->n
+						       ? f->fds[fd - f->first] : -1};
+}
+
+int gck_flight_add(const struct gck_target *t, int copy, int first, struct gck_error *err)
+{
+	struct gck_flight *f = t->flight;
+	int *more = reallocarray(f->fds, f->n + 1, sizeof *more);
+
+	if (more)
+		f->fds = more;
+	if (f->proc < 0)
+		f->proc = gck_proc_open(getpid(), NULL);
+	if (!more || f->proc < 0) {
+		close(copy);
+		return gck_fail(err, ENOMEM, "out of memory for a descriptor that is under way");
+	}
+	if (!f->n)
+		f->first = first;
+	f->fds[f->n++] = copy;
+	return f->first + (int)f->n - 1;
+}
+
+void gck_flight_close(const struct gck_target *t)
+{
+	for (size_t i = 0; t->flight && i < t->flight->n; i++) {
+		if (t->flight->fds[i] >= 0)
+			close(t->flight->fds[i]);
+		t->flight->fds[i] = -1;
+	}
+}
+
+static void free_flight(struct gck_target *t)
+{
+	gck_flight_close(t);
+	if (t->flight) {
+		if (t->flight->proc >= 0)
+			close(t->flight->proc);
+		free(t->flight->fds);
+	}
+	free(t->flight);
+	t->flight = NULL;
+}
+
 void gck_target_close(struct gck_target *t)
 {
 	if (t->proc >= 0)
 		close(t->proc);
 	if (t->pidfd >= 0)
 		close(t->pidfd);
+	free_flight(t);
 	free(t->shim);
 	gck_exclusions_free(&t->excluded);
 	t->proc = t->pidfd = -1;
@@ -199,5 +266,8 @@ bool gck_target_is_lease(const struct gck_target *t, int signo, uint64_t value)
 
 int gck_target_fd(const struct gck_target *t, int fd)
 {
-	return (int)syscall(SYS_pidfd_getfd, t->pidfd, fd, 0);
+	struct gck_target_place at = gck_target_at(t, fd);
+
+	return at.pid == t->pid ? (int)syscall(SYS_pidfd_getfd, t->pidfd, fd, 0)
+				: fcntl(at.fd, F_DUPFD_CLOEXEC, 0);
 }

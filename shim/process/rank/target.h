@@ -9,6 +9,15 @@
 #include "shim/link.h"
 #include "shim/process/rank/exclusions.h"
 
+/* Descriptors that are under way in the process's sockets, as copies of ours. They have numbers
+ * above its own, from `first` on. */
+struct gck_flight {
+	int first;
+	int *fds;                    /* -1: closed */
+	size_t n;
+	int proc;                    /* our own /proc/PID */
+};
+
 struct gck_target {
 	pid_t pid;
 	int proc;                    /* directory fd of /proc/PID */
@@ -19,6 +28,7 @@ struct gck_target {
 	struct gck_exclusions excluded;    /* a copy, too */
 	const struct gck_target *rank; /* of a descendant: the rank; else NULL */
 	int32_t vpid;                /* of a descendant: as its parent knows it */
+	struct gck_flight *flight;
 };
 
 int gck_target_open(struct gck_target *t, pid_t pid, int link,
@@ -38,6 +48,22 @@ int32_t gck_target_vtid(const struct gck_target *t, int32_t rtid);
 /* Whether a timer or signal is the rank's lease, which its helper made
  * (shim/preload/helper/lease.c), and not the program's. */
 bool gck_target_is_lease(const struct gck_target *t, int signo, uint64_t value);
+
+/* The process that has this descriptor, its /proc/PID, and the number there. */
+struct gck_target_place {
+	pid_t pid;
+	int proc;
+	int fd;
+};
+struct gck_target_place gck_target_at(const struct gck_target *t, int fd);
+
+/* Add a copy of ours of a descriptor that is under way, which is closed in any case. first: the
+ * number that the first one gets. Returns its number; -1 without memory. */
+int gck_flight_add(const struct gck_target *t, int copy, int first,
+		   struct gck_error *err) GCK_MUST_CHECK;
+
+/* Close the copies: before the process runs on, which may wait for an end of file. */
+void gck_flight_close(const struct gck_target *t);
 
 /* A descriptor of ours for the rank's open file description fd; -1 with errno. */
 int gck_target_fd(const struct gck_target *t, int fd) GCK_MUST_CHECK;

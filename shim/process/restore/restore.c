@@ -307,11 +307,10 @@ static int build_below(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* Once all processes have mapped what they share, and sockets have what waits in them. */
+/* Once all processes have mapped what they share. */
 static int finish(struct gck_restore *r, struct gck_error *err)
 {
-	if (gck_restore_seals(r, err) || gck_restore_shutdowns(r, err) ||
-	    gck_terminals_foreground(r, err))
+	if (gck_restore_seals(r, err) || gck_terminals_foreground(r, err))
 		return -1;
 	for (size_t i = 0; i < r->nchildren; i++)
 		if (finish(r->children[i], err))
@@ -340,7 +339,6 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 	r->progress_arg = arg;
 	failed = build(r, err) || build_below(r, err) || finish(r, err);
 	gck_terminals_close(r);
-	gck_restore_close_pairs(r);
 	if (failed && has_ended(r))
 		return gck_fail(err, ESRCH, "process %d ended while it was rebuilt", r->remote.pid);
 	return failed ? -1 : 0;
@@ -359,8 +357,21 @@ static int of_each(struct gck_restore *r, int (*step)(struct gck_restore *, stru
 
 int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 {
-	return of_each(r, gck_restore_own_files, err) || of_each(r, gck_restore_open_files, err)
-		       ? -1 : 0;
+	static int (*const steps[])(struct gck_restore *, struct gck_error *) = {
+		gck_restore_own_files,
+		gck_restore_deferred,
+		gck_restore_rights,
+		gck_restore_shutdowns,
+		gck_restore_close_flight,
+		gck_restore_open_files,
+	};
+	int failed = 0;
+
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !failed; i++)
+		failed = of_each(r, steps[i], err);
+	if (!failed)
+		gck_restore_close_pairs(r);
+	return failed;
 }
 
 uint64_t gck_restore_bytes(const struct gck_restore *r)

@@ -416,12 +416,54 @@ static void is_locked(const char *verb, bool locked)
 	gck_capture_close(c);
 }
 
-static void test_locked(void)
+/* Whether a copy of what is under way is open while the rank is held, and no longer. */
+static bool is_copied(const char *name)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c;
+	bool copied = false, closed = false;
+
+	tell("do", name);
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	if (c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err)) {
+		copied = c->t.flight->n == 1 && c->t.flight->fds[0] >= 0;
+		gck_capture_resume(c);
+		closed = c->t.flight->fds[0] < 0;
+	}
+	gck_capture_close(c);
+	tell("undo", name);
+	return copied && closed;
+}
+
+/* What is under way in a socket is seen when nobody reads it. */
+static void check_flight(void)
+{
+	static const char *const bad[][2] = {
+		{"epoll-flight", "an epoll or timerfd is under way in a unix socket"},
+		{"empty-flight", "a descriptor is under way with an empty packet"},
+	};
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct gck_error err = {0};
+		struct gck_capture *c;
+
+		tell("do", bad[i][0]);
+		c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+		ok(c && !gck_capture_freeze(c, &err) && gck_capture_take(c, &err) &&
+		   err.code == EAGAIN && strstr(err.text, bad[i][1]), "%s", err.text);
+		gck_capture_close(c);
+		ok(tell("undo", bad[i][0]), "the rank goes on");
+	}
+	ok(is_copied("event-flight"), "copies of what is under way are closed before it runs on");
+}
+
+static void test_held(void)
 {
 	start();
 	tell("do", "memory");
 	is_locked("do", true);
 	is_locked("undo", false);
+	check_flight();
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
@@ -568,7 +610,7 @@ int main(void)
 	test_fixed();
 	test_image();
 	test_lease();
-	test_locked();
+	test_held();
 	test_append();
 	test_headless();
 	test_child();

@@ -180,6 +180,36 @@ static void do_mpi_late(void)
 	listed = -1;
 }
 
+/* Send one that nobody else has then, with this many bytes. */
+static void do_flight(int type, int sent, size_t size)
+{
+	char space[CMSG_SPACE(sizeof(int))] = {0}, byte = 'x';
+	struct iovec part = {&byte, size};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space,
+			   .msg_controllen = sizeof space};
+
+	*CMSG_FIRSTHDR(&m) = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &sent, sizeof sent);
+	if (socketpair(AF_UNIX, type, 0, fds) || sendmsg(fds[0], &m, 0) != (ssize_t)size)
+		perror("send");
+	close(sent);
+}
+
+static void do_epoll_flight(void)
+{
+	do_flight(SOCK_STREAM, epoll_create1(0), 1);
+}
+
+static void do_event_flight(void)
+{
+	do_flight(SOCK_STREAM, eventfd(0, 0), 1);
+}
+
+static void do_empty_flight(void)
+{
+	do_flight(SOCK_DGRAM, eventfd(0, 0), 0);
+}
+
 static void do_inotify(void)
 {
 	fds[0] = inotify_init1(0);
@@ -1108,7 +1138,8 @@ static const struct {
 } things[] = {
 	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"mpi", do_mpi, NULL},
 	{"mpi-late", do_mpi_late, NULL}, {"unix", do_unix, NULL},
-	{"connected", do_connected, NULL},
+	{"connected", do_connected, NULL}, {"epoll-flight", do_epoll_flight, NULL},
+	{"event-flight", do_event_flight, NULL}, {"empty-flight", do_empty_flight, NULL},
 	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lease", do_lease, NULL},
 	{"fifo", do_fifo, NULL}, {"device", do_device, NULL},
 	{"terminal", do_terminal, NULL},

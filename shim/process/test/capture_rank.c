@@ -30,10 +30,13 @@ void start(void)
 		errx(99, "the rank does not run");
 }
 
+/* While the rank runs, its helper would connect again, and the next rank's link be behind that. */
 int stop(void)
 {
+	int status = rank_end(&rank);
+
 	close(helper_link);
-	return rank_end(&rank);
+	return status;
 }
 
 bool tell(const char *verb, const char *name)

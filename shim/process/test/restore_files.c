@@ -259,8 +259,10 @@ static const struct program programs[] = {
 	 .make = "a, b = socket.socketpair(); fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC)",
 	 .check = "pass",
 	 .refused = "signal-driven I/O (O_ASYNC)"},
-	{.name = "a descriptor under way in a socketpair",
-	 .make = "a, b = socket.socketpair(); socket.send_fds(a, [b'x'], [0])",
+	{.name = "a descriptor under way in a socket that is not connected",
+	 .make = "a, b = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for x in range(2)]\n"
+		 "b.bind('\\0' + d + 'b'); a.connect('\\0' + d + 'b')\n"
+		 "socket.send_fds(a, [b'x'], [0])",
 	 .check = "pass",
 	 .refused = "a descriptor is under way"},
 	{.name = "a working directory that cannot be entered",
@@ -502,6 +504,41 @@ static const struct program programs[] = {
 	 .make = "os.mkfifo(d + '/f'); r = os.open(d + '/f', os.O_RDONLY | os.O_NONBLOCK)\n"
 		 "w = os.open(d + '/f', os.O_WRONLY); os.write(w, b'state'); os.close(r)",
 	 .check = "pass", .refused = "has no reader"},
+	{.name = "a descriptor under way of a file that is missing then", .between = "rm f",
+	 .make = "f = os.open(d + '/f', os.O_RDWR | os.O_CREAT); os.write(f, b'state')\n"
+		 "fcntl.lockf(f, fcntl.LOCK_EX, 1); g = os.open(d + '/f', os.O_RDWR)\n"
+		 "a, b = socket.socketpair(); socket.send_fds(a, [b'x'], [g]); os.close(f)\n"
+		 "f = os.open(d + '/f', os.O_RDWR); fcntl.lockf(f, fcntl.LOCK_EX, 1)",
+	 .check = "x, (g2,) = socket.recv_fds(b, 1, 9)[:2]; assert os.pread(g2, 9, 0) == b'state'\n"
+		  "c = 'import sys, fcntl, os; f = os.open(sys.argv[1], os.O_RDWR)\\n'\n"
+		  "c += 'fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)'\n"
+		  "l = [sys.executable, '-c', c, d + '/f']\n"
+		  "assert subprocess.run(l, stderr=subprocess.DEVNULL).returncode"},
+	{.name = "descriptors under way in socketpairs",
+	 .make = "pairs = [socket.socketpair(socket.AF_UNIX, t) for t in SOCKETS]\n"
+		 "f = os.open(d + '/f', os.O_RDWR | os.O_CREAT); os.write(f, b'state')\n"
+		 "r, w = os.pipe(); far, gone = socket.socketpair(); gone.send(b'back')\n"
+		 "far.send(b'in it'); g = os.memfd_create('g'); os.write(g, b'memory')\n"
+		 "for a, b in pairs:\n"
+		 "  a.send(b'plain'); socket.send_fds(a, [b'one'], [f, r, r]); a.send(b'm')\n"
+		 "  socket.send_fds(a, [b'two'], [g]); socket.send_fds(a, [b'all'], [b.fileno()])\n"
+		 "  a.send(b'end')\n"
+		 "socket.send_fds(pairs[0][1], [b'it'], [gone.fileno()])\n"
+		 "gone.close(); os.close(g); os.close(r); pairs[1][0].shutdown(socket.SHUT_WR)",
+	 .check = "def got(s, n): return socket.recv_fds(s, n, 9)[:2]\n"
+		  "for a, b in pairs:\n"
+		  "  assert got(b, 5) == (b'plain', [])\n"
+		  "  x, (f2, r2, r3) = got(b, 3); assert x == b'one'\n"
+		  "  os.lseek(f, 2, 0)\n"
+		  "  assert os.lseek(f2, 0, 1) == 2 and os.read(f2, 9) == b'ate'\n"
+		  "  os.write(w, b'x'); assert os.read(r2, 9) == b'x' and os.fstat(r3)\n"
+		  "  assert got(b, 1) == (b'm', [])\n"
+		  "  x, (g2,) = got(b, 3); assert x == b'two' and os.pread(g2, 9, 0) == b'memory'\n"
+		  "  x, (b2,) = got(b, 3); assert x == b'all'\n"
+		  "  assert os.read(b2, 3) == b'end'\n"
+		  "x, (far2,) = got(pairs[0][0], 9); far2 = socket.socket(fileno=far2)\n"
+		  "assert x == b'it' and far.recv(9) == b'back' and far2.recv(9) == b'in it'\n"
+		  "assert pairs[1][1].recv(9) == b''"},
 	{.name = "packets that wait in socketpairs",
 	 .make = "pairs = [socket.socketpair(socket.AF_UNIX, t) for t in\n"
 		 "  (socket.SOCK_SEQPACKET, socket.SOCK_DGRAM, socket.SOCK_STREAM)]\n"

@@ -1382,9 +1382,39 @@ static void answer(int fd)
 	CHECK(write(fd, &x, sizeof x) == sizeof x);
 }
 
+/* Give away the writing end of a new pipe, which nobody has until it is received. */
+static int give_pipe(int to)
+{
+	char space[CMSG_SPACE(sizeof(int))] = {0}, byte = 'p';
+	struct iovec part = {&byte, 1};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space,
+			   .msg_controllen = sizeof space};
+	int ends[2];
+
+	CHECK(!pipe(ends));
+	*CMSG_FIRSTHDR(&m) = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &ends[1], sizeof(int));
+	CHECK(sendmsg(to, &m, 0) == 1 && !close(ends[1]));
+	return ends[0];
+}
+
+static void use_pipe(int from)
+{
+	char space[CMSG_SPACE(sizeof(int))] = {0}, byte;
+	struct iovec part = {&byte, 1};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space,
+			   .msg_controllen = sizeof space};
+	int end;
+
+	CHECK(recvmsg(from, &m, 0) == 1 && byte == 'p' && CMSG_FIRSTHDR(&m) &&
+	      CMSG_FIRSTHDR(&m)->cmsg_len == CMSG_LEN(sizeof(int)));
+	memcpy(&end, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof end);
+	CHECK(write(end, "w", 1) == 1 && !close(end));
+}
+
 /* Accept a connection for each byte of go, and end with that. What waits in `last`, which is shut
  * down, is read at the end. */
-static _Noreturn void serve(int listener, int packets, int go, int last)
+static _Noreturn void serve(int listener, int packets, int go, int last, int gifts)
 {
 	int stays = -1, fd;
 	char byte;
@@ -1398,6 +1428,7 @@ static _Noreturn void serve(int listener, int packets, int go, int last)
 		answer(fd);
 		answer(stays);
 		answer_packet(packets);
+		use_pipe(gifts);
 		close(fd);
 	}
 	CHECK(read(last, &byte, 1) == 1 && read(last, &byte, 1) == 0);
@@ -1414,7 +1445,7 @@ static void run_sockets(void)
 {
 	int listener = open_socket(SOCK_SEQPACKET, "server"), go = -1, stays = -1, packets, status;
 	struct sockaddr_un fifo = name_in_directory("go");
-	int last[2];
+	int last[2], gifts[2];
 	struct sockaddr_un server = name_in_directory("server"), peer;
 	int theirs = open_socket(SOCK_DGRAM, "packets");
 	socklen_t n = sizeof peer;
@@ -1424,12 +1455,13 @@ static void run_sockets(void)
 
 	CHECK(!listen(listener, 4) && !mkfifo(fifo.sun_path, 0600));
 	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, last));
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, gifts));
 	CHECK((pid = fork()) >= 0);
 	if (!pid) {
 		close(last[0]);
 		CHECK(!listen(listener, 4));
 		CHECK((go = open(fifo.sun_path, O_RDONLY)) >= 0);
-		serve(listener, theirs, go, last[1]);
+		serve(listener, theirs, go, last[1], gifts[1]);
 	}
 	CHECK(write(last[0], "", 1) == 1 && !shutdown(last[0], SHUT_WR));
 	CHECK((go = open(fifo.sun_path, O_WRONLY)) >= 0);
@@ -1439,6 +1471,7 @@ static void run_sockets(void)
 	packets = open_connected(SOCK_DGRAM, "client", "packets");
 	for (long i = 0; i < rounds; i++) {
 		int fd = open_connected(SOCK_SEQPACKET, NULL, "server");
+		int given = give_pipe(gifts[0]);
 
 		pause_us(300); /* it waits to be accepted */
 		CHECK(write(go, "", 1) == 1 && read(fd, &hello, 1) == 1);
@@ -1447,6 +1480,8 @@ static void run_sockets(void)
 		CHECK(maker_of(fd) == pid && maker_of(stays) == pid);
 		CHECK(maker_of(last[0]) == getpid());
 		sum = ask_socket(packets, ask_socket(stays, ask_socket(fd, sum)));
+		CHECK(read(given, &hello, 1) == 1 && hello == 'w' && !read(given, &hello, 1));
+		close(given);
 		close(fd);
 	}
 	CHECK(!getpeername(stays, (struct sockaddr *)&peer, &n) &&

@@ -49,7 +49,7 @@ extern char **environ;
 enum made { FORK, EXEC, SPAWN, DAEMON, WAYS };
 enum kind {
 	PIPE, PACKETS, STREAM, SEQPACKET, DATAGRAM, RING_MUTEX, RING_SEM, LOG, COUNTER,
-	FIFO, NAMED_STREAM, NAMED_SEQPACKET, NAMED_DATAGRAM, KINDS
+	FIFO, NAMED_STREAM, NAMED_SEQPACKET, NAMED_DATAGRAM, GIFT, KINDS
 };
 
 struct process {
@@ -190,13 +190,25 @@ static void make_log(int i)
 	place(open(path, O_RDWR), end_of(i, false));
 }
 
+/* A socketpair for descriptors, of which few have place in it. */
+static void make_gift(int i, int ends[2])
+{
+	static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM};
+	int size = 4096;
+
+	CHECK(!socketpair(AF_UNIX, types[content(i, 0) % 3] | SOCK_NONBLOCK, 0, ends));
+	CHECK(!setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size));
+}
+
 static void make_pair(struct channel *c, int i)
 {
 	static const int types[] = {[STREAM] = SOCK_STREAM, [SEQPACKET] = SOCK_SEQPACKET,
 				    [DATAGRAM] = SOCK_DGRAM};
 	int ends[2];
 
-	if (c->kind == PIPE || c->kind == PACKETS)
+	if (c->kind == GIFT)
+		make_gift(i, ends);
+	else if (c->kind == PIPE || c->kind == PACKETS)
 		CHECK(!pipe2(ends, O_NONBLOCK | (c->kind == PACKETS ? O_DIRECT : 0)));
 	else
 		CHECK(!socketpair(AF_UNIX, types[c->kind] | SOCK_NONBLOCK, 0, ends));
@@ -451,6 +463,59 @@ static bool receive_count(int i, struct channel *c)
 	return n > 0;
 }
 
+/* A byte with a descriptor: to is sent to, or what is received is put there. */
+static ssize_t pass(int fd, int *to, bool sends)
+{
+	char space[CMSG_SPACE(sizeof(int))] = {0}, byte = 'g';
+	struct iovec part = {&byte, 1};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space,
+			   .msg_controllen = sizeof space};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	ssize_t n;
+
+	if (sends) {
+		*c = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+		memcpy(CMSG_DATA(c), to, sizeof *to);
+		return sendmsg(fd, &m, 0);
+	}
+	n = recvmsg(fd, &m, 0);
+	CHECK(n < 0 || (byte == 'g' && c->cmsg_len == CMSG_LEN(sizeof(int))));
+	if (n > 0)
+		memcpy(to, CMSG_DATA(c), sizeof *to);
+	return n;
+}
+
+/* The message is in a memory file, or in a pipe, which nobody else has. */
+static bool send_gift(int i, struct channel *c)
+{
+	bool memory = content(i, c->sent) % 2;
+	int ends[2] = {-1, -1}, gift;
+	ssize_t n;
+
+	CHECK(memory ? (ends[1] = memfd_create("gift", 0)) >= 0 : !pipe(ends));
+	CHECK(write(ends[1], c->out, c->out_size) == (ssize_t)c->out_size);
+	CHECK(!memory || !lseek(ends[1], 0, SEEK_SET));
+	gift = ends[memory ? 1 : 0];
+	n = pass(end_of(i, true), &gift, true);
+	CHECK(n == 1 || would_block());
+	c->out_done = n > 0 ? c->out_size : 0;
+	CHECK(!close(ends[1]) && (memory || !close(ends[0])));
+	return n > 0;
+}
+
+static bool receive_gift(int i, struct channel *c)
+{
+	int gift;
+	ssize_t n = pass(end_of(i, false), &gift, false);
+
+	CHECK(n == 1 || would_block());
+	if (n < 0)
+		return false;
+	c->in_size = (size_t)read(gift, c->in, sizeof c->in);
+	CHECK(take(i, c) && !read(gift, c->in, 1) && !close(gift));
+	return true;
+}
+
 static bool is_ring(const struct channel *c)
 {
 	return c->kind == RING_MUTEX || c->kind == RING_SEM;
@@ -468,6 +533,7 @@ static bool step_from(int i, struct channel *c)
 		CHECK(!flock(end_of(i, true), LOCK_EX));
 	moved = is_ring(c)            ? put_in_ring(c)
 		: c->kind == COUNTER  ? send_count(i, c)
+		: c->kind == GIFT     ? send_gift(i, c)
 				      : send_bytes(i, c);
 	if (c->kind == LOG)
 		CHECK(!flock(end_of(i, true), LOCK_UN));
@@ -484,7 +550,9 @@ static bool step_to(int i, struct channel *c)
 		return false;
 	if (is_ring(c))
 		return take_from_ring(i, c);
-	return c->kind == COUNTER ? receive_count(i, c) : receive_bytes(i, c);
+	return c->kind == COUNTER ? receive_count(i, c)
+	       : c->kind == GIFT  ? receive_gift(i, c)
+				  : receive_bytes(i, c);
 }
 
 /* ---- what else a process does -------------------------------------------------------------- */
