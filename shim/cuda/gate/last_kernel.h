@@ -6,6 +6,7 @@
 #define GCK_CUDA_LAST_KERNEL_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/cuda/base/cuda_api.h"
@@ -30,10 +31,14 @@ extern _Atomic uint32_t gck_cuda_second; /* counts seconds, or longer times */
 
 void gck_cuda_last_kernel_new(struct gck_cuda_last_kernel *k, CUstream stream);
 
+static inline size_t gck_cuda_last_kernel_at(CUstream stream)
+{
+	return (uintptr_t)stream * 0x9e3779b97f4a7c15u >> (64 - GCK_CUDA_LAST_KERNELS_LOG);
+}
+
 static inline struct gck_cuda_last_kernel *gck_cuda_last_kernel_of(CUstream stream)
 {
-	return &gck_cuda_last_kernels[(uintptr_t)stream * 0x9e3779b97f4a7c15u >>
-				      (64 - GCK_CUDA_LAST_KERNELS_LOG)];
+	return &gck_cuda_last_kernels[gck_cuda_last_kernel_at(stream)];
 }
 
 #define GCK_LOAD(word) atomic_load_explicit(&(word), memory_order_relaxed)

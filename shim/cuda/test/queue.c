@@ -159,6 +159,7 @@ static void names_kernels(void)
 	const char *said;
 
 	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "apart"), 0, "a stream with an entry of its own");
 	cuda_tell(&r, "destroyed");
 	cuda_tell(&r, "spin default");
 	cuda_tell(&r, "spin");

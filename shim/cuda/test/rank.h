@@ -26,6 +26,9 @@ struct rank_command {
 };
 
 /* Each ends with a command without a word. */
+/* Go on with a stream whose last kernel is not noted where the default stream's is. */
+int rank_take_stream_apart(void);
+
 extern const struct rank_command rank_memory_commands[], rank_stream_commands[],
 	rank_model_commands[], rank_obstacle_commands[];
 

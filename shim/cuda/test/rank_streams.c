@@ -296,6 +296,7 @@ const struct rank_command rank_stream_commands[] = {
 	{"lockstep", lockstep},
 	{"destroyed", spin_and_destroy},
 	{"blocking", make_blocking},
+	{"apart", rank_take_stream_apart},
 	{"green", make_green},
 	{"capture", begin_capture},
 	{"captured", end_capture},
