@@ -18,6 +18,17 @@
 #define LOOK_NS 20000      /* between queries of the GPU, doubled up to */
 #define LOOK_MOST_NS 1000000
 
+bool gck_cuda_is_busy(CUstream stream)
+{
+	bool busy;
+
+	if (!gck_cuda_capture_pause())
+		return false;
+	busy = gck_cuda_real.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
+	gck_cuda_capture_go_on();
+	return busy;
+}
+
 int64_t gck_cuda_now_ns(void)
 {
 	struct timespec t;

@@ -30,6 +30,10 @@ CUresult gck_cuda_wait_context(CUcontext context) GCK_MUST_CHECK;
  * and in no capture. */
 CUresult gck_cuda_wait_streams(CUcontext context) GCK_MUST_CHECK;
 
+/* Whether a stream of the current context has work. A query could end a capture, so nothing is
+ * asked during one: false. */
+bool gck_cuda_is_busy(CUstream stream);
+
 int64_t gck_cuda_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* Register the drain under way: `late` is called, by any thread, when a stream is still busy at

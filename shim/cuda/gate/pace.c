@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "shim/cuda/dispatch/function.h"
-#include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/idle.h"
 
 #define MS 1000000ll
@@ -28,23 +27,11 @@ void gck_cuda_pace_end(void)
 	atomic_store(&gck_cuda_paced, false);
 }
 
-/* A query could end a capture, so nothing is asked during one. */
-static bool is_busy(CUstream stream)
-{
-	bool busy;
-
-	if (!gck_cuda_capture_pause())
-		return false;
-	busy = gck_cuda_real.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
-	gck_cuda_capture_go_on();
-	return busy;
-}
-
 void gck_cuda_pace_wait(CUstream stream)
 {
 	int64_t limit = atomic_load(&limit_ns), end = gck_cuda_now_ns() + limit, look = LOOK_NS;
 
-	while (gck_gate_may_park() && atomic_load(&gck_cuda_paced) && is_busy(stream)) {
+	while (gck_gate_may_park() && atomic_load(&gck_cuda_paced) && gck_cuda_is_busy(stream)) {
 		const struct timespec t = {0, look};
 
 		if (gck_cuda_now_ns() > end) {

@@ -32,18 +32,6 @@ static uint32_t age(const struct gck_cuda_last_kernel *k)
 	return seconds ? seconds - 1 : 0;
 }
 
-/* The context is current. A query could end a capture, so nothing is asked during one. */
-static bool is_busy(CUstream stream)
-{
-	bool busy;
-
-	if (!gck_cuda_capture_pause())
-		return false;
-	busy = gck_cuda_real.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
-	gck_cuda_capture_go_on();
-	return busy;
-}
-
 /* Whether work in the stream keeps the legacy default stream busy. */
 static int is_busy_beside(CUstream stream, void *unused)
 {
@@ -52,7 +40,7 @@ static int is_busy_beside(CUstream stream, void *unused)
 	(void)unused;
 	return (gck_cuda_real.cuStreamGetFlags(stream, &flags) ||
 		!(flags & CU_STREAM_NON_BLOCKING)) &&
-	       is_busy(stream);
+	       gck_cuda_is_busy(stream);
 }
 
 static bool is_busy_in(CUcontext context, CUstream stream)
@@ -61,8 +49,9 @@ static bool is_busy_in(CUcontext context, CUstream stream)
 
 	if (gck_cuda_real.cuCtxPushCurrent_v2(context))
 		return false;
-	busy = is_busy(stream) && (stream != CU_STREAM_LEGACY ||
-				   !gck_cuda_streams_each(context, is_busy_beside, NULL));
+	busy = gck_cuda_is_busy(stream) &&
+	       (stream != CU_STREAM_LEGACY ||
+		!gck_cuda_streams_each(context, is_busy_beside, NULL));
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	return busy;
 }

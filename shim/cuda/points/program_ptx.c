@@ -31,9 +31,10 @@ static struct {
 /* True: it is new. */
 static bool add(const struct noted *one)
 {
-	bool is_new = list.n < NOTED_MOST;
+	bool is_new;
 
 	pthread_mutex_lock(&list.lock);
+	is_new = list.n < NOTED_MOST;
 	for (size_t i = 0; i < list.n && is_new; i++)
 		is_new = strcmp(list.noted[i].object, one->object) != 0 ||
 			 strcmp(list.noted[i].why, one->why) != 0;

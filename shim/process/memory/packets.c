@@ -110,24 +110,35 @@ static void drop_rights(struct rights *got)
 		close(got->fds[--got->n]);
 }
 
-/* The size of the next packet, the socket from which it came, and its descriptors. */
-static ssize_t look(int socket, struct sockaddr_un *from, socklen_t *n, struct rights *got)
+/* Look at a message and the descriptors that come with it. -1 with errno: EMFILE if they are not
+ * all here. */
+static ssize_t peek(int socket, struct msghdr *m, int flags, struct rights *got)
 {
 	union control control;
-	struct msghdr m = {.msg_name = from, .msg_namelen = sizeof(*from),
-			   .msg_control = &control, .msg_controllen = sizeof control};
-	ssize_t size = recvmsg(socket, &m, PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	ssize_t size;
 
+	m->msg_control = &control;
+	m->msg_controllen = sizeof control;
 	got->n = 0;
+	size = recvmsg(socket, m, PEEK | MSG_CMSG_CLOEXEC | flags);
 	if (size < 0)
 		return size;
-	*n = m.msg_namelen < sizeof(*from) ? m.msg_namelen : sizeof(*from);
-	take_rights(&m, got);
-	if (!(m.msg_flags & MSG_CTRUNC))
+	take_rights(m, got);
+	if (!(m->msg_flags & MSG_CTRUNC))
 		return size;
 	drop_rights(got);
 	errno = EMFILE;
 	return -1;
+}
+
+/* The size of the next packet, the socket from which it came, and its descriptors. */
+static ssize_t look(int socket, struct sockaddr_un *from, socklen_t *n, struct rights *got)
+{
+	struct msghdr m = {.msg_name = from, .msg_namelen = sizeof(*from)};
+	ssize_t size = peek(socket, &m, MSG_TRUNC, got);
+
+	*n = m.msg_namelen < sizeof(*from) ? m.msg_namelen : sizeof(*from);
+	return size;
 }
 
 /* They are p's from now on, also if this fails. */
@@ -205,24 +216,13 @@ static int walk(struct gck_packets *p, int socket, int type, struct gck_error *e
  * read. */
 static ssize_t peek_parts(int socket, size_t at, struct iovec parts[2], struct rights *got)
 {
-	union control control;
-	struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
-			   .msg_controllen = sizeof control};
+	struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
 	int offset = (int)at;
-	ssize_t size;
 
 	got->n = 0;
 	if (setsockopt(socket, SOL_SOCKET, SO_PEEK_OFF, &offset, sizeof offset))
 		return -1;
-	size = recvmsg(socket, &m, PEEK | MSG_CMSG_CLOEXEC);
-	if (size < 0)
-		return size;
-	take_rights(&m, got);
-	if (!(m.msg_flags & MSG_CTRUNC))
-		return size;
-	drop_rights(got);
-	errno = EMFILE;
-	return -1;
+	return peek(socket, &m, 0, got);
 }
 
 static ssize_t peek_stream(int socket, size_t at, char *to, size_t n, struct rights *got)
