@@ -67,6 +67,35 @@ report $? "--auto: so has a loop without one"
 	grep -q '_Z5plainPfi.ckpt' c.cubin &&
 	"$build/gckcc-ptxas" --version | grep -q 'ptxas'
 report $? "gckcc-ptxas: PTX of a program that compiles it itself"
+"$nvcc" -arch=sm_90 -MD -MF want.d -c a.cu -o dir.o >log 2>&1 &&
+	"$build/gckcc" -arch=sm_90 -MD -MF got.d -c a.cu -o dir.o 2>log && diff want.d got.d >log &&
+	grep -q cuda_runtime.h got.d && [[ -s dir.o ]]
+report $? "-MD: dependencies are nvcc's"
+mkdir cmake
+cat >cmake/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.18)
+project(a LANGUAGES CXX CUDA)
+add_executable(a ../a.cu)
+END
+if command -v cmake >/dev/null; then
+	cmake -S cmake -B cmake/b -DCMAKE_CUDA_COMPILER="$build/gckcc" \
+		-DCMAKE_CUDA_ARCHITECTURES=90 >log 2>&1 && cmake --build cmake/b >log 2>&1 &&
+		[[ $(cmake/b/a word) = word ]] && grep -q '_Z6markedPfi.ckpt' cmake/b/a
+	report $? "it is CMake's CUDA compiler"
+else
+	report 0 "it is CMake's CUDA compiler # SKIP no cmake"
+fi
+
+code() { tr -d ' \t' <"$1" | grep -vE '^(//.*)?$'; } # fatbinary drops blanks and comments
+fatbins=0
+for mode in none speed size; do
+	"$nvcc" -O3 -fatbin -compress-mode="$mode" -gencode arch=compute_80,code=compute_80 \
+		-gencode arch=compute_90,code='[sm_90,compute_90]' a.cu -o "$mode.fatbin" \
+		>log 2>&1 && "$build/kernels_fatbin" "$mode.fatbin" 90 >"$mode.ptx" 2>log &&
+		diff <(code "$mode.ptx") <(code c.ptx) >log && fatbins=$((fatbins + 1))
+done
+[[ $fatbins = 3 ]]
+report $? "the PTX in fatbins is read, compressed or not"
 { cat c.ptx && echo '.visible .entry broken() {'; } >d.ptx
 cat >ptxas <<'END'
 #!/bin/sh
