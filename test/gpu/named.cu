@@ -4,6 +4,7 @@
 #include "driver.h"
 
 #include <stdint.h>
+#include <string>
 #include <vector>
 
 #include "kernels.h"
@@ -15,6 +16,22 @@ static const struct kernel *find(const char *name)
 			return &k;
 	fprintf(stderr, "there is no kernel %s\n", name);
 	exit(2);
+}
+
+/* By gckcc, or by kernels=. */
+static bool has_points(const struct kernel *k)
+{
+	CUdeviceptr variable;
+	CUlibrary library;
+	cudaKernel_t kernel;
+	const char *symbol;
+	size_t size;
+
+	MUST(cudaGetKernel(&kernel, k->function));
+	MUST(cuKernelGetName(&symbol, (CUkernel)kernel));
+	MUST(cuKernelGetLibrary(&library, (CUkernel)kernel));
+	return !cuLibraryGetGlobal(&variable, &size, library,
+				   (std::string(symbol) + "$ckpt").c_str());
 }
 
 int main(int argc, char **argv)
@@ -37,7 +54,8 @@ int main(int argc, char **argv)
 	k->run(memory, atoi(argv[2]));
 	MUST(cudaGetLastError());
 	MUST(cudaMemcpy(words.data(), memory, KERNELS_BYTES, cudaMemcpyDeviceToHost));
-	fprintf(stderr, "%s: %.0f ms\n", k->name, gpu_ms() - begin);
+	fprintf(stderr, "%s: %.0f ms, %s points\n", k->name, gpu_ms() - begin,
+		has_points(k) ? "with" : "without");
 	for (uint32_t w : words)
 		sum = sum * 31 + w;
 	printf("%s %llx\n", k->name, (unsigned long long)sum);

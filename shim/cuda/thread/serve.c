@@ -10,7 +10,7 @@
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/participants/drain.h"
 #include "shim/cuda/participants/late_kernel.h"
-#include "shim/cuda/points/program_ptx.h"
+#include "shim/cuda/points/rewrite.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/thread/node_reclaim.h"
@@ -113,7 +113,7 @@ static int end_look(struct gck_cuda_thread *k, uint32_t queued_ms)
 static int look(struct gck_cuda_thread *k)
 {
 	gck_cuda_able(tell_item, k);
-	gck_cuda_program_ptx_tell(tell_no_points, k);
+	gck_cuda_without_points_tell(tell_no_points, k);
 	if (!k->lost.code)
 		gck_cuda_late_kernels_tell(tell_kernel, k);
 	if (k->prepare_seq || k->lost.code)

@@ -20,7 +20,8 @@ struct CUmod_st {
 
 /* It is loaded into each context that uses it. */
 struct CUlib_st {
-	char *image;
+	const char *image;
+	char *copy; /* NULL: the program preserves it */
 };
 
 struct CUkern_st {
@@ -105,6 +106,7 @@ CUresult fake_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned i
 	return load(module, image, NULL);
 }
 
+/* No file is read. */
 CUresult fake_cuModuleLoad(CUmodule *module, const char *path)
 {
 	return fake_cuModuleLoadData(module, path);
@@ -253,14 +255,14 @@ CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 {
 	(void)jit;
 	(void)jit_values;
-	(void)options;
 	(void)values;
-	if (njit || n)
+	if (njit || n > 1 || (n && *options != CU_LIBRARY_BINARY_IS_PRESERVED))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (strstr(code, "refused$ckpt"))
 		return CUDA_ERROR_INVALID_PTX;
 	*library = calloc(1, sizeof **library);
-	(*library)->image = strdup(code);
+	(*library)->copy = n ? NULL : strdup(code);
+	(*library)->image = n ? code : (*library)->copy;
 	return CUDA_SUCCESS;
 }
 
@@ -307,7 +309,7 @@ CUresult fake_cuLibraryUnload(CUlibrary library)
 		fake_unlock();
 		rc = module ? unload_now(module) : CUDA_SUCCESS;
 	} while (module && !rc);
-	free(library->image);
+	free(library->copy);
 	return rc;
 }
 
