@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernels/pass/lockstep.h"
+#include "shim/kernels/flow/lockstep.h"
 #include "shim/kernels/pass/refuse.h"
 
 static const struct gck_ptx_statement *at(const struct gck_plan *plan, uint32_t i)

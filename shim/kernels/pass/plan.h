@@ -3,7 +3,7 @@
 #ifndef GCK_KERNELS_PLAN_H
 #define GCK_KERNELS_PLAN_H
 
-#include "shim/kernels/pass/graph.h"
+#include "shim/kernels/flow/graph.h"
 #include "shim/kernels/pass/recompute.h"
 #include "shim/kernels/pass/variables.h"
 

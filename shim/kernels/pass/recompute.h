@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "shim/kernels/pass/flow.h"
+#include "shim/kernels/flow/flow.h"
 
 struct gck_recompute {
 	uint32_t *order; /* statements, each behind those that it needs */

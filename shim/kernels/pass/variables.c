@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernels/pass/flow.h"
+#include "shim/kernels/flow/flow.h"
 #include "shim/kernels/pass/variables.h"
 
 #define MOST_BYTES (16u << 20) /* of a thread's or a block's variable */

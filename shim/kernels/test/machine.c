@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "machine.h"
-#include "shim/kernels/pass/flow.h"
+#include "shim/kernels/flow/flow.h"
 
 #define SHARED 0x7000000000u /* generic addresses */
 #define LOCAL 0x7100000000u

@@ -4,7 +4,7 @@
 #ifndef GCK_KERNELS_GRAPH_H
 #define GCK_KERNELS_GRAPH_H
 
-#include "shim/kernels/pass/flow.h"
+#include "shim/kernels/flow/flow.h"
 
 /* Edges of each node: to[first[i]] to before to[first[i + 1]]. */
 struct gck_edges {

@@ -4,7 +4,7 @@
 #ifndef GCK_KERNELS_APART_H
 #define GCK_KERNELS_APART_H
 
-#include "shim/kernels/pass/graph.h"
+#include "shim/kernels/flow/graph.h"
 
 /* Stores the set of blocks into apart, for free(). equal: the trait of instructions that give equal
  * results to threads whose operands are equal: GCK_UNIFORM for a warp, GCK_PURE for a block. A

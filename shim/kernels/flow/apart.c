@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernels/pass/apart.h"
+#include "shim/kernels/flow/apart.h"
 
 struct search {
 	const struct gck_graph *graph;

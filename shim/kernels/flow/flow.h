@@ -3,7 +3,7 @@
 #ifndef GCK_KERNELS_FLOW_H
 #define GCK_KERNELS_FLOW_H
 
-#include "shim/kernels/pass/instruction.h"
+#include "shim/kernels/flow/instruction.h"
 
 #define GCK_NONE UINT32_MAX
 #define GCK_CARRY 0   /* the register that stands for the carry flag */

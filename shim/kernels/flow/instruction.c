@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "shim/kernels/pass/instruction.h"
+#include "shim/kernels/flow/instruction.h"
 
 #define PLAIN (GCK_WRITES | GCK_UNIFORM)
 #define TOGETHER (GCK_WRITES | GCK_WARP)

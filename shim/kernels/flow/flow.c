@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernels/pass/registers.h"
+#include "shim/kernels/flow/registers.h"
 
 #define MOST_LIVE ((size_t)256 << 20) /* bytes */
 

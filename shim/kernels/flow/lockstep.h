@@ -4,7 +4,7 @@
 #ifndef GCK_KERNELS_LOCKSTEP_H
 #define GCK_KERNELS_LOCKSTEP_H
 
-#include "shim/kernels/pass/graph.h"
+#include "shim/kernels/flow/graph.h"
 
 /* Stores into stays, for free(), whether statement i is such a barrier, or in inline assembly with
  * it. points: the statements before which threads can leave. All barriers but those that stay get

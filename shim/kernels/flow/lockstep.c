@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernels/pass/apart.h"
-#include "shim/kernels/pass/lockstep.h"
+#include "shim/kernels/flow/apart.h"
+#include "shim/kernels/flow/lockstep.h"
 
 struct search {
 	const struct gck_graph *graph;

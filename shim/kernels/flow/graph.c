@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernels/pass/apart.h"
+#include "shim/kernels/flow/apart.h"
 
 static uint32_t last_of(const struct gck_flow *flow, uint32_t block)
 {
