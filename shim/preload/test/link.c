@@ -480,6 +480,8 @@ static void test_children(void)
 	is_str(rank_ask(&r, line), "threads 1 link 0", "a forked child has no helper and no link");
 	is_str(rank_ask(&r, "run"), "1", "a child that execs has no helper");
 	is_int(agent_accept(&agent, 100, &h, NULL), -1, "and sends no HELLO");
+	is_str(rank_ask(&r, "preload"), ":libc.so.6 :libc.so.6 :libc.so.6 :libc.so.6 ",
+	       "programs of children do without the stand-ins");
 	is_int(agent_call(link, SYS_getpid, 0, 0, 0, 0), r.pid, "the rank keeps its link");
 	is_int(rank_end(&r), 7, "and runs on");
 	close(link);
@@ -495,12 +497,16 @@ static void test_exec(void)
 
 	link = agent_admit(&agent, &h);
 	read_addresses(&r);
+	rank_ask(&r, "preload");
 	dprintf(r.in, "exec\n");
 	link2 = agent_accept(&agent, WAIT_MS, &h, &peer);
 	ok(link2 >= 0 && peer == r.pid && h.reconnect == 0, "an exec makes a rank again");
 	is_int(agent_receive(link, &m), 0, "and ends the older link");
 	agent_send(link2, GCK_LINK_REFUSED, 0);
 	read_addresses(&r);
+	is_str(rank_ask(&r, "own"),
+	       "preload.so:/none/libgpuckpt-mpi.so /none/libgpuckpt-cuda.so:libc.so.6",
+	       "a program that the rank executes keeps the stand-ins");
 	is_int(rank_end(&r), 7, "an exec may go on without the agent, also after a restart");
 	close(link);
 	close(link2);

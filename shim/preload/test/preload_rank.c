@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,43 @@ static void answer_leave(void)
 	syscall(SYS_exit, 5); /* of the thread */
 }
 
+/* What LD_PRELOAD has behind the preload. */
+#define SHOW "printf '%s ' \"${LD_PRELOAD#*/libgpuckpt-preload.so}\""
+
+static void add_libraries(void)
+{
+	char list[512];
+
+	snprintf(list, sizeof list, "%s:/none/libgpuckpt-mpi.so /none/libgpuckpt-cuda.so:libc.so.6",
+		 getenv("LD_PRELOAD"));
+	setenv("LD_PRELOAD", list, 1);
+}
+
+/* The same for programs of children that are made and executed in different ways. */
+static void answer_preload(void)
+{
+	char *const argv[] = {(char *)"sh", (char *)"-c", (char *)SHOW, NULL};
+	pid_t pid;
+
+	add_libraries();
+	pid = fork();
+	if (pid == 0) {
+		execve("/bin/sh", argv, environ);
+		_exit(1);
+	}
+	waitpid(pid, NULL, 0);
+	pid = vfork();
+	if (pid == 0) {
+		execvp("sh", argv);
+		_exit(1);
+	}
+	waitpid(pid, NULL, 0);
+	if (!posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ))
+		waitpid(pid, NULL, 0);
+	system(SHOW);
+	printf("\n");
+}
+
 static void answer(char *line, char **argv)
 {
 	int number = strchr(line, ' ') ? atoi(strchr(line, ' ')) : 0;
@@ -115,6 +153,10 @@ static void answer(char *line, char **argv)
 		printf("%d\n", threads());
 	else if (!strncmp(line, "run", 3))
 		system("echo $((`ls /proc/self/task | wc -l`))");
+	else if (!strncmp(line, "preload", 7))
+		answer_preload();
+	else if (!strncmp(line, "own", 3))
+		printf("%s\n", strstr(getenv("LD_PRELOAD"), "preload.so"));
 	else if (!strncmp(line, "leave", 5))
 		answer_leave();
 	else if (!strncmp(line, "exec", 4))
