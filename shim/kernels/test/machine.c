@@ -21,6 +21,7 @@ enum op {
 	OP_SHR, OP_MIN, OP_MAX, OP_SETP, OP_SELP, OP_CVT, OP_LD, OP_ST, OP_ATOM, OP_BRA,
 	OP_BRX, OP_RET, OP_TRAP, OP_BAR, OP_BARRED, OP_VOTE, OP_SHFL, OP_CALL, OP_FMA, OP_POPC,
 	OP_DIV, OP_REM, OP_CVTA, OP_PACK, OP_SPLIT, OP_BFIND, OP_BFI, OP_WARP,
+	OP_NEG,
 };
 
 static const struct {
@@ -36,7 +37,7 @@ static const struct {
 	{ "trap", OP_TRAP }, { "bar", OP_BAR }, { "barrier", OP_BAR }, { "vote", OP_VOTE },
 	{ "shfl", OP_SHFL }, { "call", OP_CALL }, { "fma", OP_FMA }, { "popc", OP_POPC },
 	{ "div", OP_DIV }, { "rem", OP_REM }, { "cvta", OP_CVTA }, { "bfind", OP_BFIND },
-	{ "bfi", OP_BFI }, { "bar.warp.sync", OP_WARP },
+	{ "bfi", OP_BFI }, { "bar.warp.sync", OP_WARP }, { "neg", OP_NEG },
 };
 
 enum where { IN_REGISTER, IN_NUMBER, IN_SPECIAL, IN_PARAM };
@@ -159,7 +160,8 @@ static bool find_special(const struct machine *m, uint32_t token, struct operand
 		{ "%tid.x", TID_X }, { "%tid.y", TID_Y }, { "%tid.z", NIL }, { "%ntid.x", NTID_X },
 		{ "%ntid.y", NTID_Y }, { "%ntid.z", ONE }, { "%ctaid.x", CTAID_X },
 		{ "%ctaid.y", CTAID_Y }, { "%ctaid.z", NIL }, { "%nctaid.x", NCTAID_X },
-		{ "%nctaid.y", ONE }, { "%dynamic_smem_size", DYNAMIC }, { "%laneid", LANE },
+		{ "%nctaid.y", ONE }, { "%nctaid.z", ONE }, { "%laneid", LANE },
+		{ "%dynamic_smem_size", DYNAMIC },
 		{ "%clock", CLOCK }, { "%envreg1", GRID_HIGH }, { "%envreg2", GRID_LOW },
 	};
 
@@ -658,6 +660,7 @@ static uint64_t compute(const struct code *c, uint64_t x, uint64_t y, uint64_t z
 	case OP_OR: return x | y;
 	case OP_XOR: return x ^ y;
 	case OP_NOT: return ~x;
+	case OP_NEG: return -x;
 	case OP_SHL: return y >= c->bits ? 0 : x << y;
 	case OP_SHR: return y >= c->bits ? 0 : mask(x, c->bits) >> y;
 	case OP_MIN: return mask(x, c->bits) < mask(y, c->bits) ? x : y;

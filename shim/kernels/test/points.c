@@ -72,7 +72,7 @@ static int run_with_stops(struct machine *m, uint8_t *memory, struct launch *l, 
 		set_u32(memory, WORD, 0);
 		set_u32(memory, variable + 20, i > 0);
 		l->seed = draw(1u << 30);
-		l->resident = l->workspace ? BLOCKS : 1 + draw(BLOCKS);
+		l->resident = l->workspace ? l->blocks : 1 + draw(BLOCKS);
 		l->stop = i < MOST_STOPS ? 1 + draw(steps / (1 + draw(8)) + 1) : 0;
 		if (machine_run(m, memory, l))
 			return -1;
@@ -87,15 +87,16 @@ static int run_with_stops(struct machine *m, uint8_t *memory, struct launch *l, 
 static bool compare(struct machine *plain, struct machine *with, const struct shape *shape,
 		    const char *variable)
 {
-	struct launch l = { .blocks = BLOCKS, .threads = shape->threads,
-			    .dynamic = shape->dynamic, .params = { MACHINE_GLOBAL, 2, 1 },
+	struct launch l = { .blocks = shape->has_grid ? 1 + draw(BLOCKS) : BLOCKS,
+			    .threads = shape->threads, .dynamic = shape->dynamic,
+			    .params = { MACHINE_GLOBAL, 2, 1 },
 			    .workspace = shape->has_grid ? WORKSPACE : 0 };
 	uint8_t *a = calloc(1, MACHINE_BYTES), *b = calloc(1, MACHINE_BYTES);
 	uint8_t *c = calloc(1, MACHINE_BYTES);
 	uint64_t at;
 	bool same;
 
-	l.resident = shape->has_grid ? BLOCKS : 2;
+	l.resident = shape->has_grid ? l.blocks : 2;
 	l.seed = draw(1000000);
 	same = !machine_run(plain, a, &l);
 	machine_variable(with, variable, b);
@@ -226,6 +227,34 @@ static void check_beside(void)
 	free(text);
 }
 
+/* grid.sync(), barrier_arrive() and barrier_wait(), as nvcc makes them. */
+static void check_grid(void)
+{
+	char path[4096], text[1 << 16];
+	struct gck_error err = { 0 };
+	struct machine *plain, *with;
+	size_t size, made;
+	bool same;
+	FILE *file;
+	char *out;
+
+	snprintf(path, sizeof path, "%s/shim/kernels/test/grid.ptx", getenv("srcdir") ?: ".");
+	file = fopen(path, "r");
+	must(file ? 0 : -1);
+	size = fread(text, 1, sizeof text, file);
+	fclose(file);
+	out = pointed(text, size, false, &made, &err);
+	plain = machine_create(text, size);
+	with = out ? machine_create(out, made) : NULL;
+	same = plain && with;
+	for (unsigned i = 0; i < 20; i++)
+		same = same && compare(plain, with, &(struct shape){ 64, 0, true }, "k$ckpt");
+	ok(same, "barriers of the grid, as nvcc makes them");
+	machine_free(plain);
+	machine_free(with);
+	free(out);
+}
+
 static void print_seed(unsigned seed)
 {
 	struct shape shape;
@@ -259,5 +288,6 @@ int main(int argc, char **argv)
 	check_seeds(seed ? atoi(seed) : 1, seed ? 1 : tap_is_long() ? 2000 : 150);
 	check_progress();
 	check_beside();
+	check_grid();
 	return tap_done();
 }
