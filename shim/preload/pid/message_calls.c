@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <alloca.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,7 +45,8 @@ static bool has_credentials(const struct msghdr *m)
 	struct msghdr *all = (struct msghdr *)m;
 	bool has = false;
 
-	if (!m || !m->msg_control || m->msg_controllen > CONTROL_MAX)
+	if (!gck_is_memory(m, sizeof *m) || !m->msg_controllen ||
+	    m->msg_controllen > CONTROL_MAX || !gck_is_memory(m->msg_control, m->msg_controllen))
 		return false;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(all); c && !has; c = CMSG_NXTHDR(all, c))
 		has = pid_in(c);
@@ -55,7 +57,7 @@ static bool any_has_credentials(const struct mmsghdr *v, unsigned n)
 {
 	bool has = false;
 
-	for (unsigned i = 0; v && i < n && !has; i++)
+	for (unsigned i = 0; i < n && i < IOV_MAX && !has; i++)
 		has = has_credentials(&v[i].msg_hdr);
 	return has;
 }
@@ -101,6 +103,7 @@ static long send_one(uint32_t start, long fd, const struct msghdr *m, long flags
 /* Each by a call of its own, which may come in another start. */
 static long send_each(int fd, struct mmsghdr *v, unsigned n, int flags)
 {
+	n = n < IOV_MAX ? n : IOV_MAX;
 	for (unsigned i = 0; i < n; i++) {
 		long r = gck_call(SYS_sendmsg, fd, &v[i].msg_hdr, flags);
 

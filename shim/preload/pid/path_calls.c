@@ -17,7 +17,7 @@
 /* Whether the path, or what a link there says, has numbers that are translated. */
 static inline bool is_translated(const char *path)
 {
-	return !gck_is_original() && path && gck_path_has_number(path);
+	return !gck_is_original() && gck_path_has_number(path);
 }
 
 /* ---- system calls -------------------------------------------------------------------------- */

@@ -90,6 +90,10 @@ long gck_translated_call(long nr, long a, long b, long c, long d, long e, long f
  * this start. Returns the raw result. */
 long gck_message_call(uint32_t start, long nr, long a, long b, long c, long d, long e);
 
+/* Whether these bytes can be read, at least one: what a program names in a call may be no memory,
+ * and is then the kernel's to refuse. */
+bool gck_is_memory(const void *at, size_t n);
+
 /* ---- paths below /proc --------------------------------------------------------------------- */
 
 #define GCK_PROC_PATH 512 /* longer ones are not translated */
@@ -99,10 +103,11 @@ long gck_message_call(uint32_t start, long nr, long a, long b, long c, long d, l
  * libc's functions are none that a child by vfork or a signal handler may call. */
 size_t gck_write_digits(char digits[GCK_DIGITS_MAX], uint32_t number, char **begin);
 
-/* Whether it is "/proc/PID…", "/proc/self/task/…", or a link to such a path. */
+/* Whether it is "/proc/PID…", "/proc/self/task/…", or a link to such a path. Like the next two, it
+ * takes NULL and what is no memory for another path. */
 bool gck_path_has_number(const char *path);
 
-/* The same path with the kernel's numbers: in `space`, or the path itself (NULL, too). */
+/* The same path with the kernel's numbers: in `space`, or the path itself. */
 const char *gck_path_to_kernel(const char *path, char space[GCK_PROC_PATH]);
 
 /* Whether it is /proc/self or /proc/thread-self; and what such a link says ("PID" or

@@ -70,6 +70,9 @@ static long owner_command(uint32_t start, int fd, int command, long arg)
 {
 	long r, stale = 0;
 
+	if ((command == F_SETOWN_EX && !gck_is_memory((void *)arg, sizeof(struct f_owner_ex))) ||
+	    (command == F_GETLK && !gck_is_memory((void *)arg, sizeof(struct flock))))
+		return gck_raw(SYS_fcntl, fd, command, arg);
 	switch (command) {
 	case F_SETOWN:
 		return gck_call_in(start, SYS_fcntl, fd, command, gck_id_to_kernel(arg));
@@ -109,7 +112,7 @@ static long read_link(uint32_t start, long dir, const char *path, char *target, 
 	char space[GCK_PROC_PATH];
 	long r;
 
-	if (!path || !gck_path_is_own_link(path) || size <= 0)
+	if (!gck_path_is_own_link(path) || size <= 0)
 		return gck_call_in(start, SYS_readlinkat, dir, gck_path_to_kernel(path, space),
 				   target, size);
 	r = gck_call_in(start, SYS_readlinkat, dir, path, space, sizeof space - 1);
@@ -165,6 +168,8 @@ static long terminal_command(uint32_t start, int fd, unsigned long command, pid_
 	pid_t group;
 	long r;
 
+	if (!gck_is_memory(id, sizeof *id))
+		return gck_raw(SYS_ioctl, fd, command, id);
 	if (command == TIOCSPGRP) {
 		group = gck_id_to_kernel(*id);
 		return gck_call_in(start, SYS_ioctl, fd, command, &group);

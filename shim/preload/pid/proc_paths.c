@@ -87,24 +87,34 @@ static void put_path(struct text *t, const char *path, int32_t (*other)(int32_t)
 	put(t, path, strlen(path));
 }
 
+/* What follows "/proc/"; NULL: it is another path. */
+static const char *below_proc(const char *path)
+{
+	bool is = gck_is_memory(path, sizeof proc) && !strncmp(path, proc, sizeof proc - 1);
+
+	return is ? path + sizeof proc - 1 : NULL;
+}
+
 bool gck_path_is_own_link(const char *path)
 {
-	return !strcmp(path, "/proc/self") || !strcmp(path, "/proc/thread-self");
+	const char *name = below_proc(path);
+
+	return name && (!strcmp(name, "self") || !strcmp(name, "thread-self"));
 }
 
 bool gck_path_has_number(const char *path)
 {
-	const char *name = path + sizeof proc - 1;
+	const char *name = below_proc(path);
 
-	return !strncmp(path, proc, sizeof proc - 1) &&
-	       (is_digit(*name) || !strncmp(name, "self/task/", 10) || gck_path_is_own_link(path));
+	return name && (is_digit(*name) || !strncmp(name, "self/task/", 10) ||
+			gck_path_is_own_link(path));
 }
 
 const char *gck_path_to_kernel(const char *path, char space[GCK_PROC_PATH])
 {
 	struct text t = { .at = space, .left = GCK_PROC_PATH - 1 };
 
-	if (!path || !gck_path_has_number(path))
+	if (!gck_path_has_number(path))
 		return path;
 	put(&t, proc, sizeof proc - 1);
 	put_path(&t, path + sizeof proc - 1, gck_id_to_kernel);

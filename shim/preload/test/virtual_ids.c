@@ -12,9 +12,11 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -22,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -258,6 +261,70 @@ static void test_credentials(pid_t real)
 	state->restarts = 1;
 	close(pair[0]);
 	close(pair[1]);
+}
+
+/* ---- pointers that are no memory ----------------------------------------------------------- */
+
+static bool is_fault(long r)
+{
+	return r == -1 && errno == EFAULT;
+}
+
+static void test_bad_messages(int fd, void *none, const char *when)
+{
+	char byte = 'x';
+	struct iovec part = {&byte, 1};
+	union control control;
+	struct msghdr m = message(&control, &part), bad = message(none, &part);
+	struct mmsghdr v[2] = {{.msg_hdr = m}, {.msg_hdr = bad}};
+
+	set_pid(&control, getpid());
+	ok(is_fault(sendmsg(fd, none, 0)) && is_fault(sendmsg(fd, &bad, 0)) &&
+	   is_fault(syscall(SYS_sendmsg, fd, none, 0)) &&
+	   is_fault(syscall(SYS_sendmsg, fd, &bad, 0)), "%s: sendmsg", when);
+	ok(is_fault(sendmmsg(fd, none, 1, 0)) && is_fault(sendmmsg(fd, &v[1], 1, 0)) &&
+	   sendmmsg(fd, v, 2, 0) == 1 && v[0].msg_len == 1, "%s: sendmmsg", when);
+	ok(is_fault(recvmsg(fd, none, 0)) && is_fault(recvmmsg(fd, none, 1, 0, NULL)) &&
+	   recvmsg(fd, &bad, 0) == 1 && !bad.msg_controllen, "%s: recvmsg, recvmmsg", when);
+}
+
+static void test_bad_calls(int fd, void *none, const char *when)
+{
+	char *end = (char *)none - sizeof "/a" + 1;
+	struct stat st;
+
+	test_bad_messages(fd, none, when);
+	ok(is_fault(open(none, O_RDONLY)) && is_fault(stat(none, &st)) &&
+	   is_fault(syscall(SYS_openat, AT_FDCWD, none, O_RDONLY)) &&
+	   is_fault(syscall(SYS_readlinkat, AT_FDCWD, none, end - 8, 8)), "%s: paths", when);
+	strcpy(end, "/");
+	ok(stat(end, &st) == 0 && S_ISDIR(st.st_mode), "%s: one at the end of memory",
+	   when);
+	ok(is_fault(fcntl(fd, F_SETOWN_EX, none)) && is_fault(fcntl(fd, F_GETOWN_EX, none)) &&
+	   is_fault(fcntl(fd, F_GETLK, none)), "%s: fcntl", when);
+}
+
+static void test_bad_pointers(void)
+{
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *tail = page + 4096 - offsetof(struct msghdr, msg_control);
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0), on = 1;
+	struct sockaddr_un own = {.sun_family = AF_UNIX};
+	socklen_t n = sizeof own;
+
+	mprotect(page + 4096, 4096, PROT_NONE);
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
+	    bind(fd, (struct sockaddr *)&own, sizeof own.sun_family) ||
+	    getsockname(fd, (struct sockaddr *)&own, &n) ||
+	    connect(fd, (struct sockaddr *)&own, n))
+		exit(99);
+	test_bad_calls(fd, page + 4096, "a pointer that is no memory");
+	ok(is_fault(sendmsg(fd, tail, 0)), "a message whose end is no memory");
+	state->restarts = 0;
+	test_bad_calls(fd, page + 4096, "… before a restart");
+	state->restarts = 1;
+	close(fd);
+	munmap(page, 8192);
 }
 
 /* ---- children ------------------------------------------------------------------------------ */
@@ -786,6 +853,7 @@ static int rank(void)
 	test_group(real);
 	test_owner(real);
 	test_credentials(real);
+	test_bad_pointers();
 	test_children(real);
 	test_waits();
 	test_running();
