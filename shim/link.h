@@ -296,6 +296,13 @@ struct gck_shim_requests {
 	char why[GCK_ASK_WHY];
 };
 
+/* A name that the process has watched by inotify; it follows, with its NUL. */
+#define GCK_SHIM_WATCHED 256
+struct gck_shim_watched {
+	uint64_t next;           /* address; 0: it is the list's last */
+	uint32_t size, unused;
+};
+
 struct gck_shim_state {
 	uint64_t magic;
 	uint32_t version, size;
@@ -341,6 +348,8 @@ struct gck_shim_state {
 	uint32_t linked;           /* 1: an agent has answered GO, to the constructor or a helper */
 	int32_t tracer;            /* R PR_SET_PTRACER: this process and its descendants may trace;
 				    * 0: nobody; GCK_TRACER_ANY */
+	uint64_t watched[GCK_SHIM_WATCHED]; /* lists of struct gck_shim_watched: addresses, 0:
+				    * empty. They only grow, at the front */
 };
 
 #endif

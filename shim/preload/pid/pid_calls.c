@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
@@ -283,6 +284,8 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 		return wait4(a, (int *)b, c, (struct rusage *)d);
 	if (nr == SYS_waitid)
 		return gck_waitid_usage(a, b, (siginfo_t *)c, d, (struct rusage *)e);
+	if (nr == SYS_inotify_add_watch)
+		return inotify_add_watch(a, (const char *)b, c);
 	if (nr == SYS_execve)
 		return execve((const char *)a, (char *const *)b, (char *const *)c);
 	if (nr == SYS_exit)

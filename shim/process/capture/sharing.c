@@ -137,7 +137,11 @@ static int share(const struct holding *first, const struct holding *x)
 	free(b->entries);
 	free(b->queue);
 	free(b->terminals);
+	while (b->nwatches)
+		free(b->watches[--b->nwatches].path);
+	free(b->watches);
 	b->entries = NULL;
+	b->watches = NULL;
 	b->queue = NULL;
 	b->terminals = NULL;
 	b->nentries = b->nqueue = b->nterminals = 0;

@@ -171,6 +171,16 @@ enum gck_fd_kind {
 			    * state. `id`: both have the same. `unlinked`: the master was closed */
 	GCK_FD_PIDFD,      /* of `process` */
 	GCK_FD_PROC,       /* of /proc: `path` below it, or below the directory of `process` */
+	GCK_FD_INOTIFY,
+};
+
+#define GCK_WATCH_MAX (1u << 18) /* a restart counts up to a watch's number */
+
+struct gck_watch {             /* of an inotify descriptor */
+	int32_t wd;
+	uint32_t mask;             /* without IN_DONT_FOLLOW, IN_ONLYDIR */
+	char *path;                /* of the file itself, without links */
+	struct gck_place_file was;
 };
 
 struct gck_epoll_entry {
@@ -276,6 +286,8 @@ struct gck_file {
 	size_t nqueue;
 	struct gck_terminal *terminals; /* of a TERMINAL's master: one */
 	size_t nterminals;
+	struct gck_watch *watches; /* INOTIFY: by number */
+	size_t nwatches;
 	int32_t process;           /* PIDFD, PROC: rpid of a child, as captured; GCK_PROCESS_RANK;
 				    * 0: PIDFD: of one that has ended and was waited for; PROC:
 				    * of none */

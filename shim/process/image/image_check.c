@@ -226,6 +226,17 @@ static bool proc_fits(const struct gck_file *f)
 	return false;
 }
 
+/* Each has an absolute path, and they are in the order of their numbers. */
+static bool watches_fit(const struct gck_file *f)
+{
+	bool fit = !f->nwatches || f->kind == GCK_FD_INOTIFY;
+
+	for (size_t i = 0; i < f->nwatches && fit; i++)
+		fit = f->watches[i].path[0] == '/' &&
+		      (!i || f->watches[i].wd > f->watches[i - 1].wd);
+	return fit;
+}
+
 static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
 {
 	size_t low = 0, high = img->nfds;
@@ -278,6 +289,8 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 		return gck_fail(err, EINVAL, "file %zu has no path", i);
 	if (f->kind == GCK_FD_PROC && !proc_fits(f))
 		return gck_fail(err, EINVAL, "file %zu is not one of /proc that is read", i);
+	if (!watches_fit(f))
+		return gck_fail(err, EINVAL, "file %zu has watches that inotify cannot have", i);
 	if (check_name(f, err))
 		return gck_fail_in(err, "file %zu", i);
 	if (f->nterminals && (f->kind != GCK_FD_TERMINAL || !f->write_end))

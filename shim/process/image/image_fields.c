@@ -151,6 +151,15 @@ static const struct gck_field lock_fields[] = {
 };
 static const struct gck_shape lock_shape = SHAPE("lock", gck_lock, lock_fields);
 
+static const struct gck_field watch_fields[] = {
+	INT(gck_watch, wd, 1, GCK_WATCH_MAX),
+	HEX(gck_watch, mask, UINT32_MAX),
+	TEXT(gck_watch, path, 1),
+	HEX(gck_watch, was.inode, UINT64_MAX),
+	INT(gck_watch, was.owner, 0, UINT32_MAX),
+};
+static const struct gck_shape watch_shape = SHAPE("watch", gck_watch, watch_fields);
+
 static const struct gck_field terminal_fields[] = {
 	FIXED(gck_terminal, settings),
 	FIXED(gck_terminal, size),
@@ -165,7 +174,7 @@ static const struct gck_field terminal_fields[] = {
 static const struct gck_shape terminal_shape = SHAPE("terminal", gck_terminal, terminal_fields);
 
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_PROC),
+	INT(gck_file, kind, 0, GCK_FD_INOTIFY),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),
@@ -206,8 +215,9 @@ static const struct gck_field file_fields[] = {
 	LIST(gck_file, terminals, nterminals, 0, 1, terminal_shape),
 	INT(gck_file, process, 0, PID_LAST),
 	INT(gck_file, peer_pid, 0, INT32_MAX),
+	LIST(gck_file, watches, nwatches, 0, MAX_ITEMS, watch_shape),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 11);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 12);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

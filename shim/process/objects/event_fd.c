@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Descriptors without a file: eventfd, timerfd, signalfd, epoll, pidfd. Scan and restore; timers.c
- * starts a timerfd when the rank runs. */
+ * starts a timerfd when the rank runs, and watch/ has inotify. */
 #include "config.h"
 
 #include <errno.h>
@@ -20,6 +20,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/tree/tree.h"
+#include "shim/process/watch/watch.h"
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
@@ -123,6 +124,11 @@ static int read_pidfd(struct gck_scan *s, const struct gck_fd_view *v, struct gc
 	return 0;
 }
 
+static int read_inotify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	return gck_watch_scan(s, v->fd, v->info, x);
+}
+
 int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	static const struct {
@@ -134,6 +140,7 @@ int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck
 		{"anon_inode:[signalfd]", read_signalfd},
 		{"anon_inode:[eventpoll]", read_epoll},
 		{"anon_inode:[pidfd]", read_pidfd},
+		{"anon_inode:inotify", read_inotify},
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

@@ -22,6 +22,7 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
 #include "shim/process/terminal/terminal.h"
+#include "shim/process/watch/watch.h"
 
 #define MQUEUE_MAGIC 0x19800202
 
@@ -252,10 +253,11 @@ static void check_in_flight(struct gck_scan *s, size_t from)
 {
 	for (size_t i = from; i < s->img->nfiles; i++)
 		if (s->img->files[i].kind == GCK_FD_EPOLL ||
-		    s->img->files[i].kind == GCK_FD_TIMERFD)
+		    s->img->files[i].kind == GCK_FD_TIMERFD ||
+		    s->img->files[i].kind == GCK_FD_INOTIFY)
 			gck_obstacle_add_passing(s->f, "process", "receive it first",
-						 "an epoll or timerfd is under way in a unix "
-						 "socket");
+						 "an epoll, timerfd or inotify is under way in a "
+						 "unix socket");
 }
 
 /* Descriptors in the queues of sockets, also of those that are in a queue themselves. */
@@ -421,6 +423,8 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 		return gck_make_pidfd(r, f, err);
 	case GCK_FD_PROC:
 		return gck_make_proc(r, f, err);
+	case GCK_FD_INOTIFY:
+		return gck_watch_make(f, err);
 	case GCK_FD_MEMFD:
 		return gck_make_reopen(r->objects[f->object], f, err);
 	case GCK_FD_STDIO:

@@ -221,6 +221,23 @@ static int check_path(struct gck_restore *r, const struct gck_file *f, struct gc
 	return f->written ? check_prefix(f, err) : 0;
 }
 
+static int check_watches(const struct gck_restore *r, const struct gck_file *f,
+			 struct gck_error *err)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < f->nwatches; i++) {
+		const struct gck_watch *w = &f->watches[i];
+
+		if (gck_place_stat(w->path, &w->was, &st) &&
+		    (errno != ENOENT || !is_made_again(r, w->path)))
+			return gck_fail(err, errno, "%s was watched (inotify) at the checkpoint: "
+					"%s: it has to be on a file system that every node sees",
+					w->path, gck_place_reason(errno));
+	}
+	return 0;
+}
+
 /* One that is connected needs no name. */
 static bool is_socket(const struct gck_file *f)
 {
@@ -244,6 +261,8 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 		bool fifo = f->kind == GCK_FD_PIPE && f->path;
 
 		if ((named || fifo) && !f->unlinked && check_path(r, f, err))
+			return -1;
+		if (check_watches(r, f, err))
 			return -1;
 		if (f->kind == GCK_FD_PROC && gck_restore_check_proc(f, err))
 			return -1;

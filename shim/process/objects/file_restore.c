@@ -391,6 +391,21 @@ int gck_restore_own_files(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
+static void close_one(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void gck_restore_close_files(struct gck_restore *r)
+{
+	for (size_t i = 0; i < r->nrewrites; i++) {
+		close_one(&r->rewrites[i].fd);
+		close_one(&r->rewrites[i].cut_fd);
+	}
+}
+
 int gck_restore_open_files(struct gck_restore *r, struct gck_error *err)
 {
 	if (map_files(r, err) || gck_restore_take_locks(r, err) || gck_restore_input(r, err))

@@ -153,6 +153,9 @@ int gck_restore_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHE
 int gck_restore_own_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_open_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Close those that were written or cut, in this process. */
+void gck_restore_close_files(struct gck_restore *r);
+
 /* file_restore.c: fetch the contents of files outside the process, which gck_restore_files writes;
  * then check what that will need, without changing a file. */
 int gck_restore_stage(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;

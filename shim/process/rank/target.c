@@ -83,12 +83,16 @@ static int make_room(struct gck_target *t, struct gck_error *err)
 {
 	t->shim = calloc(1, sizeof(*t->shim));
 	t->flight = calloc(1, sizeof(*t->flight));
+	t->probe = malloc(sizeof(*t->probe));
 	if (t->flight)
 		t->flight->proc = -1;
-	if (t->shim && t->flight)
+	if (t->probe)
+		*t->probe = -1;
+	if (t->shim && t->flight && t->probe)
 		return 0;
 	free(t->shim);
 	free(t->flight);
+	free(t->probe);
 	return gck_fail(err, ENOMEM, "out of memory");
 }
 
@@ -242,11 +246,15 @@ void gck_target_close(struct gck_target *t)
 		close(t->proc);
 	if (t->pidfd >= 0)
 		close(t->pidfd);
+	if (t->probe && *t->probe >= 0)
+		close(*t->probe);
 	free_flight(t);
 	free(t->shim);
+	free(t->probe);
 	gck_exclusions_free(&t->excluded);
 	t->proc = t->pidfd = -1;
 	t->shim = NULL;
+	t->probe = NULL;
 }
 
 int32_t gck_target_vtid(const struct gck_target *t, int32_t rtid)

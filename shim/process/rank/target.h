@@ -29,6 +29,8 @@ struct gck_target {
 	const struct gck_target *rank; /* of a descendant: the rank; else NULL */
 	int32_t vpid;                /* of a descendant: as its parent knows it */
 	struct gck_flight *flight;
+	int *probe;                  /* an inotify descriptor of ours, or -1 (watch/watch.c). To
+				      * close one may take 20 ms: not while the rank is held */
 };
 
 int gck_target_open(struct gck_target *t, pid_t pid, int link,

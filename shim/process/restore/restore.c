@@ -24,6 +24,7 @@
 #include "shim/process/terminal/terminal.h"
 #include "shim/process/threads/threads.h"
 #include "shim/process/tree/tree.h"
+#include "shim/process/watch/watch.h"
 
 /* For the contents and objects that are held open here. */
 static void raise_own_limit(void)
@@ -68,13 +69,10 @@ static void drop_image(struct gck_restore *r)
 	close_all(r->objects, r->img->nobjects);
 	close_all(r->shared, r->nshared);
 	close_all(r->memory, r->nmemory);
+	gck_restore_close_files(r);
 	for (size_t i = 0; i < r->nrewrites; i++) {
 		if (r->rewrites[i].staged >= 0)
 			close(r->rewrites[i].staged);
-		if (r->rewrites[i].fd >= 0)
-			close(r->rewrites[i].fd);
-		if (r->rewrites[i].cut_fd >= 0)
-			close(r->rewrites[i].cut_fd);
 		free(r->rewrites[i].cut);
 	}
 	free(r->rewrites);
@@ -355,6 +353,14 @@ static int of_each(struct gck_restore *r, int (*step)(struct gck_restore *, stru
 	return 0;
 }
 
+/* Before any process watches one, which takes it for written when it is closed. */
+static void close_files(struct gck_restore *r)
+{
+	gck_restore_close_files(r);
+	for (size_t i = 0; i < r->nchildren; i++)
+		close_files(r->children[i]);
+}
+
 int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 {
 	static int (*const steps[])(struct gck_restore *, struct gck_error *) = {
@@ -369,9 +375,11 @@ int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 
 	for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !failed; i++)
 		failed = of_each(r, steps[i], err);
-	if (!failed)
-		gck_restore_close_pairs(r);
-	return failed;
+	if (failed)
+		return -1;
+	gck_restore_close_pairs(r);
+	close_files(r);
+	return 0;
 }
 
 uint64_t gck_restore_bytes(const struct gck_restore *r)
@@ -428,6 +436,8 @@ int gck_restore_run(struct gck_restore *r, struct gck_error *err)
 {
 	if (!r->filed || r->ran)
 		return gck_fail(err, EINVAL, "a rank runs once, after its files are restored");
+	if (r == r->root && of_each(r, gck_restore_watches, err))
+		return -1;
 	for (size_t i = 0; i < r->nchildren; i++)
 		if (gck_restore_run(r->children[i], err))
 			return -1;

@@ -28,7 +28,7 @@ static bool passes(const char *name)
 {
 	static const char *const passing[] = {"connected", "lease", "bare-child",
 					      "zombie", "orphans", "procfd",
-					      "procother", "procthread"};
+					      "procother", "procthread", "unread"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		if (!strcmp(name, passing[i]))
@@ -64,7 +64,9 @@ static void test_able(void)
 		{"nsfd", "it refers to a namespace, not to a file: net:["},
 		{"zombie", "a child process in another's process group"},
 		{"unix", "a unix socket with a relative name"},
-		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
+		{"connected", "waits to be accepted"}, {"inotify", "was removed or renamed"},
+		{"unread", "events wait that were not read (32 bytes)"},
+		{"high-watch", "a watch has the number 262145"},
 		{"pidfd", "no descendant of the rank"}, {"lease", "a lease is held"},
 		{"fifo", "belongs to another file"}, {"device", "a device: /dev/"},
 		{"terminal", "the other end of a pseudo-terminal"},
@@ -439,7 +441,7 @@ static bool is_copied(const char *name)
 static void check_flight(void)
 {
 	static const char *const bad[][2] = {
-		{"epoll-flight", "an epoll or timerfd is under way in a unix socket"},
+		{"epoll-flight", "an epoll, timerfd or inotify is under way in a unix socket"},
 		{"empty-flight", "a descriptor is under way with an empty packet"},
 	};
 

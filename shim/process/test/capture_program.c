@@ -49,6 +49,7 @@
 #include "shim/link.h"
 #include "shim/preload/preload.h"
 #include "shim/namespace/state.h"
+#include "shim/process/image/image.h"
 #include "shim/process/test/capture_clock.h"
 
 #define PAGE 4096
@@ -213,6 +214,37 @@ static void do_empty_flight(void)
 static void do_inotify(void)
 {
 	fds[0] = inotify_init1(0);
+	close(creat("watched", 0600));
+	if (inotify_add_watch(fds[0], "watched", IN_MODIFY) != 1 || rename("watched", "moved"))
+		perror("inotify");
+}
+
+static void do_unread(void)
+{
+	fds[0] = inotify_init1(0);
+	if (inotify_add_watch(fds[0], ".", IN_CREATE) != 1 || close(creat("unread", 0600)))
+		perror("inotify");
+}
+
+static void undo_unread(void)
+{
+	unlink("unread");
+	close(fds[0]);
+	fds[0] = -1;
+}
+
+/* A number that a restart would have to count up to for long. */
+static void do_high_watch(void)
+{
+	fds[0] = inotify_init1(IN_NONBLOCK);
+	for (uint32_t i = 0; i < GCK_WATCH_MAX; i++) {
+		char event[sizeof(struct inotify_event)];
+
+		inotify_rm_watch(fds[0], inotify_add_watch(fds[0], "/", IN_MODIFY));
+		if (read(fds[0], event, sizeof event) != sizeof event)
+			perror("inotify");
+	}
+	inotify_add_watch(fds[0], "/", IN_MODIFY);
 }
 
 static void do_pidfd(void)
@@ -1140,7 +1172,8 @@ static const struct {
 	{"mpi-late", do_mpi_late, NULL}, {"unix", do_unix, NULL},
 	{"connected", do_connected, NULL}, {"epoll-flight", do_epoll_flight, NULL},
 	{"event-flight", do_event_flight, NULL}, {"empty-flight", do_empty_flight, NULL},
-	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lease", do_lease, NULL},
+	{"inotify", do_inotify, NULL}, {"unread", do_unread, undo_unread},
+	{"high-watch", do_high_watch, NULL}, {"pidfd", do_pidfd, NULL}, {"lease", do_lease, NULL},
 	{"fifo", do_fifo, NULL}, {"device", do_device, NULL},
 	{"terminal", do_terminal, NULL},
 	{"twice", do_twice, NULL},

@@ -252,7 +252,8 @@ static void test_keys(void)
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
-		 "was.inode,was.owner,shared,locks,queue,to,terminals,process,peer_pid");
+		 "was.inode,was.owner,shared,locks,queue,to,terminals,process,peer_pid,"
+		 "watches");
 	are_keys(image, "fds", "fd,cloexec,file,in_flight");
 	are_keys(image, "children",
 		 "vpid,rpid,status,exit_signal,group,session,runs,orphan,leader");
@@ -454,7 +455,7 @@ static void test_later(void)
 		{"files", "packets"}, {"files", "options"}, {"contents", "owner"},
 		{"objects", "owner"}, {"files", "was.inode"}, {"files", "was.owner"},
 		{"files", "shared"}, {"files", "queue"}, {"files", "to"},
-		{"files", "terminals"}, {"files", "process"},
+		{"files", "terminals"}, {"files", "process"}, {"files", "watches"},
 	};
 	json_t *j = make_manifest(), *image = json_object_get(j, "image"), *one;
 	struct gck_error err = {0};

@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 		{"orphans", "2000", 4, 300},     {"locks", "2000", 4, 300},
 		{"reopened", "2000", 4, 300},    {"sockets", "2000", 4, 300},
 		{"terminals", "2000", 4, 300},   {"pidfds", "1000", 3, 200},
-		{"proc", "1000", 3, 200},
+		{"proc", "1000", 3, 200},        {"watches", "1000", 4, 200},
 	};
 
 	srand((unsigned)time(NULL));

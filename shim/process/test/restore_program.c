@@ -23,6 +23,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -1949,6 +1950,110 @@ static void run_pidfds(void)
 	printf("pidfds %ld\n", rounds);
 }
 
+/* ---- watches: inotify, in a directory and of files, shared, in an epoll --------------------- */
+
+#define CHANGES (IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_MOVE)
+
+/* Read one event. false: none waits. */
+static bool read_event(int fd, struct inotify_event *e, char name[16])
+{
+	static char events[4096];
+	static size_t at, end;
+	ssize_t n = 0;
+
+	if (at == end) {
+		n = read(fd, events, sizeof events);
+		CHECK(n > 0 || errno == EAGAIN);
+		at = 0;
+		end = n > 0 ? (size_t)n : 0;
+	}
+	if (at == end)
+		return false;
+	memcpy(e, events + at, sizeof *e);
+	snprintf(name, 16, "%s", e->len ? events + at + sizeof *e : "");
+	at += sizeof *e + e->len;
+	return true;
+}
+
+/* It says by a byte that it has seen a change. */
+static void watch_below(int out)
+{
+	int fd = inotify_init();
+	struct inotify_event e;
+	char name[16];
+
+	CHECK(inotify_add_watch(fd, "watched", CHANGES) == 1 && write(out, "", 1) == 1);
+	while (read_event(fd, &e, name))
+		CHECK(e.mask == IN_MODIFY && e.wd == 1 && !strcmp(name, "pulse") &&
+		      write(out, "", 1) == 1);
+	_exit(1);
+}
+
+static void see_change(int fd, int epoll, int below)
+{
+	struct epoll_event ready;
+	struct inotify_event e;
+	char name[16], byte;
+
+	CHECK(epoll_wait(epoll, &ready, 1, -1) == 1 && ready.data.u64 == 77);
+	CHECK(read_event(fd, &e, name) && e.mask == IN_MODIFY && e.wd == 2);
+	CHECK(!strcmp(name, "pulse"));
+	CHECK(read_event(fd, &e, name) && e.mask == IN_MODIFY && e.wd == 5 && !*name);
+	CHECK(!read_event(fd, &e, name) && read(below, &byte, 1) == 1);
+}
+
+/* Of one that tells only its first change, and that a new watch has the next number. */
+static void see_once(int fd, int once)
+{
+	struct inotify_event e;
+	char name[16];
+
+	CHECK(write(once, "x", 1) == 1 && write(once, "y", 1) == 1);
+	CHECK(read_event(fd, &e, name) && e.mask == IN_MODIFY && e.wd == 7);
+	CHECK(read_event(fd, &e, name) && e.mask == IN_IGNORED && e.wd == 7);
+	CHECK(!read_event(fd, &e, name) && inotify_add_watch(fd, ".", CHANGES) == 8);
+	CHECK(inotify_rm_watch(fd, 1) && errno == EINVAL && !inotify_rm_watch(fd, 2));
+	CHECK(read_event(fd, &e, name) && e.mask == IN_IGNORED && e.wd == 2);
+}
+
+/* Numbers 1, 3, 4 and 6 are no watches any more. */
+static void run_watches(void)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = 77};
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), epoll = epoll_create1(0), pulse, once;
+	int below[2], n = 0;
+	struct inotify_event e;
+	char name[16];
+	pid_t pid;
+
+	CHECK(!chdir(directory) && (!mkdir("watched", 0700) || errno == EEXIST) && !pipe(below));
+	pulse = made_file("watched/pulse", O_RDWR);
+	once = made_file("once", O_WRONLY);
+	CHECK(!symlink("watched/pulse", "link") || errno == EEXIST);
+	CHECK(inotify_add_watch(fd, "/", IN_MODIFY) == 1 && !inotify_rm_watch(fd, 1));
+	CHECK(inotify_add_watch(fd, "watched", CHANGES) == 2);
+	for (int i = 3; i <= 4; i++)
+		CHECK(inotify_add_watch(fd, "/", IN_MODIFY) == i && !inotify_rm_watch(fd, i));
+	CHECK(inotify_add_watch(fd, "link", CHANGES) == 5);
+	CHECK(inotify_add_watch(fd, "/", IN_MODIFY) == 6 && !inotify_rm_watch(fd, 6));
+	CHECK(inotify_add_watch(fd, "once", IN_MODIFY | IN_ONESHOT | IN_EXCL_UNLINK) == 7);
+	while (read_event(fd, &e, name))
+		n += e.mask == IN_IGNORED;
+	CHECK(n == 4 && !epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+	pid = fork();
+	if (!pid)
+		watch_below(below[1]);
+	CHECK(pid > 0 && read(below[0], name, 1) == 1);
+	for (long i = 0; i < rounds; i++) {
+		CHECK(!read_event(fd, &e, name) && pwrite(pulse, &i, sizeof i, 0) == sizeof i);
+		see_change(fd, epoll, below[0]);
+		pause_us(1000);
+	}
+	see_once(fd, once);
+	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &n, 0) == pid);
+	printf("watches %ld\n", rounds);
+}
+
 /* Whether a mapping that /proc/PID/maps lists has the address. */
 static bool is_listed(int maps, const void *address)
 {
@@ -2028,6 +2133,7 @@ static const struct {
 	{"locks", run_locks},     {"reopened", run_reopened},
 	{"sockets", run_sockets}, {"terminals", run_terminals},
 	{"pidfds", run_pidfds},   {"proc", run_proc},
+	{"watches", run_watches},
 };
 
 int main(int argc, char **argv)
