@@ -19,6 +19,7 @@ bench_tree_stall()
 			>>"$dir/tree.stalls"
 	done
 	end_job "$job"
+	root rm -r "$memory/lab/$job"
 	local stall fork
 	stall=$(median <"$dir/tree.stalls") fork=$(median <"$dir/tree.forks")
 	figure tree_processes $processes processes
@@ -106,7 +107,7 @@ bench_tree_restart()
 	local processes=${TREE_PROCESSES-200} own=10 shared=40 mib i job restore dd
 	mib=$((processes * own + shared))
 	gcc -O2 -o "$dir/tree" "$bench_dir/tree.c"
-	dd if=/dev/urandom of="$memory/from" bs=1M count="$mib" status=none
+	root dd if=/dev/urandom of="$memory/from" bs=1M count="$mib" status=none
 	job=$(submit "$dir" -n1 <<<"#!/bin/bash
 		srun --gpu-ckpt=store=file:$memory,keep=1,hold=60s \
 			$dir/tree $processes $own $shared")
@@ -122,7 +123,7 @@ bench_tree_restart()
 		echo | tee -a "$dir/tree.restores" >>"$dir/tree.dds"
 	done
 	end_job "$job"
-	rm "$memory/from"
+	root rm -r "$memory/from" "$memory/lab/$job"
 	restore=$(median <"$dir/tree.restores") dd=$(median <"$dir/tree.dds")
 	figure tree_restart_processes "$processes" processes
 	figure tree_restart_memory "$mib" MiB
