@@ -136,15 +136,18 @@ struct walk {
 	bool has_barrier, has_stop;
 };
 
-/* A block's statements up to a barrier that all come to; false: it has one. */
+/* A block's statements up to a barrier that the whole warp comes to; false: it has one. */
 static bool scan(struct walk *w, uint32_t block)
 {
 	const struct gck_flow *f = w->graph->flow;
+	bool is_apart = gck_set_has(w->graph->apart, block);
 
 	for (uint32_t i = f->blocks[block].first; i < f->blocks[block].last; i++) {
-		w->has_stop |= w->stops[i];
-		w->has_barrier |= (f->traits[i] & GCK_BARRIER) != 0;
-		if ((f->traits[i] & GCK_BARRIER) && !f->statements[i].guard)
+		bool is_barrier = f->traits[i] & GCK_BARRIER;
+
+		w->has_barrier |= is_barrier;
+		w->has_stop |= w->stops[i] || (is_barrier && is_apart);
+		if (is_barrier && !f->statements[i].guard)
 			return false;
 	}
 	return true;

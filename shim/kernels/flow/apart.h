@@ -15,8 +15,8 @@ int gck_apart_find(const struct gck_graph *graph, unsigned equal, const bool *to
 		   uint64_t **apart, uint64_t **parting, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Stores into awaited whether a thread that stays in this block for ever keeps the others of its
- * warp from nothing but a barrier of the block: they come to one from each branch that parted
- * them, before a statement of `stops`, and have come to none since. */
+ * warp from nothing but a barrier of the block: all come to one from each branch that parted them,
+ * before a statement of `stops`, and have come to none since. */
 int gck_apart_awaited(const struct gck_graph *graph, uint32_t block, const bool *stops,
 		      bool *awaited, struct gck_error *err) GCK_MUST_CHECK;
 

@@ -106,6 +106,10 @@ static const struct {
 	  "waits for other threads", 7 },
 	{ POINT WAIT("") "bra M; E: shfl.sync.idx.b32 %r1, %r1, 0, 31, -1; M: bar.sync 0;",
 	  "waits for other threads", 7 },
+	{ POINT "mov.u32 %r2, %ctaid.x; setp.eq.u32 %p2, %r2, 0; mov.u32 %r3, %tid.x; "
+	  "setp.eq.u32 %p0, %r3, 5; @%p2 bra B; " WAIT("") "E: bra M; B: @%p0 bra X; "
+	  "M: bar.sync 0; X: shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;",
+	  "waits for other threads", 7 },
 	{ "add.cc.u32 %r1, %r2, %r3;" POINT "addc.u32 %r2, %r2, 0; st.global.u32 [%l1], %r2;",
 	  "carry flag", 3 },
 	{ "mov.b128 %w1, {%l1, %l2};" POINT "st.global.b128 [%l1], %w1;", "128 bits", 3 },
