@@ -303,6 +303,14 @@ struct gck_shim_watched {
 	uint32_t size, unused;
 };
 
+/* The name of a file below /dev/shm that the process has made. */
+#define GCK_SHIM_MADE 4096
+enum gck_shim_made_state { GCK_MADE_FREE, GCK_MADE_BUSY, GCK_MADE_KNOWN };
+struct gck_shim_made {
+	uint32_t state;
+	char name[252];          /* with its NUL, after "/dev/shm/" */
+};
+
 struct gck_shim_state {
 	uint64_t magic;
 	uint32_t version, size;
@@ -350,6 +358,8 @@ struct gck_shim_state {
 				    * 0: nobody; GCK_TRACER_ANY */
 	uint64_t watched[GCK_SHIM_WATCHED]; /* lists of struct gck_shim_watched: addresses, 0:
 				    * empty. They only grow, at the front */
+	uint64_t made;             /* address of GCK_SHIM_MADE struct gck_shim_made; 0: it has made
+				    * none */
 };
 
 #endif

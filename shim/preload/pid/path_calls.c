@@ -32,17 +32,34 @@ static inline bool is_translated(const char *path)
 		return GCK_NEXT(name, type (*) params)args;                          \
 	}
 
+/* The same for functions that may make the file. */
+#define MAKING_CALL(type, name, params, args, ...)                                   \
+	type gck_##name params __asm__(#name);                                       \
+	GCK_EXPORT type gck_##name params                                            \
+	{                                                                            \
+		bool made;                                                           \
+		type r;                                                              \
+                                                                                     \
+		if (is_translated(path))                                             \
+			return gck_result(gck_call(__VA_ARGS__));                    \
+		made = flags & O_CREAT && gck_made_begin(path);                      \
+		r = GCK_NEXT(name, type (*) params)args;                             \
+		if (made && r >= 0)                                                  \
+			gck_made_end(path);                                          \
+		return r;                                                            \
+	}
+
 #define OPEN(name) \
-	PATH_CALL(int, name, (const char *path, int flags, mode_t mode), (path, flags, mode), \
-		  SYS_openat, AT_FDCWD, path, flags, mode)
+	MAKING_CALL(int, name, (const char *path, int flags, mode_t mode), (path, flags, mode), \
+		    SYS_openat, AT_FDCWD, path, flags, mode)
 OPEN(open)
 OPEN(open64)
 OPEN(__open_2)
 OPEN(__open64_2)
 
 #define OPENAT(name) \
-	PATH_CALL(int, name, (int dir, const char *path, int flags, mode_t mode), \
-		  (dir, path, flags, mode), SYS_openat, dir, path, flags, mode)
+	MAKING_CALL(int, name, (int dir, const char *path, int flags, mode_t mode), \
+		    (dir, path, flags, mode), SYS_openat, dir, path, flags, mode)
 OPENAT(openat)
 OPENAT(openat64)
 OPENAT(__openat_2)
@@ -89,8 +106,9 @@ READLINK(__readlinkat_chk, (int dir, const char *path, char *target, size_t size
 
 /* ---- streams and directories --------------------------------------------------------------- */
 
-/* libc opens the path. What it has opened by numbers of the start before is closed again. */
-#define OPEN_STREAM(type, name, params, args, end) \
+/* libc opens the path, and may make the file. What it has opened by numbers of the start before is
+ * closed again. */
+#define OPEN_STREAM(type, name, params, args, end, makes) \
 	GCK_EXPORT type name params                                                  \
 	{                                                                            \
 		type (*real) params = GCK_NEXT(name, type (*) params);               \
@@ -99,8 +117,14 @@ READLINK(__readlinkat_chk, (int dir, const char *path, char *target, size_t size
 		uint32_t start;                                                      \
 		type opened;                                                         \
                                                                                      \
-		if (!is_translated(path))                                            \
-			return real args;                                            \
+		if (!is_translated(path)) {                                          \
+			bool made = makes && gck_made_begin(path);                   \
+                                                                                     \
+			opened = real args;                                          \
+			if (made && opened)                                          \
+				gck_made_end(path);                                  \
+			return opened;                                               \
+		}                                                                    \
 		do {                                                                 \
 			start = gck_start();                                         \
 			path = gck_path_to_kernel(given, space);                     \
@@ -108,9 +132,11 @@ READLINK(__readlinkat_chk, (int dir, const char *path, char *target, size_t size
 		} while (gck_start() != start && (!opened || !end(opened)));         \
 		return opened;                                                       \
 	}
-OPEN_STREAM(FILE *, fopen, (const char *path, const char *mode), (path, mode), fclose)
-OPEN_STREAM(FILE *, fopen64, (const char *path, const char *mode), (path, mode), fclose)
-OPEN_STREAM(DIR *, opendir, (const char *path), (path), closedir)
+OPEN_STREAM(FILE *, fopen, (const char *path, const char *mode), (path, mode), fclose,
+	    *mode != 'r')
+OPEN_STREAM(FILE *, fopen64, (const char *path, const char *mode), (path, mode), fclose,
+	    *mode != 'r')
+OPEN_STREAM(DIR *, opendir, (const char *path), (path), closedir, false)
 
 /* The entry's own name may be too short for the number. */
 static struct dirent *to_program(DIR *d, struct dirent *e)

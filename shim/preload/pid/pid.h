@@ -94,6 +94,13 @@ long gck_message_call(uint32_t start, long nr, long a, long b, long c, long d, l
  * and is then the kernel's to refuse. */
 bool gck_is_memory(const void *at, size_t n);
 
+/* ---- files that this process makes ----------------------------------------------------------- */
+
+/* Before a file may be made: whether it would be a new one below /dev/shm. Then, once it is made:
+ * record its name. */
+bool gck_made_begin(const char *path);
+void gck_made_end(const char *path);
+
 /* ---- paths below /proc --------------------------------------------------------------------- */
 
 #define GCK_PROC_PATH 512 /* longer ones are not translated */

@@ -351,7 +351,7 @@ int gck_scan_fds(struct gck_scan *s)
 		goto out;
 	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))
 		goto out;
-	if (join_unlinked(&w))
+	if (join_unlinked(&w) || gck_scan_made(s))
 		goto out;
 	check_budget(s, w.fds);
 	result = gck_scan_file_rights(s);

@@ -18,6 +18,8 @@
 #include "shim/process/objects/file_rights.h"
 #include "shim/process/objects/objects.h"
 
+#define SHM "/dev/shm/" /* where directories that are missing are made, too */
+
 static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
 {
 	while (size) {
@@ -144,10 +146,17 @@ static bool has_whole(const struct gck_image *img, const char *path)
 	return false;
 }
 
-/* Whether restore makes the file, which may then be missing. */
-static bool is_made_again(const struct gck_restore *r, const char *path)
+/* Whether the directory of a file that restore makes exists, or can be made; false with errno. */
+static bool gets_parent(struct gck_restore *r, const char *path)
 {
-	return has_whole(r->root->img, path) && has_parent(path);
+	return has_parent(path) ||
+	       (!strncmp(path, SHM, strlen(SHM)) && !gck_restore_make_parent(r, path));
+}
+
+/* Whether restore makes the file, which may then be missing. */
+static bool is_made_again(struct gck_restore *r, const char *path)
+{
+	return has_whole(r->root->img, path) && gets_parent(r, path);
 }
 
 /* A log must still begin with the bytes that it had at the checkpoint. */
@@ -221,7 +230,7 @@ static int check_path(struct gck_restore *r, const struct gck_file *f, struct gc
 	return f->written ? check_prefix(f, err) : 0;
 }
 
-static int check_watches(const struct gck_restore *r, const struct gck_file *f,
+static int check_watches(struct gck_restore *r, const struct gck_file *f,
 			 struct gck_error *err)
 {
 	struct stat st;
@@ -274,10 +283,13 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
 		r->deferred[i] = named && !f->unlinked && gck_place_stat(f->path, NULL, &st) &&
 				 errno == ENOENT;
 	}
-	for (size_t i = 0; i < r->img->nobjects; i++)
-		if (r->img->objects[i].has_path && !has_parent(r->img->objects[i].name))
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_object *o = &r->img->objects[i];
+
+		if (o->has_path && !gets_parent(r, o->name))
 			return gck_fail(err, ENOENT,
 					"%s was mapped, and its directory is not on this node: %s",
-					r->img->objects[i].name, gck_place_reason(errno));
+					o->name, gck_place_reason(errno));
+	}
 	return 0;
 }

@@ -25,6 +25,10 @@ int gck_scan_sysv(struct gck_scan *s) GCK_MUST_CHECK;
 /* fds.c: descriptors. After the mappings, which make the objects that a memfd may be. */
 int gck_scan_fds(struct gck_scan *s) GCK_MUST_CHECK;
 
+/* shared_memory.c: files below /dev/shm that the process has made, also those that nobody has open
+ * now. */
+int gck_scan_made(struct gck_scan *s) GCK_MUST_CHECK;
+
 /* signals.c: what only the held rank itself can report, by its helper: signal actions, timers,
  * clocks. */
 int gck_scan_inside(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/rank/helper_link.h"
 
+#define SHM "/dev/shm/"
 #define READ_ALL (4ull << 20) /* up to this size holes are filled by reading, and not looked for */
 #define FILL_MAX (256ull << 20) /* of holes, if they cannot be told from swapped pages */
 #define ASK_PAGES ((uint64_t)GCK_SHIM_SCRATCH)
@@ -87,6 +89,54 @@ int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fil
 		close(copy);
 	}
 	return memfd && copy < 0 ? -1 : 0;
+}
+
+/* A file that the process has made, if it is still there. */
+static int add_made(struct gck_scan *s, const char *name, uint64_t *sum)
+{
+	size_t known = s->img->nobjects;
+	char path[PATH_MAX];
+	struct stat st;
+	int i;
+
+	snprintf(path, sizeof path, SHM "%s", name);
+	if (lstat(path, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+		return 0;
+	i = gck_scan_object(s, st.st_dev, st.st_ino, path);
+	if (i < 0 || (size_t)i < known)
+		return i < 0 ? -1 : 0;
+	s->img->objects[i].has_path = true;
+	s->img->objects[i].owner = st.st_uid;
+	s->img->objects[i].mode = st.st_mode & 07777;
+	s->img->objects[i].size = (uint64_t)st.st_size;
+	*sum += (uint64_t)st.st_size;
+	if (*sum > s->o->files)
+		gck_obstacle_add(s->f, true, path, "allow more with files=SIZE, or remove it",
+				 "a file that the process has made, with others of %llu bytes: "
+				 "more than files=%llu allows", (unsigned long long)*sum,
+				 (unsigned long long)s->o->files);
+	return 0;
+}
+
+int gck_scan_made(struct gck_scan *s)
+{
+	const size_t size = GCK_SHIM_MADE * sizeof(struct gck_shim_made);
+	struct gck_shim_made *made;
+	uint64_t sum = 0;
+	int failed;
+
+	if (!s->t->shim->made)
+		return 0;
+	made = malloc(size);
+	failed = made ? gck_memory_read(s->t->pid, s->t->shim->made, made, size, s->err)
+		      : gck_fail(s->err, ENOMEM, "out of memory for names");
+	for (size_t i = 0; i < GCK_SHIM_MADE && !failed; i++) {
+		made[i].name[sizeof made[i].name - 1] = '\0';
+		if (made[i].state == GCK_MADE_KNOWN)
+			failed = add_made(s, made[i].name, &sum);
+	}
+	free(made);
+	return failed;
 }
 
 bool gck_object_is_whole(const struct gck_image *img, size_t object)

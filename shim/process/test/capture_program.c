@@ -219,6 +219,32 @@ static void do_inotify(void)
 		perror("inotify");
 }
 
+/* The last of many, of which only that is left. */
+static void do_made(void)
+{
+	char name[64];
+
+	for (int i = 0; i < 20000; i++) {
+		snprintf(name, sizeof name, "/gpuckpt-made-%d-%d", (int)getpid(), i);
+		fds[0] = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fds[0] < 0 || close(fds[0]) || shm_unlink(name))
+			perror("shm_open");
+	}
+	snprintf(name, sizeof name, "/dev/shm/gpuckpt-made-%d", (int)getpid());
+	fds[0] = creat(name, 0600);
+	if (ftruncate(fds[0], 2 << 20) || close(fds[0]))
+		perror("creat");
+	fds[0] = -1;
+}
+
+static void undo_made(void)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "/gpuckpt-made-%d", (int)getpid());
+	shm_unlink(name);
+}
+
 static void do_unread(void)
 {
 	fds[0] = inotify_init1(0);
@@ -1173,6 +1199,7 @@ static const struct {
 	{"connected", do_connected, NULL}, {"epoll-flight", do_epoll_flight, NULL},
 	{"event-flight", do_event_flight, NULL}, {"empty-flight", do_empty_flight, NULL},
 	{"inotify", do_inotify, NULL}, {"unread", do_unread, undo_unread},
+	{"made", do_made, undo_made},
 	{"high-watch", do_high_watch, NULL}, {"pidfd", do_pidfd, NULL}, {"lease", do_lease, NULL},
 	{"fifo", do_fifo, NULL}, {"device", do_device, NULL},
 	{"terminal", do_terminal, NULL},

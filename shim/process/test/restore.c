@@ -35,6 +35,8 @@ static void spoil(const char *directory, int i)
 		unlink(path);
 	else if (!access(path, F_OK))
 		ok(!truncate(path, 3), "%s is cut", path);
+	snprintf(path, sizeof path, "rm -rf /dev/shm/%s*", strrchr(directory, '/') + 1);
+	ok(!system(path), "what it has in /dev/shm is removed");
 	snprintf(path, sizeof path, "%s/shared", directory);
 	if (i % 2)
 		unlink(path);
@@ -212,6 +214,7 @@ int main(int argc, char **argv)
 		{"reopened", "2000", 4, 300},    {"sockets", "2000", 4, 300},
 		{"terminals", "2000", 4, 300},   {"pidfds", "1000", 3, 200},
 		{"proc", "1000", 3, 200},        {"watches", "1000", 4, 200},
+		{"made", "500", 4, 200},
 	};
 
 	srand((unsigned)time(NULL));

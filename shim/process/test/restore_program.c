@@ -2054,6 +2054,62 @@ static void run_watches(void)
 	printf("watches %ld\n", rounds);
 }
 
+/* ---- made: files in /dev/shm that nobody has open in between -------------------------------- */
+
+static void write_number(const char *path, long i)
+{
+	char *text = calloc(1, 2 << 20);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	CHECK(fd >= 0 && text);
+	snprintf(text, 32, "%ld", i);
+	CHECK(write(fd, text, 2 << 20) == 2 << 20 && !close(fd));
+	free(text);
+}
+
+static long read_number(const char *path)
+{
+	char text[32] = "";
+	int fd = open(path, O_RDONLY);
+	struct stat st;
+
+	CHECK(fd >= 0 && !fstat(fd, &st) && st.st_size == 2 << 20);
+	CHECK(read(fd, text, sizeof text - 1) > 0 && !close(fd));
+	return atol(text);
+}
+
+/* A new file every round, which another process reads later; and one that shm_open makes. */
+static void run_made(void)
+{
+	const char *const base = strrchr(directory, '/') + 1;
+	char shm[300], path[2][320], segment[300], kept[4];
+	int fd, status;
+
+	snprintf(shm, sizeof shm, "/dev/shm/%s", base);
+	snprintf(segment, sizeof segment, "/%s-segment", base);
+	CHECK(!mkdir(shm, 0700));
+	fd = shm_open(segment, O_RDWR | O_CREAT | O_EXCL, 0600);
+	CHECK(fd >= 0 && write(fd, "kept", 4) == 4 && !close(fd));
+	for (int k = 0; k < 2; k++)
+		snprintf(path[k], sizeof path[k], "%s/%d", shm, k);
+	write_number(path[0], 0);
+	for (long i = 0; i < rounds; i++) {
+		pid_t pid;
+
+		write_number(path[(i + 1) % 2], i + 1);
+		pause_us(1000);
+		pid = fork();
+		if (!pid)
+			_exit(read_number(path[i % 2]) != i);
+		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+		CHECK(!unlink(path[i % 2]));
+	}
+	fd = shm_open(segment, O_RDWR, 0);
+	CHECK(fd >= 0 && read(fd, kept, 4) == 4 && !memcmp(kept, "kept", 4));
+	CHECK(!shm_unlink(segment) && !unlink(path[rounds % 2]) && !rmdir(shm));
+	printf("made %ld\n", rounds);
+}
+
 /* Whether a mapping that /proc/PID/maps lists has the address. */
 static bool is_listed(int maps, const void *address)
 {
@@ -2133,7 +2189,7 @@ static const struct {
 	{"locks", run_locks},     {"reopened", run_reopened},
 	{"sockets", run_sockets}, {"terminals", run_terminals},
 	{"pidfds", run_pidfds},   {"proc", run_proc},
-	{"watches", run_watches},
+	{"watches", run_watches}, {"made", run_made},
 };
 
 int main(int argc, char **argv)
