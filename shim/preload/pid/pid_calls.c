@@ -186,6 +186,15 @@ static bool has_group(unsigned long command)
 	return command == TIOCSPGRP || command == TIOCGPGRP || command == TIOCGSID;
 }
 
+static long wait_for_signal(uint32_t start, long set, siginfo_t *info, long timeout, long size)
+{
+	long sig = gck_call_in(start, SYS_rt_sigtimedwait, set, info, timeout, size);
+
+	if (sig > 0 && info)
+		gck_signal_received(info);
+	return sig;
+}
+
 /* A system call with the PIDs and TIDs among its arguments and result translated in this start. */
 static long translated(uint32_t start, long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -213,6 +222,8 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 	case SYS_sendmsg:
 	case SYS_sendmmsg:
 		return gck_message_call(start, nr, a, b, c, d, e);
+	case SYS_rt_sigtimedwait:
+		return wait_for_signal(start, a, (siginfo_t *)b, c, d);
 	case SYS_kill:
 	case SYS_rt_sigqueueinfo:
 	case SYS_pidfd_open:

@@ -327,6 +327,36 @@ static void test_bad_pointers(void)
 	munmap(page, 8192);
 }
 
+/* ---- waiting for signals --------------------------------------------------------------------- */
+
+/* They are this thread's: other threads do not block them. */
+static void test_senders(pid_t real)
+{
+	const struct timespec moment = {.tv_sec = 10};
+	siginfo_t x = {0};
+	sigset_t set, before;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	raise(SIGUSR2);
+	ok(sigwaitinfo(&set, &x) == SIGUSR2 && x.si_pid == VPID, "sigwaitinfo: the sender");
+	pthread_sigqueue(pthread_self(), SIGUSR2, (union sigval){.sival_int = 5});
+	ok(sigtimedwait(&set, &x, &moment) == SIGUSR2 && x.si_pid == VPID &&
+	   x.si_value.sival_int == 5, "sigtimedwait");
+	raise(SIGUSR2);
+	ok(syscall(SYS_rt_sigtimedwait, &set, &x, &moment, 8) == SIGUSR2 && x.si_pid == VPID,
+	   "… by syscall");
+	raise(SIGUSR2);
+	ok(sigtimedwait(&set, NULL, &moment) == SIGUSR2, "who does not ask");
+	ok(sigtimedwait(&set, &x, &(struct timespec){0}) == -1 && errno == EAGAIN, "none");
+	state->restarts = 0;
+	raise(SIGUSR2);
+	ok(sigwaitinfo(&set, &x) == SIGUSR2 && x.si_pid == real, "before a restart: the kernel's");
+	state->restarts = 1;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* ---- children ------------------------------------------------------------------------------ */
 
 static void test_children(pid_t real)
@@ -854,6 +884,7 @@ static int rank(void)
 	test_owner(real);
 	test_credentials(real);
 	test_bad_pointers();
+	test_senders(real);
 	test_children(real);
 	test_waits();
 	test_running();
