@@ -16,7 +16,7 @@
 struct kernel {
 	CUmodule module;
 	CUfunction function;
-	unsigned threads, dynamic, has_grid;
+	unsigned threads, dynamic;
 };
 
 static unsigned stops, launches;
@@ -42,8 +42,7 @@ static bool load(struct kernel *k, const char *dir, unsigned seed, const char *w
 
 	if (!read_file(path.c_str(), &text))
 		return false;
-	CHECK(sscanf(text.c_str(), "// threads %u dynamic %u grid %u", &k->threads, &k->dynamic,
-		     &k->has_grid) == 3);
+	CHECK(sscanf(text.c_str(), "// threads %u dynamic %u", &k->threads, &k->dynamic) == 2);
 	MUST(cuModuleLoadData(&k->module, text.c_str()));
 	MUST(cuModuleGetFunction(&k->function, k->module, "k"));
 	return true;
@@ -54,12 +53,8 @@ static void launch(const struct kernel *k, CUdeviceptr out, CUstream stream)
 	unsigned n = 2, m = 1;
 	void *arguments[] = {&out, &n, &m};
 
-	if (k->has_grid)
-		MUST(cuLaunchCooperativeKernel(k->function, BLOCKS, 1, 1, k->threads, 1, 1,
-					       k->dynamic, stream, arguments));
-	else
-		MUST(cuLaunchKernel(k->function, BLOCKS, 1, 1, k->threads, 1, 1, k->dynamic,
-				    stream, arguments, NULL));
+	MUST(cuLaunchKernel(k->function, BLOCKS, 1, 1, k->threads, 1, 1, k->dynamic, stream,
+			    arguments, NULL));
 	launches++;
 }
 

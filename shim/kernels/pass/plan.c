@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernels/flow/apart.h"
 #include "shim/kernels/flow/lockstep.h"
 #include "shim/kernels/pass/refuse.h"
 
@@ -19,7 +18,7 @@ static int add_place(struct gck_plan *plan, enum gck_place_kind kind, uint32_t s
 	if (!more)
 		return -1;
 	plan->places = more;
-	more[plan->n_places++] = (struct gck_place){ kind, statement, false };
+	more[plan->n_places++] = (struct gck_place){ kind, statement };
 	return 0;
 }
 
@@ -115,8 +114,9 @@ static void follow_waited(const struct gck_plan *plan, const struct gck_loop *lo
 	}
 }
 
-/* Whether a loop's end depends on what other threads do. */
-static bool waits(const struct gck_plan *plan, const struct gck_loop *loop, const uint64_t *set)
+/* Whether a loop's end depends on what other threads do; in statement, its branch. */
+static bool waits(const struct gck_plan *plan, const struct gck_loop *loop, const uint64_t *set,
+		  uint32_t *statement)
 {
 	const struct gck_flow *f = &plan->flow;
 
@@ -127,8 +127,10 @@ static bool waits(const struct gck_plan *plan, const struct gck_loop *loop, cons
 		    !(f->traits[last] & (GCK_BRANCH | GCK_TABLE_BRANCH | GCK_ENDS)))
 			continue;
 		for (uint32_t k = f->reference[last]; k < f->reference[last + 1]; k++)
-			if (gck_set_has(set, f->references[k].reg))
+			if (gck_set_has(set, f->references[k].reg)) {
+				*statement = last;
 				return true;
+			}
 	}
 	return false;
 }
@@ -141,10 +143,17 @@ static int add_waiting(struct gck_plan *plan, struct gck_error *err)
 
 	for (size_t i = 0; i < plan->graph.n_loops && !result; i++) {
 		const struct gck_loop *loop = &plan->graph.loops[i];
+		uint32_t branch;
 
 		memset(set, 0, plan->flow.words * sizeof *set);
 		follow_waited(plan, loop, set);
-		if (!has_point(plan, loop) && waits(plan, loop, set))
+		if (has_point(plan, loop) || !waits(plan, loop, set, &branch))
+			continue;
+		if (!may_leave(plan, loop->header))
+			result = gck_flow_fail(plan->flow.ptx, at(plan, branch), err,
+					       "a loop that waits for other threads, in code where "
+					       "the threads of a warp are apart");
+		else
 			result = add_place(plan, GCK_PLACE_BEFORE, begin_of(plan, loop->header),
 					   err);
 	}
@@ -152,51 +161,16 @@ static int add_waiting(struct gck_plan *plan, struct gck_error *err)
 	return result;
 }
 
-/* Whether the threads of a warp may come to a point apart. */
-static bool is_apart(const struct gck_plan *plan, const struct gck_place *place)
+/* Where no thread of a warp may be alone at a point, all of a warp leave if one of them saw the
+ * word, and barriers can count on whole warps. */
+static bool leaves_together(const struct gck_plan *plan)
 {
-	return is_point(place) &&
-	       gck_set_has(plan->graph.apart, plan->flow.block_of[place->statement]);
-}
-
-/* Finds the points at which a thread can leave alone, though those of its warp leave together at
- * the others, and do warp primitives together: who waits for others in a loop, before a barrier. */
-static int find_alone(struct gck_plan *plan, struct gck_error *err)
-{
-	bool *stops = calloc(plan->flow.n_statements + 1, sizeof *stops);
-	int result = stops ? 0 : gck_fail(err, ENOMEM, "no memory for statements");
-
-	for (uint32_t i = 0; stops && i < plan->flow.n_statements; i++)
-		stops[i] = plan->flow.traits[i] & GCK_WARP;
-	for (size_t i = 0; stops && i < plan->n_places; i++)
-		if (is_point(&plan->places[i]) && !is_apart(plan, &plan->places[i]))
-			stops[plan->places[i].statement] = true;
-	for (size_t i = 0; i < plan->n_places && !result; i++)
-		if (is_apart(plan, &plan->places[i]))
-			result = gck_apart_awaited(&plan->graph,
-						   plan->flow.block_of[plan->places[i].statement],
-						   stops, &plan->places[i].is_alone, err);
-	free(stops);
-	return result;
-}
-
-/* How threads leave. Where no thread of a warp may be at a point without the others, or it can
- * leave alone there, all of a warp leave if one of them saw the word. If none can be alone,
- * barriers can count on whole warps. */
-static int find_way(struct gck_plan *plan, struct gck_error *err)
-{
-	bool all_alone = true, is_apart_somewhere = false;
-
-	plan->needs_barrier = plan->has_barriers || plan->variables.n_shared;
-	if (find_alone(plan, err))
-		return -1;
-	for (size_t i = 0; i < plan->n_places; i++) {
-		is_apart_somewhere |= is_apart(plan, &plan->places[i]);
-		all_alone &= plan->places[i].is_alone || !is_apart(plan, &plan->places[i]);
-	}
-	plan->is_together = plan->warp != GCK_NONE || (plan->needs_barrier && all_alone);
-	plan->is_aligned = plan->is_together && !is_apart_somewhere;
-	return 0;
+	for (size_t i = 0; i < plan->n_places; i++)
+		if (is_point(&plan->places[i]) &&
+		    gck_set_has(plan->graph.apart,
+				plan->flow.block_of[plan->places[i].statement]))
+			return false;
+	return true;
 }
 
 static int find_staying(struct gck_plan *plan, struct gck_error *err)
@@ -258,13 +232,12 @@ static int check_places(const struct gck_plan *plan, struct gck_error *err)
 		const struct gck_ptx_statement *s = at(plan, place->statement);
 
 		result = check_live(plan, place, live, err);
-		if (result || plan->warp == GCK_NONE || !is_apart(plan, place) || place->is_alone)
-			continue;
-		result = gck_flow_fail(plan->flow.ptx, s, err, "the threads of a warp may reach "
-				       "this %s apart, and the kernel uses %.*s",
-				       place->kind == GCK_PLACE_MARK
-					       ? "point" : "loop that waits for other threads",
-				       GCK_PTX_TEXT(plan->flow.ptx, at(plan, plan->warp)->op));
+		if (!result && place->kind == GCK_PLACE_MARK &&
+		    !may_leave(plan, plan->flow.block_of[place->statement]))
+			result = gck_flow_fail(plan->flow.ptx, s, err, "the threads of a warp may "
+					       "reach this point apart, and the kernel uses %.*s",
+					       GCK_PTX_TEXT(plan->flow.ptx,
+							    at(plan, plan->warp)->op));
 	}
 	free(live);
 	return result;
@@ -345,7 +318,10 @@ int gck_plan_make(struct gck_plan *plan, const struct gck_ptx *ptx, size_t funct
 	if (plan->n_places == 1)
 		return 0;
 	plan->has_points = true;
-	if (find_way(plan, err) || add_barriers(plan, err))
+	plan->needs_barrier = plan->has_barriers || plan->variables.n_shared;
+	plan->is_together = plan->warp != GCK_NONE ||
+			    (plan->needs_barrier && leaves_together(plan));
+	if (add_barriers(plan, err))
 		return -1;
 	sort_places(plan);
 	return check_places(plan, err);

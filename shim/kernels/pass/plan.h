@@ -17,7 +17,6 @@ enum gck_place_kind {
 struct gck_place {
 	enum gck_place_kind kind;
 	uint32_t statement;
-	bool is_alone; /* each thread leaves by itself, though those of a warp leave together */
 };
 
 struct gck_plan {
@@ -30,11 +29,9 @@ struct gck_plan {
 	bool *reached;       /* functions of the module: the kernel, and what it calls */
 	bool has_points;     /* else nothing is to be done, and all below is unset */
 	bool has_barriers, is_async;
-	bool has_grid;       /* statements of trait GCK_GRID */
 	bool *stays;         /* statements: barriers that stay as they are (lockstep.h) */
 	uint32_t warp;       /* a statement that a warp does together; GCK_NONE */
-	bool is_together;    /* the threads of a warp leave together, where they are not alone */
-	bool is_aligned;     /* whole warps come to barriers, also if they leave */
+	bool is_together;    /* the threads of a warp leave together */
 	uint64_t record_size; /* of a thread: the largest of the places */
 	bool needs_barrier;  /* a thread that leaves meets the others of its block */
 };

@@ -124,7 +124,7 @@ static void write_test(const struct writer *w, size_t place)
 		write_look(w);
 		fprintf(w->out, "$gck_looked_%zu%s:\n", place + 1, ending(w));
 	}
-	if (w->plan->is_together && !w->plan->places[place].is_alone)
+	if (w->plan->is_together)
 		fputs("\tvote.sync.any.pred %gck_p, %gck_p, 0xffffffff;\n", w->out);
 	fprintf(w->out, "\t@%%gck_p bra $gck_leave_%zu;\n", place + 1);
 	if (w->is_again)
@@ -138,8 +138,7 @@ static void write_guard(const struct writer *w, const struct gck_ptx_statement *
 }
 
 /* All of the block tell at a barrier that they do not leave. If one does, those who wait leave as
- * waiting, and come back before the barrier. A thread that was alone before it is with its warp
- * again behind it. */
+ * waiting, and come back before the barrier. */
 static void write_barrier(const struct writer *w, uint32_t i, size_t place)
 {
 	const struct gck_ptx_statement *s = &w->plan->flow.statements[i];
@@ -161,9 +160,6 @@ static void write_barrier(const struct writer *w, uint32_t i, size_t place)
 	}
 	if (s->guard)
 		fprintf(w->out, "$gck_past_%zu%s:\n", place + 1, ending(w));
-	else if (w->plan->is_together && !w->plan->is_aligned &&
-		 !gck_set_has(w->plan->graph.apart, w->plan->flow.block_of[i]))
-		fputs("\tbar.warp.sync 0xffffffff;\n", w->out);
 }
 
 static uint32_t table_of(const struct writer *w, uint32_t name)
@@ -218,8 +214,7 @@ static bool is_short_loop(const struct gck_plan *plan, const struct gck_block *b
 	    !f->statements[last].guard || f->successors[b->successor] != block)
 		return false;
 	for (uint32_t i = b->first; i < b->last; i++)
-		if (f->statements[i].depth ||
-		    (f->traits[i] & (GCK_BARRIER | GCK_CALL | GCK_GRID)) ||
+		if (f->statements[i].depth || (f->traits[i] & (GCK_BARRIER | GCK_CALL)) ||
 		    gck_ptx_is(f->ptx, f->statements[i].op, ".pragma"))
 			return false;
 	for (size_t i = 0; i < plan->n_places; i++)
@@ -298,10 +293,8 @@ static void write_body(struct writer *w)
 		if (s->depth && (f->traits[i] & GCK_BARRIER) && !w->plan->stays[i])
 			write_inner_barrier(w, s);
 		else if ((f->traits[i] & GCK_TABLE_BRANCH) && w->plan->needs_barrier &&
-			 !w->plan->is_aligned)
+			 !w->plan->is_together)
 			write_chain(w, i);
-		else if (f->traits[i] & GCK_GRID)
-			gck_record_grid(w->plan, w->out, i);
 		else if (ends_short_loop(w, i))
 			repeat_loop(w, i);
 		else if (!is_written && !(w->is_again && is_declaration(w, s)))
@@ -314,8 +307,7 @@ static void write_body(struct writer *w)
 
 /* NAME$ckpt: the word's address (0: never leave), the records' address, a zero to read as the word
  * and whether this launch goes on; then for whoever launches: the bytes of a thread's record, of
- * the static shared memory, and whether the dynamic is saved as well (1), and the first block's
- * record has the grid's workspace (2). */
+ * the static shared memory, and whether the dynamic is saved as well. */
 static void write_variable(const struct writer *w)
 {
 	const struct gck_ptx_function *f = w->plan->flow.function;
@@ -326,7 +318,7 @@ static void write_variable(const struct writer *w)
 	fprintf(w->out, "%s .global .align 8 .u64 %.*s$ckpt[6] = {0, 0, 0, %" PRIu64 ", %" PRIu64
 			", %d};\n\n", is_weak ? ".weak" : ".visible",
 		GCK_PTX_TEXT(w->ptx, f->name), w->plan->record_size, w->plan->variables.shared_size,
-		w->plan->variables.is_dynamic + 2 * w->plan->has_grid);
+		w->plan->variables.is_dynamic);
 }
 
 /* The upper half of the third word is not zero in a launch that goes on. */

@@ -6,7 +6,6 @@
 
 #define BLOCK_HEAD 16 /* bytes of a block's record before its shared memory */
 #define NO_SLOTS 4    /* bytes of a thread's record without registers: the place */
-#define GRID 8        /* where the grid's workspace is in the head of the first block's record */
 
 /* One saved register of a place. %gck_a is at the word before its own. */
 typedef void slot_fn(const struct gck_plan *plan, FILE *out, uint32_t reg);
@@ -73,7 +72,7 @@ void gck_record_declare(FILE *out)
 
 const char *gck_record_barrier(const struct gck_plan *plan)
 {
-	return plan->is_aligned ? "bar" : "barrier";
+	return plan->is_together ? "bar" : "barrier";
 }
 
 /* Waits for all of the block, and tells that a thread leaves. */
@@ -87,26 +86,6 @@ void gck_record_variable(const struct gck_plan *plan, FILE *out)
 {
 	fprintf(out, "\tmov.u64 %%gck_z, %.*s$ckpt;\n",
 		GCK_PTX_TEXT(plan->flow.ptx, plan->flow.function->name));
-}
-
-/* The threads of a grid meet at a word of its workspace, whose address is in two registers of the
- * driver. If the launch may leave, and has a workspace at all, that is in its records instead, so
- * it is the same when the launch goes on. */
-void gck_record_grid(const struct gck_plan *plan, FILE *out, uint32_t statement)
-{
-	const struct gck_ptx *ptx = plan->flow.ptx;
-	const struct gck_ptx_range *o =
-		&ptx->operands[plan->flow.statements[statement].operand];
-
-	fputs("\n\tmov.u32 %gck_x, %envreg2;\n\tmov.u32 %gck_y, %envreg1;\n"
-	      "\tmov.b64 %gck_a, {%gck_x, %gck_y};\n\tsetp.ne.u64 %gck_p, %gck_a, 0;\n", out);
-	gck_record_variable(plan, out);
-	fprintf(out, "\tld.global.u64 %%gck_w, [%%gck_z];\n\tsetp.ne.u64 %%gck_q, %%gck_w, 0;\n"
-		     "\tand.pred %%gck_p, %%gck_p, %%gck_q;\n"
-		     "\tld.global.u64 %%gck_b, [%%gck_z+8];\n\tadd.u64 %%gck_b, %%gck_b, %u;\n"
-		     "\tselp.b64 %%gck_a, %%gck_b, %%gck_a, %%gck_p;\n"
-		     "\tmov.b64 {%%gck_x, %%gck_y}, %%gck_a;\n\tmov.u32 %.*s, %%gck_%c;\n", GRID,
-		GCK_PTX_TEXT(ptx, o[0].first), gck_ptx_is(ptx, o[1].first, "%envreg2") ? 'x' : 'y');
 }
 
 /* %gck_b: the block's record; %gck_n: the block's threads; %gck_i: the thread's number of them;
@@ -290,30 +269,6 @@ static void write_leave(const struct gck_plan *plan, FILE *out, size_t i)
 	fputs("\tret;\n", out);
 }
 
-/* Computes the registers that are live at a statement and were not saved. */
-static void write_recompute(const struct gck_plan *plan, FILE *out, uint32_t statement)
-{
-	const struct gck_flow *f = &plan->flow;
-	uint64_t *wanted = live_at(f, statement);
-
-	gck_recompute_close(&plan->recompute, f, wanted);
-	for (size_t n = 0; n < plan->recompute.n; n++) {
-		uint32_t i = plan->recompute.order[n];
-		const struct gck_ptx_range *at = &f->statements[i].at;
-		uint32_t begin = f->ptx->tokens[at->first].begin;
-
-		if (!gck_flow_writes(f, i, wanted))
-			continue;
-		if (f->traits[i] & GCK_GRID)
-			gck_record_grid(plan, out, i);
-		else
-			fprintf(out, "\t%.*s\n",
-				(int)(f->ptx->tokens[at->last - 1].end - begin),
-				f->ptx->text + begin);
-	}
-	free(wanted);
-}
-
 /* A launch that goes on: every thread reads its place. Who had ended helps to load the shared
  * memory, and ends. */
 static void write_resume(const struct gck_plan *plan, FILE *out)
@@ -337,10 +292,12 @@ static void write_resume(const struct gck_plan *plan, FILE *out)
 		fprintf(out, "$gck_load_%zu:\n", i + 1);
 		if (plan->places[i].kind != GCK_PLACE_ENTRY) {
 			uint32_t statement = plan->places[i].statement;
+			uint64_t *wanted = live_at(&plan->flow, statement);
 
 			each_slot(plan, statement, out, load_slot);
 			write_local(plan, out, i + 1, true);
-			write_recompute(plan, out, statement);
+			gck_recompute_write(&plan->recompute, &plan->flow, wanted, out);
+			free(wanted);
 		}
 		fprintf(out, "\tbra.uni $gck_place_%zu;\n", i + 1);
 	}
