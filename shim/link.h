@@ -266,6 +266,8 @@ struct gck_shim_tid {
 #define GCK_SHIM_WAITS 1u    /* wait() and its kin give a restored child's first PID */
 #define GCK_SHIM_SUMMON 2u   /* a stopped thread can make a helper */
 #define GCK_SHIM_SUMMONED 4u /* W the helper serves one link and ends */
+#define GCK_SHIM_LEFT_GPU 8u /* it was forked from a process that uses CUDA, and uses none: what it
+			      * has of the driver's devices is its parent's */
 #define GCK_SHIM_DEATH_SHIFT 8
 #define GCK_SHIM_DEATH (127u << GCK_SHIM_DEATH_SHIFT) /* the main thread's PR_SET_PDEATHSIG */
 

@@ -32,6 +32,16 @@ void gck_inside_uses_cuda(const void *address)
 		gck_preload_state()->cuda_state = (uint64_t)(uintptr_t)address;
 }
 
+void gck_inside_leaves_gpu(void)
+{
+	struct gck_shim_state *s = gck_preload_state ? gck_preload_state() : NULL;
+
+	if (!s || !s->cuda_state)
+		return;
+	s->cuda_state = 0;
+	s->features |= GCK_SHIM_LEFT_GPU;
+}
+
 const char *gck_inside_agent(void)
 {
 	const volatile struct gck_shim_state *s = state();

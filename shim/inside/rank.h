@@ -14,6 +14,9 @@ bool gck_inside_is_rank(void);
 void gck_inside_uses_mpi(const void *state);
 void gck_inside_uses_cuda(const void *state);
 
+/* In a child by fork, which cannot use CUDA: it has its parent's devices, but no state. */
+void gck_inside_leaves_gpu(void);
+
 /* The abstract name of the agent's socket; it changes at a restart. */
 const char *gck_inside_agent(void);
 

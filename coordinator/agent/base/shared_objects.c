@@ -75,8 +75,8 @@ static void read_maps(struct uses *all, pid_t pid, uint32_t rank, const struct g
 		u.device = makedev(major, minor);
 		u.writes = perms[1] == 'w';
 		if (perms[3] == 's' && u.inode &&
-		    !gck_exclusions_range(left, start, end) &&
-		    !gck_exclusions_device(left, u.name) && add(all, &u) < 0)
+		    !gck_exclusions_range(left, start, end) && !gck_is_gpu(u.name) &&
+		    add(all, &u) < 0)
 			break;
 	}
 	fclose(f);

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program that computes on the fake driver for some seconds, with everything that a restart has
  * to restore: streams, events, graphs, host functions, pinned memory that a second thread counts
- * in, and two contexts. It prints the same line however often it was stopped. It does not pause
- * while $GPUCKPT_TEST_HURRY exists. */
+ * in, two contexts, and a process that was forked meanwhile, as a DataLoader's worker. It prints
+ * the same line however often it was stopped. It does not pause while $GPUCKPT_TEST_HURRY exists.
+ */
 #define _GNU_SOURCE
 #include <cuda.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/cuda/test/kernels.h"
@@ -97,6 +102,73 @@ static uint64_t sum_of(CUdeviceptr results)
 	return sum;
 }
 
+/* ---- a worker ------------------------------------------------------------------------------- */
+
+/* Such a process has the driver's devices from its parent. It makes one here, if it may. */
+static int open_device(void)
+{
+	static const char path[] = "/dev/nvidia-gpuckpt-test";
+	int fd;
+
+	unlink(path);
+	if (mknod(path, S_IFCHR | 0600, makedev(1, 5)))
+		return open("/dev/zero", O_RDWR | O_CLOEXEC);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	unlink(path);
+	return fd;
+}
+
+/* Squares numbers until there are no more. Its exit status is 0 if all descriptors are there. */
+static void work(int in, int out)
+{
+	int device = open_device();
+	uint64_t x;
+
+	while (read(in, &x, sizeof x) == sizeof x) {
+		x *= x;
+		if (write(out, &x, sizeof x) != sizeof x)
+			break;
+	}
+	_exit(fcntl(device, F_GETFD) < 0);
+}
+
+static int numbers = -1, squares = -1;
+
+static pid_t start_worker(void)
+{
+	int in[2], out[2];
+	pid_t pid;
+
+	if (pipe(in) || pipe(out))
+		_exit(99);
+	pid = fork();
+	if (pid == 0) {
+		close(in[1]);
+		close(out[0]);
+		work(in[0], out[1]);
+	}
+	close(in[0]);
+	close(out[1]);
+	numbers = in[1];
+	squares = out[0];
+	return pid;
+}
+
+static uint64_t square(uint64_t x)
+{
+	if (write(numbers, &x, sizeof x) != sizeof x || read(squares, &x, sizeof x) != sizeof x)
+		return 0;
+	return x;
+}
+
+static int end_worker(pid_t pid)
+{
+	int status;
+
+	close(numbers);
+	return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
 /* It has work for as long as the test wants. */
 static void await_end(void)
 {
@@ -115,7 +187,8 @@ int main(void)
 	CUevent event;
 	pthread_t thread;
 	const char *wrong;
-	uint64_t a, b;
+	uint64_t a, b, worked = 0;
+	pid_t worker;
 
 	hurry = getenv("GPUCKPT_TEST_HURRY");
 	CHECK(cuInit(0));
@@ -137,6 +210,7 @@ int main(void)
 	managed[0] = managed[1000] = 0;
 	CHECK(cuCtxSynchronize());
 	graph = graph_of(module, one, sum);
+	worker = start_worker();
 	pthread_create(&thread, NULL, count, NULL);
 	wrong = vmm_begin(1);
 	wrong = wrong || !getenv("FAKE_CUDA_PARTS") ? wrong : vmm_parts();
@@ -154,6 +228,7 @@ int main(void)
 		launch_add(module, two, other, 1);
 		launch_add(module, two, (CUdeviceptr)(managed + 1000), i);
 		compute_in_order(module, i % 3 ? one : two, results, i);
+		worked += square(i);
 		wrong = wrong ? wrong : vmm_steps(2);
 		pause_us(5000);
 	}
@@ -165,10 +240,10 @@ int main(void)
 	CHECK(cuMemcpyDtoH(&a, sum, 8));
 	CHECK(cuMemcpyDtoH(&b, other, 8));
 	printf("sum %llu, other %llu, calls %llu, pinned %llu, managed %llu %llu, in order %llu, "
-	       "own: %s\n",
+	       "worked %llu %d, own: %s\n",
 	       (unsigned long long)a, (unsigned long long)b, (unsigned long long)calls,
 	       (unsigned long long)*pinned, (unsigned long long)managed[0],
 	       (unsigned long long)managed[1000], (unsigned long long)sum_of(results),
-	       wrong ? wrong : "right");
+	       (unsigned long long)worked, end_worker(worker), wrong ? wrong : "right");
 	return 0;
 }

@@ -83,9 +83,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* A child has no such thread and no part in the link. */
+/* A child has no such thread and no part in the link, and cannot use CUDA. */
 static void leave_to_parent(void)
 {
+	gck_inside_leaves_gpu();
 	gck_inside_link_close(&thread.k.link);
 	gck_cuda_state.link_fd = -1;
 	gck_cuda_data_forked();

@@ -151,7 +151,7 @@ int gck_output_memory(struct gck_output *o)
 	for (size_t i = 0; i < img->nmaps; i++) {
 		const struct gck_map *m = &img->maps[i];
 
-		if ((m->kind == GCK_MAP_ANON || m->kind == GCK_MAP_FILE) &&
+		if ((m->kind == GCK_MAP_ANON || m->kind == GCK_MAP_FILE) && !m->empty &&
 		    !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) && write_map(o, m))
 			return -1;
 	}

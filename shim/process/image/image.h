@@ -120,6 +120,8 @@ struct gck_map {
 	char *name;                /* "[heap]", "[vdso]", a path: for messages */
 	bool changes_only;         /* capture: a file's mapping in the rank, ANON in the image,
 				    * which has only its changed pages */
+	bool empty;                /* capture: a device's memory in the rank, ANON in the image,
+				    * without pages */
 };
 
 /* Whether the rank has a private mapping of a file here; only changed pages are the mapping's

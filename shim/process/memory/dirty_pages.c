@@ -110,7 +110,8 @@ static int make(struct gck_dirty_tracker *m, const struct gck_target *t)
 
 static bool worth_it(const struct gck_map *m)
 {
-	return m->kind == GCK_MAP_ANON && !m->changes_only && m->end - m->start >= TRACKED_MIN &&
+	return m->kind == GCK_MAP_ANON && !m->changes_only && !m->empty &&
+	       m->end - m->start >= TRACKED_MIN &&
 	       !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
 }
 

@@ -162,6 +162,15 @@ static int changes_only_area(struct gck_map *m)
 	return 0;
 }
 
+/* Nothing uses it any more, but nothing else must come to its place. */
+static int empty_area(struct gck_map *m)
+{
+	m->kind = GCK_MAP_ANON;
+	m->empty = true;
+	m->offset = 0;
+	return 0;
+}
+
 int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const char *name)
 {
 	struct gck_image *img = s->img;
@@ -267,6 +276,8 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 		m->kind = x->name[2] == 'd' ? GCK_MAP_VDSO : GCK_MAP_VVAR;
 		return 0;
 	}
+	if (gck_exclusions_parents_device(&s->t->excluded, x->name))
+		return empty_area(m);
 	find_file(a);
 	if (refused(s, a))
 		return 1;
@@ -333,7 +344,7 @@ static int scan_area(struct gck_scan *s, const struct gck_vma *x)
 	if (!slot)
 		return -1;
 	*slot = m;
-	slot->name = strdup(m.changes_only ? "" : x->name);
+	slot->name = strdup(m.changes_only || m.empty ? "" : x->name);
 	return slot->name ? 0 : gck_fail(s->err, ENOMEM, "out of memory for the image");
 }
 

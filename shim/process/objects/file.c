@@ -122,11 +122,14 @@ int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 {
 	static const unsigned char minors[] = {3, 5, 7, 8, 9}; /* null zero full random urandom */
 
+	const struct gck_exclusions *excluded = &s->t->excluded;
+	bool left = gck_exclusions_parents_device(excluded, v->link);
+
 	x->kind = GCK_FD_DEVICE;
-	x->path = strdup(v->link);
+	x->path = strdup(left ? "/dev/null" : v->link); /* its number stays taken */
 	if (!x->path)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
-	if (gck_exclusions_device(&s->t->excluded, v->link))
+	if (left || gck_exclusions_device(excluded, v->link))
 		return 0;
 	if (major(v->st.st_rdev) != 1 || minor(v->st.st_rdev) > 9 ||
 	    !memchr(minors, (int)minor(v->st.st_rdev), sizeof(minors)))

@@ -190,9 +190,19 @@ bool gck_exclusions_fd(const struct gck_exclusions *l, int fd)
 	       is_in(l->fds, l->nfds, fd);
 }
 
+bool gck_is_gpu(const char *path)
+{
+	return !strncmp(path, "/dev/nvidia", strlen("/dev/nvidia"));
+}
+
 bool gck_exclusions_device(const struct gck_exclusions *l, const char *path)
 {
-	return l->cuda && !l->drained_for && !strncmp(path, "/dev/nvidia", strlen("/dev/nvidia"));
+	return l->cuda && !l->drained_for && gck_is_gpu(path);
+}
+
+bool gck_exclusions_parents_device(const struct gck_exclusions *l, const char *path)
+{
+	return l->left_gpu && gck_is_gpu(path);
 }
 
 bool gck_exclusions_thread(const struct gck_exclusions *l, pid_t tid)

@@ -23,6 +23,7 @@ struct gck_exclusions {
 	int32_t cuda_fds[5];     /* the CUDA thread's link, its fd vault, the device data's link */
 	size_t ncuda_fds;
 	bool cuda;               /* it uses CUDA and its GPU can be drained */
+	bool left_gpu;           /* it was forked from such a process, and uses none */
 	uint64_t device_bytes;   /* in its memory while drained, or in device copies */
 	uint64_t managed_bytes;  /* of these: managed memory */
 	struct gck_device_memory devices[GCK_LINK_CUDA_DEVICES]; /* the same by device */
@@ -44,9 +45,15 @@ void gck_exclusions_free(struct gck_exclusions *l);
 
 bool gck_exclusions_fd(const struct gck_exclusions *l, int fd);
 
+/* Whether path is a device of the GPU's driver. */
+bool gck_is_gpu(const char *path);
+
 /* Whether path is a device of the GPU's driver that a drain will close. Without CUDA, or once the
  * GPU is drained, it is an ordinary device. */
 bool gck_exclusions_device(const struct gck_exclusions *l, const char *path);
+
+/* Whether path is a device of the GPU's driver that the process has only from its parent. */
+bool gck_exclusions_parents_device(const struct gck_exclusions *l, const char *path);
 bool gck_exclusions_thread(const struct gck_exclusions *l, pid_t tid);
 
 /* Whether all these bytes are excluded. */

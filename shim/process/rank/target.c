@@ -23,11 +23,13 @@
 /* While the rank runs, its lists may change as they are read: try again. */
 static int refresh_exclusions(struct gck_target *t, struct gck_error *err)
 {
-	for (int i = 0; i < LOOKS; i++)
-		if (gck_exclusions_read(&t->excluded, t->pid, t->shim->mpi_state,
-					t->shim->cuda_state, err) == 0)
-			return 0;
-	return -1;
+	int result = -1;
+
+	for (int i = 0; i < LOOKS && result; i++)
+		result = gck_exclusions_read(&t->excluded, t->pid, t->shim->mpi_state,
+					     t->shim->cuda_state, err);
+	t->excluded.left_gpu = t->shim->features & GCK_SHIM_LEFT_GPU;
+	return result;
 }
 
 /* A child made by fork has its parent's state, and only the rank's has its standard descriptors. */

@@ -157,8 +157,13 @@ static void gpu(struct gck_exclusions *l)
 	is_int(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "drained");
 	ok(!gck_exclusions_device(l, "/dev/nvidia0"),
 	   "once it is drained they are ordinary devices");
+	ok(!gck_exclusions_parents_device(l, "/dev/nvidia0"), "they are its own");
+	l->left_gpu = true;
+	ok(gck_exclusions_parents_device(l, "/dev/nvidia0") &&
+		   !gck_exclusions_parents_device(l, "/dev/null"),
+	   "a process that was forked by one with CUDA has them from its parent");
 	s.version++;
-	ok(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0,
+	ok(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0 && !l->left_gpu,
 	   "a state of another version is refused");
 }
 

@@ -21,7 +21,8 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* Map a file in which every address has its own offset, as in the driver's file. */
+/* Map a file in which every address has its own offset, as in the driver's file. A child does not
+ * get it. */
 static void *map_file(void *at, size_t size)
 {
 	int fd = memfd_create("fake-uvm", MFD_CLOEXEC);
@@ -31,6 +32,8 @@ static void *map_file(void *at, size_t size)
 		got = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			   (off_t)(uintptr_t)at);
 	close(fd);
+	if (got != MAP_FAILED)
+		madvise(got, size, MADV_DONTFORK);
 	return got;
 }
 
