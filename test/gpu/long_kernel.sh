@@ -26,7 +26,7 @@ begun() { grep -q '^begun' "$1/out"; }
 names_kernel()
 {
 	alice gpuckpt able -v "$1" 2>&1 |
-		grep 'kernel .*rounds.*; it was launched at least [0-9]* s ago'
+		grep 'kernel [^ ]*rounds[^ ]* *it was launched at least [0-9]* s ago'
 }
 
 dir=$(work_dir)

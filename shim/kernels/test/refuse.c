@@ -80,6 +80,10 @@ static const struct {
 	  "L: ld.volatile.global.u32 %r1, [%l1]; setp.eq.u32 %p1, %r1, 0;" AT
 	  "@%p1 bra L; E: shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;",
 	  "waits for other threads", 7 },
+	{ POINT "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra E; "
+	  "L: ld.volatile.global.u32 %r1, [%l1]; setp.eq.u32 %p1, %r1, 0;" AT
+	  "@%p1 bra L; E: bar.sync 0;",
+	  "waits for other threads", 7 },
 	{ "add.cc.u32 %r1, %r2, %r3;" POINT "addc.u32 %r2, %r2, 0; st.global.u32 [%l1], %r2;",
 	  "carry flag", 3 },
 	{ "mov.b128 %w1, {%l1, %l2};" POINT "st.global.b128 [%l1], %w1;", "128 bits", 3 },
