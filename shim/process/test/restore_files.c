@@ -297,7 +297,7 @@ static const struct program programs[] = {
 		 "  f = os.open(n, os.O_RDONLY)\n"
 		 "  return mmap.mmap(f, 4096, mmap.MAP_SHARED, mmap.PROT_READ), os.close(f)\n"
 		 "if not os.fork():\n"
-		 "  all = [mapped(n) for n in b.recv(999).split()]\n"
+		 "  a.close(); all = [mapped(n) for n in b.recv(999).split()]\n"
 		 "  while b.send(b''.join(m[:5] for m, _ in all)): b.recv(1)\n"
 		 "def made(m): os.ftruncate(m, 4096); return mmap.mmap(m, 4096), m\n"
 		 "all = [made(m) for m in (os.memfd_create('m', os.MFD_ALLOW_SEALING),\n"
