@@ -3,24 +3,14 @@
  * host memory. Compiled by nvcc, which ignores the pragma, and by gckcc; then also with a kernel
  * that leaves and goes on. Times are the least of many, of copies, kernel and wait together. */
 #include <cuda.h>
-#include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "must_run.h"
 
 #define THREADS 256
 #define ELEMENTS_MOST 32768
 #define TIMES 200
-
-#define MUST_RUN(call) \
-	do { \
-		cudaError_t e_ = (call); \
-		if (e_ != cudaSuccess) { \
-			fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_)); \
-			exit(2); \
-		} \
-	} while (0)
 
 __global__ void add(const float *a, const float *b, float *c)
 {

@@ -4,19 +4,9 @@
 #ifndef GCK_TEST_GPU_KERNELS_H
 #define GCK_TEST_GPU_KERNELS_H
 
-#include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define MUST_RUN(call) \
-	do { \
-		cudaError_t e_ = (call); \
-		if (e_ != cudaSuccess) { \
-			fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_)); \
-			exit(2); \
-		} \
-	} while (0)
+#include "must_run.h"
 
 #define TILE 16
 

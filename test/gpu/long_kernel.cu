@@ -2,24 +2,14 @@
  * long_kernel SECONDS: one kernel that runs for about so long. Compiled by gckcc it has a point in
  * its loop. Threads exchange numbers by shared memory; what each ends with is computed on the CPU
  * as well, in a moment. Says "begun" on standard error, and then "right", or what is wrong. */
-#include <cuda_runtime.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <vector>
+
+#include "must_run.h"
 
 #define BLOCKS 132
 #define THREADS 256
 #define FACTOR 6364136223846793005ull
-
-#define MUST_RUN(call) \
-	do { \
-		cudaError_t e_ = (call); \
-		if (e_ != cudaSuccess) { \
-			fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_)); \
-			exit(2); \
-		} \
-	} while (0)
 
 /* A round: x is FACTOR times itself, and the other's. */
 __global__ void rounds(uint64_t *out, uint64_t n)

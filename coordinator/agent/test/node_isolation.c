@@ -366,7 +366,7 @@ static void held_by_a_checkpoint(struct plugin *p)
 	unsigned long before[PLUGIN_RANKS], lines;
 
 	slurm_is_away(p);
-	begin_watched(p, 3);
+	begin_watched(p, 12); /* a slow machine is not taken for a cut before */
 	ok(coord_ask("prepare", 1, coord_bounds(false, 20000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL), "a checkpoint holds the ranks");
 	cut_connection();
