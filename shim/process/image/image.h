@@ -214,12 +214,13 @@ struct gck_socket_option {     /* of SOL_SOCKET, as getsockopt(2) returns it */
 	size_t size;
 };
 
-enum gck_lock_kind { GCK_LOCK_FLOCK, GCK_LOCK_PROCESS, GCK_LOCK_FILE };
+enum gck_lock_kind { GCK_LOCK_FLOCK, GCK_LOCK_PROCESS, GCK_LOCK_FILE, GCK_LOCK_LEASE };
 
 struct gck_lock {
 	int32_t kind;
 	bool exclusive;
 	int64_t start, length;     /* 0: to the file's end, wherever that is */
+	int32_t signo;             /* of a lease: F_SETSIG; 0: SIGIO */
 };
 
 #define GCK_PROCESS_RANK 1

@@ -281,6 +281,16 @@ static int check_packets(const struct gck_image *img, const struct gck_file *f,
 		       : gck_fail(err, EINVAL, "its packets are not its data");
 }
 
+static bool leases_fit(const struct gck_file *f)
+{
+	bool fit = true;
+
+	for (size_t i = 0; i < f->nlocks && fit; i++)
+		fit = f->locks[i].kind != GCK_LOCK_LEASE ||
+		      (f->kind == GCK_FD_FILE && !f->unlinked && !f->locks[i].exclusive);
+	return fit;
+}
+
 static int check_file(const struct gck_image *img, size_t i, struct gck_error *err)
 {
 	const struct gck_file *f = &img->files[i];
@@ -289,6 +299,8 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 		return gck_fail(err, EINVAL, "file %zu has no path", i);
 	if (f->kind == GCK_FD_PROC && !proc_fits(f))
 		return gck_fail(err, EINVAL, "file %zu is not one of /proc that is read", i);
+	if (!leases_fit(f))
+		return gck_fail(err, EINVAL, "file %zu has a lease that a restart cannot take", i);
 	if (!watches_fit(f))
 		return gck_fail(err, EINVAL, "file %zu has watches that inotify cannot have", i);
 	if (check_name(f, err))

@@ -144,12 +144,13 @@ static const struct gck_shape option_shape =
 	SHAPE("socket option", gck_socket_option, option_fields);
 
 static const struct gck_field lock_fields[] = {
-	INT(gck_lock, kind, 0, GCK_LOCK_FILE),
+	INT(gck_lock, kind, 0, GCK_LOCK_LEASE),
 	BOOL(gck_lock, exclusive),
 	INT(gck_lock, start, 0, MAX_SIZE),
 	INT(gck_lock, length, 0, MAX_SIZE),
+	INT(gck_lock, signo, 0, 64),
 };
-static const struct gck_shape lock_shape = SHAPE("lock", gck_lock, lock_fields);
+static const struct gck_shape lock_shape = SHAPE_GROWN("lock", gck_lock, lock_fields, 1);
 
 static const struct gck_field watch_fields[] = {
 	INT(gck_watch, wd, 1, GCK_WATCH_MAX),

@@ -152,7 +152,7 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 {
 	if (gck_fd_locks(s, v, x))
 		return -1;
-	if (v->flags & O_ASYNC && !strstr(v->info, " LEASE ")) /* which the kernel sets it for */
+	if (x->flags & O_ASYNC)
 		gck_obstacle_add(s->f, true, v->object, "use poll or threads",
 			 "signal-driven I/O (O_ASYNC) on %s", v->link);
 	if (is_queue(s, v)) {
@@ -204,6 +204,8 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 	if (!x || grow(w, img->nfiles))
 		return -1;
 	x->flags = v->flags & ~(uint32_t)O_CLOEXEC;
+	if (strstr(v->info, " LEASE ")) /* for which the kernel sets it */
+		x->flags &= ~(uint32_t)O_ASYNC;
 	x->offset = (int64_t)gck_proc_number(v->info, "pos:", 10, 0);
 	x->object = -1;
 	x->mode = v->st.st_mode;

@@ -183,6 +183,9 @@ const struct gck_fd *gck_restore_first_fd(const struct gck_restore *r, size_t fi
  * file when it closes a descriptor of it. */
 int gck_restore_take_locks(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Take the leases, once nobody opens a file for this restart any more: that would break one. */
+int gck_restore_take_leases(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
 /* Open file f of the image in this process. A descriptor, or -1. */
 int gck_make_path(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_unlinked(struct gck_restore *r, const struct gck_file *f,

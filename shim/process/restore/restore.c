@@ -379,7 +379,7 @@ int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 		return -1;
 	gck_restore_close_pairs(r);
 	close_files(r);
-	return 0;
+	return of_each(r, gck_restore_take_leases, err);
 }
 
 uint64_t gck_restore_bytes(const struct gck_restore *r)

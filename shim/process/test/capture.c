@@ -26,7 +26,8 @@
 
 static bool passes(const char *name)
 {
-	static const char *const passing[] = {"connected", "lease", "bare-child",
+	static const char *const passing[] = {"connected", "lease", "broken-lease",
+					      "lease-of-parent", "unnamed-lease", "bare-child",
 					      "zombie", "orphans", "procfd",
 					      "procother", "procthread", "unread"};
 
@@ -68,7 +69,10 @@ static void test_able(void)
 		{"unread", "events wait that were not read (32 bytes)"},
 		{"made", "a file that the process has made"},
 		{"high-watch", "a watch has the number 262145"},
-		{"pidfd", "no descendant of the rank"}, {"lease", "a lease is held"},
+		{"pidfd", "no descendant of the rank"}, {"lease", "and it is for writing"},
+		{"broken-lease", "and it is being broken"},
+		{"lease-of-parent", "and its signal goes to another process"},
+		{"unnamed-lease", "and the file has no name"},
 		{"fifo", "belongs to another file"}, {"device", "a device: /dev/"},
 		{"terminal", "the other end of a pseudo-terminal"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},

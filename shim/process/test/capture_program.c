@@ -285,6 +285,33 @@ static void do_lease(void)
 		perror("lease");
 }
 
+static void take_lease(const char *name)
+{
+	fds[0] = open(name, O_RDONLY | O_CREAT, 0600);
+	if (fcntl(fds[0], F_SETLEASE, F_RDLCK))
+		perror("lease");
+}
+
+static void do_broken_lease(void)
+{
+	take_lease("broken-lease");
+	signal(SIGIO, SIG_IGN);
+	if (open("broken-lease", O_WRONLY | O_NONBLOCK) >= 0)
+		fprintf(stderr, "the lease was not there\n");
+}
+
+static void do_lease_of_parent(void)
+{
+	take_lease("parents-lease");
+	fcntl(fds[0], F_SETOWN, getppid());
+}
+
+static void do_unnamed_lease(void)
+{
+	take_lease("unnamed-lease");
+	unlink("unnamed-lease");
+}
+
 static void set_attributes(int fd, int flags)
 {
 	if (ioctl(fd, FS_IOC_SETFLAGS, &flags))
@@ -1201,6 +1228,8 @@ static const struct {
 	{"inotify", do_inotify, NULL}, {"unread", do_unread, undo_unread},
 	{"made", do_made, undo_made},
 	{"high-watch", do_high_watch, NULL}, {"pidfd", do_pidfd, NULL}, {"lease", do_lease, NULL},
+	{"broken-lease", do_broken_lease, NULL}, {"lease-of-parent", do_lease_of_parent, NULL},
+	{"unnamed-lease", do_unnamed_lease, NULL},
 	{"fifo", do_fifo, NULL}, {"device", do_device, NULL},
 	{"terminal", do_terminal, NULL},
 	{"twice", do_twice, NULL},

@@ -382,6 +382,12 @@ static void refused(const char *path, json_t *value, const char *why)
 	json_decref(j);
 }
 
+static json_t *one_lease(bool exclusive)
+{
+	return json_pack("[{s:i,s:b,s:i,s:i}]", "kind", GCK_LOCK_LEASE, "exclusive", exclusive,
+			 "start", 0, "length", 0);
+}
+
 static void test_relations(void)
 {
 	refused("maps 1 start", json_string("480000"), "overlaps");
@@ -432,6 +438,8 @@ static void test_relations(void)
 	refused("files 3 entries",
 		json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"), "not open");
 	refused("files 0 path", json_null(), "no path");
+	refused("files 0 locks", one_lease(true), "lease that a restart cannot take");
+	refused("files 1 locks", one_lease(false), "lease that a restart cannot take");
 	refused("files 1 packets", json_pack("[{s:i}]", "size", 1), "not its data");
 	refused("files 1 to", json_string("1"), "cannot have connections");
 	refused("files 1 queue", json_pack("[{s:s}]", "id", "1"), "cannot have connections");

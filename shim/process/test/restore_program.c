@@ -1118,6 +1118,36 @@ static void meets(int fd, struct flock asked, struct flock found, pid_t owner)
 	      asked.l_len == found.l_len && asked.l_pid == owner);
 }
 
+/* A lease for reading, and the signal that breaks it, with the descriptor that it is of. */
+static volatile sig_atomic_t broken = -1;
+
+static void breaks(int signo, siginfo_t *info, void *context)
+{
+	(void)context;
+	broken = signo == SIGRTMIN + 3 ? info->si_fd : -2;
+}
+
+static int take_lease(void)
+{
+	struct sigaction action = {.sa_sigaction = breaks, .sa_flags = SA_SIGINFO | SA_RESTART};
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/leased", directory);
+	fd = open(path, O_RDONLY | O_CREAT, 0600);
+	CHECK(fd >= 0 && !sigaction(SIGRTMIN + 3, &action, NULL));
+	CHECK(!fcntl(fd, F_SETSIG, SIGRTMIN + 3) && !fcntl(fd, F_SETLEASE, F_RDLCK));
+	return fd;
+}
+
+static void break_lease(void)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/leased", directory);
+	CHECK(open(path, O_WRONLY | O_NONBLOCK) < 0 && errno == EWOULDBLOCK);
+}
+
 static void look_at_locks(int from)
 {
 	pid_t parent = getppid();
@@ -1134,6 +1164,7 @@ static void look_at_locks(int from)
 		meets(fds[2], range(F_WRLCK, 15, 0), range(F_RDLCK, 20, 0), parent);
 		meets(fds[3], range(F_WRLCK, 0, 9), range(F_RDLCK, 7, 1), -1);
 	} while (read(from, &byte, 1) == 1);
+	break_lease();
 	_exit(0);
 }
 
@@ -1141,7 +1172,7 @@ static void run_locks(void)
 {
 	struct flock some = range(F_WRLCK, 10, 5), rest = range(F_RDLCK, 20, 0),
 		     one = range(F_RDLCK, 7, 1);
-	int fds[LOCKS], to[2], status;
+	int fds[LOCKS], to[2], status, leased;
 	pid_t pid, waiter;
 
 	for (int i = 0; i < LOCKS; i++)
@@ -1162,12 +1193,16 @@ static void run_locks(void)
 		CHECK(!fcntl(fds[2], F_SETLKW, &some));
 		_exit(flock(open_lock(0), LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? 7 : 1);
 	}
+	leased = take_lease();
 	for (long i = 0; i < rounds; i++) {
+		CHECK(fcntl(leased, F_GETLEASE) == F_RDLCK && broken == -1);
 		CHECK(write(to[1], "", 1) == 1);
 		pause_us(700);
 	}
 	close(to[1]);
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(broken == leased && fcntl(leased, F_GETLEASE) == F_UNLCK);
+	CHECK(!fcntl(leased, F_SETLEASE, F_UNLCK) && !(fcntl(leased, F_GETFL) & O_ASYNC));
 	CHECK(!waitpid(waiter, &status, WNOHANG));
 	some.l_type = F_UNLCK;
 	close(fds[0]);
