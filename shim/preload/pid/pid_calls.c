@@ -11,6 +11,7 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <termios.h>
@@ -297,6 +298,8 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 		return gck_waitid_usage(a, b, (siginfo_t *)c, d, (struct rusage *)e);
 	if (nr == SYS_inotify_add_watch)
 		return inotify_add_watch(a, (const char *)b, c);
+	if (nr == SYS_prctl)
+		return prctl(a, b, c, d, e);
 	if (nr == SYS_execve)
 		return execve((const char *)a, (char *const *)b, (char *const *)c);
 	if (nr == SYS_exit)

@@ -318,14 +318,18 @@ static const struct program programs[] = {
 		 "assert a.recv(9) == b'x'; b.close()",
 	 .between = "rm -f f",
 	 .check = "os.write(f, b'more'); a.send(b'x'); x = a.recv(99); assert x == b'atemore', x"},
-	{.name = "a process that ends with its parent",
-	 .make = "r, w = os.pipe(); p = os.fork()\n"
+	{.name = "processes that end with their parent",
+	 .make = "r, w = os.pipe(); p = os.fork(); libc = ctypes.CDLL(None)\n"
 		 "if not p and not os.fork():\n"
-		 "  ctypes.CDLL(None).prctl(1, 9); os.dup2(w, 1) # PR_SET_PDEATHSIG\n"
+		 "  libc.syscall(157, 1, 9); os.write(w, b'x') # SYS_prctl\n"
+		 "  while True: time.sleep(100)\n"
+		 "if not p and not os.fork():\n"
+		 "  libc.prctl(1, 9); os.dup2(w, 1) # PR_SET_PDEATHSIG\n"
 		 "  os.execl('/bin/sh', 'sh', '-c', 'echo; exec sleep infinity')\n"
 		 "while not p: time.sleep(100)\n"
-		 "assert os.read(r, 1); os.close(w)",
-	 .check = "os.kill(p, 9); os.waitpid(p, 0); assert os.read(r, 1) == b''"},
+		 "assert os.read(r, 1) and os.read(r, 1); os.close(w)",
+	 .check = "os.kill(p, 9); os.waitpid(p, 0)\n"
+		  "assert select.select([r], [], [], 9)[0] and os.read(r, 1) == b''"},
 	{.name = "files mapped to be read, of which one has changed and one is another then",
 	 .make = "def mapped(n):\n"
 		 "  open(n, 'w').write('state'); f = os.open(n, os.O_RDONLY)\n"
@@ -596,7 +600,7 @@ static void write_script(const struct program *p, char text[8000])
 {
 	snprintf(text, 8000,
 		 "import os, sys, time, tempfile, shutil, subprocess, fcntl, mmap, socket, stat\n"
-		 "import ctypes, threading\n"
+		 "import ctypes, select, threading\n"
 		 "SOCKETS = socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM\n"
 		 "d = sys.argv[1]\n%s\n"
 		 "open(d + '/ready', 'w').close()\n"
