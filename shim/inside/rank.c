@@ -49,13 +49,6 @@ const char *gck_inside_agent(void)
 	return s ? (const char *)s->link : "";
 }
 
-pid_t gck_inside_pid(void)
-{
-	const volatile struct gck_shim_state *s = state();
-
-	return s && s->restarts ? s->rpid : getpid();
-}
-
 pid_t gck_inside_tracer(void)
 {
 	const volatile struct gck_shim_state *s = state();

@@ -20,9 +20,6 @@ void gck_inside_leaves_gpu(void);
 /* The abstract name of the agent's socket; it changes at a restart. */
 const char *gck_inside_agent(void);
 
-/* The kernel's PID of this process; getpid() returns that of the first start. */
-pid_t gck_inside_pid(void);
-
 /* The environment of the task in which this process was restored, as "NAME=VALUE" slots of *size
  * bytes (common/base/environ_slots.h); NULL: it was not restored, or is not a rank. */
 const char *gck_inside_environment(size_t *size);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -98,7 +99,7 @@ static void step(int *result, double *ms, int (*call)(int, const struct gpu_self
 {
 	double start = gpu_ms();
 
-	*result = call(gpu_pid(), s);
+	*result = call(getpid(), s);
 	*ms = gpu_ms() - start;
 }
 
@@ -139,7 +140,7 @@ static void *run_self(void *arg)
 			s->during();
 		if (!s->saved)
 			step(&s->restored, &s->restore_ms, restore, s);
-		s->unlocked = cuCheckpointProcessUnlock(gpu_pid(), NULL);
+		s->unlocked = cuCheckpointProcessUnlock(getpid(), NULL);
 	}
 	if (s->shrink && stack && s->restored <= 0)
 		cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack);

@@ -54,8 +54,7 @@ struct gpu_self {
 /* Checkpoint and restore; false if a step failed. NULL: with the stack shrunk, without results. */
 bool gpu_self_checkpoint(struct gpu_self *s);
 
-/* The kernel's PID, which cuCheckpointProcess* takes. getpid() may return that of the first
- * start. */
+/* The kernel's PID; getpid() may return that of the first start. */
 int gpu_pid(void);
 
 /* ---- slabs ---------------------------------------------------------------------------------- */

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MOST_DEVICES 8
@@ -59,15 +58,6 @@ static bool load(void)
 		if (!(*all[i].slot = dlsym(library, all[i].name)))
 			return false;
 	return library != NULL;
-}
-
-/* The kernel's PID: in a restored process getpid() and syscall() return that of the first start. */
-static int kernel_pid(void)
-{
-	long pid;
-
-	__asm__ volatile("syscall" : "=a"(pid) : "0"((long)SYS_getpid) : "rcx", "r11", "memory");
-	return (int)pid;
 }
 
 static void path_of(const char *name, char path[300])
@@ -125,8 +115,8 @@ static void restore(const CUuuid uuids[MOST_DEVICES], int n)
 	for (int i = 0; i < n; i++)
 		pairs[i] = (CUcheckpointGpuPair){.oldUuid = uuids[i],
 						 .newUuid = uuids[(i + 1) % n]};
-	must(driver.restore(kernel_pid(), getenv("GPUCKPT_SELF_SWAP") ? &args : NULL), "restore");
-	must(driver.unlock(kernel_pid(), NULL), "unlock");
+	must(driver.restore(getpid(), getenv("GPUCKPT_SELF_SWAP") ? &args : NULL), "restore");
+	must(driver.unlock(getpid(), NULL), "unlock");
 	look_at_devices(now, &n);
 	if (getenv("GPUCKPT_SELF_SWAP") && memcmp(&now[0], &uuids[1 % n], sizeof now[0]))
 		must(CUDA_ERROR_INVALID_DEVICE, "the first device after the restore");
@@ -148,8 +138,8 @@ static void checkpoint_once(void)
 	call("gpu_drain");
 	must(driver.get_limit(&stack, CU_LIMIT_STACK_SIZE), "stack limit");
 	must(driver.set_limit(CU_LIMIT_STACK_SIZE, 16), "stack limit");
-	must(driver.lock(kernel_pid(), &limit), "lock");
-	must(driver.checkpoint(kernel_pid(), NULL), "checkpoint");
+	must(driver.lock(getpid(), &limit), "lock");
+	must(driver.checkpoint(getpid(), NULL), "checkpoint");
 	say("ready");
 	wait_for("resume");
 	restore(uuids, devices);

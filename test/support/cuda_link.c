@@ -92,7 +92,7 @@ bool cuda_link_prepare(struct cuda_link *c, uint64_t seq)
 	return cuda_link_hear(c, GCK_LINK_CUDA_PREPARED);
 }
 
-int cuda_threads(pid_t pid, const char *name)
+int cuda_threads(pid_t pid, const char *name, pid_t *last)
 {
 	char path[300], found[32];
 	const struct dirent *d;
@@ -108,7 +108,8 @@ int cuda_threads(pid_t pid, const char *name)
 		f = fopen(path, "r");
 		if (f && fgets(found, sizeof found, f)) {
 			found[strcspn(found, "\n")] = '\0';
-			n += !strcmp(found, name);
+			if (strcmp(found, name) == 0 && ++n && last)
+				*last = atoi(d->d_name);
 		}
 		if (f)
 			fclose(f);

@@ -37,8 +37,8 @@ bool cuda_link_prepare(struct cuda_link *c, uint64_t seq);
 /* Write the fake node's devices to the file FAKE_CUDA_NODE. */
 void cuda_node_has(const char *path, const char *lines);
 
-/* The number of a process's threads with that name. */
-int cuda_threads(pid_t pid, const char *name);
+/* The number of a process's threads with that name; stores the TID of the last, if there is one. */
+int cuda_threads(pid_t pid, const char *name, pid_t *last);
 
 /* Wait until the program, cuda_work, has all its memory and begins to compute. */
 bool cuda_link_has_memory(const struct cuda_link *c, pid_t pid);

@@ -82,6 +82,17 @@ static int output(const struct lineage *l, const char *name)
 	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
+/* The next process gets a number, if no other one comes first. */
+static void choose_number(pid_t number)
+{
+	FILE *last = number ? fopen("/proc/sys/kernel/ns_last_pid", "we") : NULL;
+
+	if (last) {
+		fprintf(last, "%d", number - 1);
+		fclose(last);
+	}
+}
+
 /* The rank inherits the test's standard output and error. Both are files of its own, since a
  * restart cuts them back. */
 static pid_t run(struct lineage *l)
@@ -97,6 +108,7 @@ static pid_t run(struct lineage *l)
 		dup2(fd, 1 + i);
 		close(fd);
 	}
+	choose_number(l->number);
 	r = agent_run(&l->agent, NULL, l->argv, false);
 	for (int i = 0; i < 2; i++) {
 		dup2(saved[i], 1 + i);

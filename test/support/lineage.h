@@ -16,6 +16,8 @@ struct lineage {
 	int link;
 	struct gck_link_hello hello;
 	uint32_t seq;               /* of the last commit */
+	pid_t number;               /* that new processes get, if it is free and the test may
+				       choose (as root); 0: any */
 	bool other_kernel;          /* restore as if this node had another kernel */
 	double held, wrote, restored; /* seconds that the last ones took */
 	uint64_t bytes;

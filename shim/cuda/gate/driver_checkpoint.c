@@ -20,7 +20,6 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/context.h"
 #include "shim/cuda/gate/idle.h"
-#include "shim/inside/rank.h"
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
@@ -67,6 +66,10 @@ static void devices_moved(void)
 
 /* ---- the checkpoint ------------------------------------------------------------------------- */
 
+/* The driver finds a process by its PID, below /proc, with functions of libc. These take the PIDs
+ * and TIDs that the program knows (shim/preload/pid), so it gets the program's. (The kernel's was
+ * taken for that of a thread of the first start, where these numbers met.) */
+
 #define MS 1000000ll
 
 static bool refused; /* the driver fails all later checkpoints once it failed one */
@@ -82,7 +85,7 @@ static int locked(int64_t end_ns, struct gck_error *err)
 {
 	int64_t left = (end_ns - gck_cuda_now_ns()) / MS;
 	CUcheckpointLockArgs args = {.timeoutMs = left > 1 ? (unsigned int)left : 1};
-	CUresult rc = gck_cuda_real.cuCheckpointProcessLock(gck_inside_pid(), &args);
+	CUresult rc = gck_cuda_real.cuCheckpointProcessLock(getpid(), &args);
 
 	if (rc == CUDA_ERROR_NOT_READY)
 		return gck_fail(err, ETIMEDOUT,
@@ -98,7 +101,7 @@ int gck_cuda_driver_wait(int64_t end_ns, struct gck_error *err)
 
 	if (locked(end_ns, err))
 		return -1;
-	rc = gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
+	rc = gck_cuda_real.cuCheckpointProcessUnlock(getpid(), NULL);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessUnlock", rc) : 0;
 }
 
@@ -108,41 +111,34 @@ int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err)
 
 	if (locked(end_ns, err))
 		return -1;
-	rc = gck_cuda_real.cuCheckpointProcessCheckpoint(gck_inside_pid(), NULL);
+	rc = gck_cuda_real.cuCheckpointProcessCheckpoint(getpid(), NULL);
 	if (rc == CUDA_SUCCESS)
 		return 0;
 	refused = true;
 	gck_cuda_fail(err, "cuCheckpointProcessCheckpoint", rc);
-	gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
+	gck_cuda_real.cuCheckpointProcessUnlock(getpid(), NULL);
 	return -1;
 }
 
 int gck_cuda_driver_up(struct gck_error *err)
 {
-	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(gck_inside_pid(), device_pairs());
+	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(getpid(), device_pairs());
 
 	if (rc)
 		return gck_cuda_fail_memory(err, "cuCheckpointProcessRestore", -1, rc);
 	devices_moved();
-	rc = gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
+	rc = gck_cuda_real.cuCheckpointProcessUnlock(getpid(), NULL);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessUnlock", rc) : 0;
 }
 
 /* ---- as the program calls it ---------------------------------------------------------------- */
-
-/* The program may mean itself or another process. It knows itself by getpid(), which returns its
- * first PID; the driver takes the PID that the kernel knows. */
-static int kernels_pid(int pid)
-{
-	return pid == getpid() ? gck_inside_pid() : pid;
-}
 
 #define BY_PID(name, type) \
 	GCK_CUDA_FUNCTION(name, (int pid, type *arg)) \
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(0); \
-		rc = gck_cuda_real.name(kernels_pid(pid), arg); \
+		rc = gck_cuda_real.name(pid, arg); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}

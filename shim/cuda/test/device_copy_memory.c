@@ -133,7 +133,7 @@ static void freed_before_the_call(void)
 	int before = start_slow(&r, &d, "cuThreadExchangeStreamCaptureMode=200"), now = before;
 
 	cuda_data_free(&d);
-	while (now == before && cuda_threads(r.rank.pid, "gpuckpt-data"))
+	while (now == before && cuda_threads(r.rank.pid, "gpuckpt-data", NULL))
 		now = cuda_tell(&r, "free");
 	is_int(now, before, "free memory is the same while a copy is freed");
 	end_slow(&r);

@@ -25,9 +25,31 @@ static struct cuda_link cuda = {.fd = -1};
 /* The vaults' threads of the image end, since they have no descriptors. */
 static bool has_one_vault(void)
 {
-	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-hold") != 1; ms += 20)
+	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-hold", NULL) != 1; ms += 20)
 		pause_ms(20);
-	return cuda_threads(l.pid, "gpuckpt-hold") == 1;
+	return cuda_threads(l.pid, "gpuckpt-hold", NULL) == 1;
+}
+
+/* The process in which it is restored has the number of a thread that it had, and has no more. It
+ * is captured by the next test. */
+static void has_number_of_thread(uint64_t seq)
+{
+	pid_t thread = 0;
+	bool restored = all_of(cuda_threads(l.pid, "gpuckpt-hold", &thread) == 1,
+			       cuda_link_drain(&cuda, seq), lineage_checkpoint(&l) == 0);
+
+	l.number = thread;
+	for (int tries = 0; restored && tries < 20 && l.pid != thread; tries++) {
+		lineage_kill(&l);
+		restored = all_of(lineage_restore(&l, l.seq) == 0,
+				  cuda_link_join(&cuda, &l.agent, true),
+				  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED));
+	}
+	l.number = 0;
+	if (geteuid())
+		skip("it has the number of a former thread", "not root");
+	else
+		ok(all_of(restored, l.pid == thread), "it has the number of a former thread");
 }
 
 /* The original goes on after its first image; later ones are killed and restored. */
@@ -210,7 +232,7 @@ static void copy_under_way(void)
 	cuda.keep = 0;
 	cuda_link_ask_drain(&cuda, 2, WAIT_MS, WAIT_MS);
 	/* the fake driver's stream has a thread of that name too */
-	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-data") > 1; ms += 5)
+	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-data", NULL) > 1; ms += 5)
 		pause_ms(5);
 	unlink(busy);
 	ok(all_of(cuda_link_hear(&cuda, GCK_LINK_CUDA_DRAINED), lineage_checkpoint(&l) == 0),
@@ -241,7 +263,8 @@ int main(void)
 	lineage();
 	ok(notes_hold(false), "able names a hold= that may be too short for managed memory");
 	ok(!notes_hold(true), "but not hold=auto");
-	filled(RESTARTS + 2);
+	has_number_of_thread(RESTARTS + 2);
+	filled(RESTARTS + 3);
 	is_int(lineage_wait(&l), 0, "the program ends well");
 	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
 	never_filled();

@@ -3,8 +3,11 @@
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,17 +18,26 @@
 static bool refused; /* after one refusal every checkpoint fails */
 static void *own;    /* where it saves what is its own on the device */
 
-/* The kernel's pid, which no function of libc tells a restored rank. */
-static int kernel_pid(void)
-{
-	return (int)gck_raw(SYS_getpid);
-}
-
+/* Whether the caller knows this process by that PID. As the driver does, it looks for the threads
+ * below /proc, by functions of libc. */
 static CUresult is_this(int pid)
 {
+	char path[sizeof "/proc/2147483647/task"];
+	struct stat this, that;
+	CUresult rc = CUDA_SUCCESS;
+	DIR *tasks;
+
 	if (!fake.inited)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return pid == kernel_pid() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	snprintf(path, sizeof path, "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	if (gck_raw(SYS_stat, "/proc/self/task", &this) || fstat(dirfd(tasks), &that) ||
+	    this.st_ino != that.st_ino)
+		rc = CUDA_ERROR_INVALID_VALUE;
+	closedir(tasks);
+	return rc;
 }
 
 CUresult fake_cuCheckpointProcessGetState(int pid, CUprocessState *state)
