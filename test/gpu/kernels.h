@@ -4,9 +4,11 @@
 #ifndef GCK_TEST_GPU_KERNELS_H
 #define GCK_TEST_GPU_KERNELS_H
 
+#include <cooperative_groups.h>
 #include <string.h>
 
 #include "must_run.h"
+#include "work_queue.h"
 
 #define TILE 16
 
@@ -69,26 +71,6 @@ static __global__ void monte(unsigned long long *hits, int rounds)
 	atomicAdd(hits, n);
 }
 
-static __global__ void queue(unsigned *next, float *data, int items)
-{
-	__shared__ unsigned item;
-
-	for (;;) {
-#pragma gpuckpt point
-		if (threadIdx.x == 0)
-			item = atomicAdd(next, 1);
-		__syncthreads();
-		unsigned mine = item;
-		__syncthreads();
-		if (mine >= (unsigned)items)
-			return;
-		float v = data[mine * 256 + threadIdx.x];
-		for (int k = 0; k < 500; k++)
-			v = v * 1.0001f + 0.5f;
-		data[mine * 256 + threadIdx.x] = v;
-	}
-}
-
 #define ORDER 64
 
 /* Each block takes a matrix apart into a lower and an upper triangle. */
@@ -140,9 +122,30 @@ static __global__ void stencil(const float *from, float *to, int n)
 	}
 }
 
+/* Five points; all blocks of the grid wait for each other in each round. */
+static __global__ void jacobi(float *from, float *to, int n, int rounds)
+{
+	cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+	int step = gridDim.x * blockDim.x;
+
+	for (int r = 0; r < rounds; r++) {
+#pragma gpuckpt point
+		for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n * n; i += step)
+			if (i % n > 0 && i % n < n - 1 && i >= n && i < n * n - n)
+				to[i] = 0.25f * (from[i - 1] + from[i + 1] + from[i - n] +
+						 from[i + n]);
+		grid.sync();
+		float *t = from;
+		from = to;
+		to = t;
+	}
+}
+
 #define ORDERS 1024 /* matrices */
 #define SIDE 256
 #define SQUARE 2048
+#define PLATE 1024
+#define PLATE_BLOCKS 132
 #define STARS (1 << 15)
 #define ITEMS (1 << 15)
 #define KERNELS_BYTES ((size_t)256 << 20)
@@ -205,6 +208,15 @@ static void run_stencil(char *m, unsigned times)
 								    SIDE);
 }
 
+static void run_jacobi(char *m, unsigned times)
+{
+	float *f = floats(m), *g = f + PLATE * PLATE;
+	int n = PLATE, rounds = 100 * times;
+	void *arguments[] = { &f, &g, &n, &rounds };
+
+	MUST_RUN(cudaLaunchCooperativeKernel((void *)jacobi, PLATE_BLOCKS, 256, arguments, 0, 0));
+}
+
 static const struct kernel all_kernels[] = {
 	{ "matrix", (void *)matrix, SQUARE / TILE * (SQUARE / TILE), TILE * TILE, run_matrix },
 	{ "bodies", (void *)bodies, STARS / 256, 256, run_bodies },
@@ -212,6 +224,7 @@ static const struct kernel all_kernels[] = {
 	{ "queue", (void *)queue, 264, 256, run_queue },
 	{ "triangles", (void *)triangles, ORDERS, 256, run_triangles },
 	{ "stencil", (void *)stencil, SIDE / 32 * SIDE / 8, 256, run_stencil },
+	{ "jacobi", (void *)jacobi, PLATE_BLOCKS, 256, run_jacobi },
 };
 
 #endif

@@ -23,6 +23,7 @@ run_kernel()
 	END
 }
 begun() { grep -q '^begun' "$1/out"; }
+has_run() { ((SECONDS - begin >= $1)); } # seconds
 names_kernel()
 {
 	alice gpuckpt able -v "$1" 2>&1 |
@@ -47,7 +48,7 @@ commit=$(alice gpuckpt create --json "$job")
 report $? "create, in the middle of the kernel" || diag "$commit"
 diag "it was stopped for $(jq '.steps[0].stall_ms' <<<"$commit") ms"
 node=$(job_nodes "$job")
-wait_for $((seconds / 3)) test $((SECONDS - begin)) -ge 20
+wait_for "$seconds" has_run $((seconds / 3))
 root scontrol update nodename="$node" state=drain reason=test
 check "its node is drained: the job starts again" wait_for 60 job_restarted "$job" 1
 unlike "$(job_nodes "$job")" "$node" "on another node"

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * middle ROUNDS: kernels with points (compiled by gckcc) that are left in their middle. First one
- * of some seconds, awaited; then several in three streams, queued, with copies, events and a host
- * function behind them. Its last line is a sum of all that they made; a round takes about a
- * microsecond. */
+ * of some seconds, awaited; one whose blocks wait for each other; then several in three streams,
+ * queued, with copies, events and a host function behind them. Its last line is a sum of all that
+ * they made; a round takes about a microsecond. */
 #include "driver.h"
+#include "work_queue.h"
 
+#include <cooperative_groups.h>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #define BLOCKS 132
 #define THREADS 256
+#define ITEMS (1 << 15)
+#define QUEUES 16
 
 /* Each round needs what the block's other threads made in the last one. */
 static __global__ void ring(unsigned long long *out, unsigned rounds)
@@ -51,26 +55,31 @@ static __global__ void apart(unsigned long long *out, unsigned rounds)
 	*mine += x + last[0] + last[1] + last[2] + last[3];
 }
 
-/* A queue of work, by blocks that stay. Each item is done once. */
-static __global__ void queue(unsigned *next, unsigned *done, unsigned items)
+/* In each round all blocks of the grid wait for each other, and use what all have added. */
+static __global__ void meet(unsigned long long *out, unsigned long long *sums, unsigned rounds)
 {
-	__shared__ unsigned item;
+	cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+	unsigned long long x = grid.thread_rank(), *mine = out + x;
 
-	for (;;) {
+	for (unsigned i = 0; i < rounds; i++) {
 #pragma gpuckpt point
-		if (threadIdx.x == 0)
-			item = atomicAdd(next, 1);
-		__syncthreads();
-		unsigned mine = item;
-		__syncthreads();
-		if (mine >= items)
-			return;
-		unsigned long long x = mine;
-		for (int k = 0; k < 200; k++)
-			x = x * 6364136223846793005ull + threadIdx.x;
-		if (threadIdx.x == 0)
-			atomicAdd(&done[mine % 65536], 1 + (unsigned)(x >> 60));
+		unsigned long long sum = x;
+		for (int k = 16; k; k /= 2)
+			sum += __shfl_xor_sync(~0u, sum, k);
+		if (threadIdx.x % 32 == 0)
+			atomicAdd(&sums[i % 2], sum);
+		grid.sync();
+		x = x * 6364136223846793005ull + sums[i % 2];
 	}
+	*mine += x;
+}
+
+static void launch_meet(unsigned blocks, cudaStream_t stream, unsigned long long *out,
+			unsigned long long *sums, unsigned rounds)
+{
+	void *arguments[] = {&out, &sums, &rounds};
+
+	MUST(cudaLaunchCooperativeKernel((void *)meet, blocks, THREADS, arguments, 0, stream));
 }
 
 static unsigned called;
@@ -93,10 +102,11 @@ static unsigned long long sum(const void *device, size_t n)
 
 int main(int argc, char **argv)
 {
-	const size_t words = BLOCKS * THREADS, items = 65536 * 16;
+	const size_t words = BLOCKS * THREADS, data_size = ITEMS * 256 * sizeof(float);
 	unsigned rounds = argc == 2 ? atoi(argv[1]) : 0;
-	unsigned long long *a, *b, *c, s;
-	unsigned *next, *done;
+	unsigned long long *a, *b, *c, *sums, s;
+	unsigned *next;
+	float *data;
 	cudaStream_t streams[3];
 	cudaEvent_t event;
 
@@ -105,11 +115,13 @@ int main(int argc, char **argv)
 	MUST(cudaMalloc(&a, words * 8));
 	MUST(cudaMalloc(&b, words * 8));
 	MUST(cudaMalloc(&c, words * 8));
-	MUST(cudaMalloc(&done, 65536 * 4));
-	MUST(cudaMalloc(&next, 4));
+	MUST(cudaMalloc(&sums, 4 * 8));
+	MUST(cudaMalloc(&data, data_size));
+	MUST(cudaMalloc(&next, QUEUES * 4));
 	MUST(cudaMemset(a, 1, words * 8));
 	MUST(cudaMemset(b, 0, words * 8));
-	MUST(cudaMemset(done, 0, 65536 * 4));
+	MUST(cudaMemset(sums, 0, 4 * 8));
+	MUST(cudaMemset(data, 0, data_size));
 	MUST(cudaStreamCreate(&streams[0]));
 	MUST(cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking));
 	MUST(cudaStreamCreateWithFlags(&streams[2], cudaStreamNonBlocking));
@@ -121,12 +133,17 @@ int main(int argc, char **argv)
 	MUST(cudaDeviceSynchronize());
 	s = sum(a, words * 8);
 	fprintf(stderr, "one kernel: %.0f ms\n", gpu_ms() - begin);
+	launch_meet(BLOCKS, 0, a, sums, rounds / 4);
+	MUST(cudaDeviceSynchronize());
+	fprintf(stderr, "and a cooperative one: %.0f ms\n", gpu_ms() - begin);
 	for (int i = 0; i < 3; i++) {
 		ring<<<BLOCKS / 4, THREADS, 0, streams[0]>>>(a, rounds / 2);
 		ring<<<BLOCKS / 4, THREADS, 0, streams[0]>>>(a, rounds / 3);
 		apart<<<BLOCKS / 4, THREADS, 0, streams[1]>>>(b, rounds / 2);
-		MUST(cudaMemsetAsync(next, 0, 4, streams[2]));
-		queue<<<BLOCKS / 4, THREADS, 0, streams[2]>>>(next, done, items);
+		launch_meet(BLOCKS / 4, streams[0], a, sums + 2, rounds / 16);
+		MUST(cudaMemsetAsync(next, 0, QUEUES * 4, streams[2]));
+		for (int k = 0; k < QUEUES; k++)
+			queue<<<BLOCKS / 4, THREADS, 0, streams[2]>>>(next + k, data, ITEMS);
 		MUST(cudaGetLastError());
 		MUST(cudaMemcpyAsync(c, b, words * 8, cudaMemcpyDeviceToDevice, streams[1]));
 		MUST(cudaEventRecord(event, streams[0]));
@@ -140,6 +157,6 @@ int main(int argc, char **argv)
 	MUST(cudaDeviceSynchronize());
 	fprintf(stderr, "all: %.0f ms\n", gpu_ms() - begin);
 	printf("%llx %llx %llx %llx %u\n", s, sum(a, words * 8), sum(b, words * 8),
-	       sum(done, 65536 * 4), called);
+	       sum(data, data_size), called);
 	return 0;
 }

@@ -16,7 +16,7 @@
 struct kernel {
 	CUmodule module;
 	CUfunction function;
-	unsigned threads, dynamic;
+	unsigned threads, dynamic, has_grid;
 };
 
 static unsigned stops, launches;
@@ -42,7 +42,8 @@ static bool load(struct kernel *k, const char *dir, unsigned seed, const char *w
 
 	if (!read_file(path.c_str(), &text))
 		return false;
-	CHECK(sscanf(text.c_str(), "// threads %u dynamic %u", &k->threads, &k->dynamic) == 2);
+	CHECK(sscanf(text.c_str(), "// threads %u dynamic %u grid %u", &k->threads, &k->dynamic,
+		     &k->has_grid) == 3);
 	MUST(cuModuleLoadData(&k->module, text.c_str()));
 	MUST(cuModuleGetFunction(&k->function, k->module, "k"));
 	return true;
@@ -53,8 +54,12 @@ static void launch(const struct kernel *k, CUdeviceptr out, CUstream stream)
 	unsigned n = 2, m = 1;
 	void *arguments[] = {&out, &n, &m};
 
-	MUST(cuLaunchKernel(k->function, BLOCKS, 1, 1, k->threads, 1, 1, k->dynamic, stream,
-			    arguments, NULL));
+	if (k->has_grid)
+		MUST(cuLaunchCooperativeKernel(k->function, BLOCKS, 1, 1, k->threads, 1, 1,
+					       k->dynamic, stream, arguments));
+	else
+		MUST(cuLaunchKernel(k->function, BLOCKS, 1, 1, k->threads, 1, 1, k->dynamic,
+				    stream, arguments, NULL));
 	launches++;
 }
 

@@ -11,8 +11,9 @@
 #include "shim/cuda/dispatch/function.h"
 
 #define NONE 1 /* in the map: a function without points */
+#define SAVES_DYNAMIC 1 /* of the variable's last word */
+#define HAS_GRID 2
 #define SLOTS_SIZE ((uint64_t)64 << 20)  /* for more than one slot */
-#define BLOCK_HEAD 16
 
 static struct gck_pointed_kernel *kernels;
 static struct {
@@ -98,7 +99,8 @@ static struct gck_pointed_kernel *make(const struct source *s, CUfunction functi
 	k->library = s->library;
 	k->record = words[3];
 	k->shared = words[4];
-	k->saves_dynamic = words[5];
+	k->saves_dynamic = words[5] & SAVES_DYNAMIC;
+	k->has_grid = words[5] & HAS_GRID;
 	memcpy(k->written, words, sizeof k->written);
 	k->is_off = !measure(k, s, function);
 	k->next = kernels;
@@ -186,7 +188,7 @@ static uint64_t rounded(uint64_t size)
 uint64_t gck_pointed_size(const struct gck_pointed_kernel *k, uint64_t blocks, uint64_t threads,
 			  uint64_t dynamic)
 {
-	return blocks * (BLOCK_HEAD + k->shared + (k->saves_dynamic ? rounded(dynamic) : 0) +
+	return blocks * (GCK_POINTS_HEAD + k->shared + (k->saves_dynamic ? rounded(dynamic) : 0) +
 			 rounded(k->record * threads));
 }
 

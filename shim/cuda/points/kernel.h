@@ -13,6 +13,7 @@
 #define GCK_POINTS_PARAMETERS 256
 #define GCK_POINTS_SLOTS 8
 #define GCK_POINTS_WORDS 3 /* of the variable, that a launch may write */
+#define GCK_POINTS_HEAD 16 /* bytes of a block's record before its shared memory */
 
 struct gck_pointed_kernel {
 	struct gck_pointed_kernel *next;
@@ -21,7 +22,7 @@ struct gck_pointed_kernel {
 	CUmodule module;      /* one of the two */
 	CUlibrary library;
 	uint64_t record, shared; /* bytes, of a thread and of a block */
-	bool saves_dynamic;
+	bool saves_dynamic, has_grid; /* has_grid: barriers of the grid */
 	bool is_off;          /* it never leaves */
 	size_t n_parameters, size[GCK_POINTS_PARAMETERS];
 	uint64_t written[GCK_POINTS_WORDS]; /* the variable behind all launches */

@@ -41,6 +41,9 @@ struct word {
 };
 
 _Atomic bool gck_cuda_points_loaded;
+CUlaunchAttribute gck_cuda_points_cooperative = {
+	.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1,
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct launch *launches, **last = &launches;
@@ -325,6 +328,7 @@ static bool knows_attributes(const CUlaunchConfig *config)
 	for (unsigned i = 0; i < config->numAttrs; i++)
 		switch (config->attrs[i].id) {
 		case CU_LAUNCH_ATTRIBUTE_IGNORE:
+		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 		case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
 		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
@@ -395,8 +399,19 @@ static struct launch *remember(const struct gck_pointed_kernel *k, const CUlaunc
 	return l;
 }
 
+/* cuLaunchCooperativeKernel's own attribute, which drivers before 11.6 do not know. */
+static bool is_only_cooperative(const CUlaunchConfig *c)
+{
+	return c->numAttrs == 1 && c->attrs->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE &&
+	       c->attrs->value.cooperative;
+}
+
 static CUresult give(const CUlaunchConfig *c, CUfunction f, void **parameters, void **extra)
 {
+	if (is_only_cooperative(c) && !extra)
+		return gck_cuda_real.cuLaunchCooperativeKernel(
+			f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
+			c->blockDimZ, c->sharedMemBytes, c->hStream, parameters);
 	if (c->numAttrs)
 		return gck_cuda_real.cuLaunchKernelEx(c, f, parameters, extra);
 	return gck_cuda_real.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
@@ -404,15 +419,18 @@ static CUresult give(const CUlaunchConfig *c, CUfunction f, void **parameters, v
 					    c->hStream, parameters, extra);
 }
 
-/* The records of a launch must be zeros before it leaves for the first time. */
+/* The records of a launch must be zeros before it leaves for the first time. Barriers of the grid
+ * use their head also if it does not leave. */
 static CUresult launch_at(struct launch *l, bool again)
 {
 	struct gck_pointed_kernel *k = l->kernel;
 	CUdeviceptr records = k->records + l->slot * k->slot_size;
+	size_t size = again ? 0 : k->is_used[l->slot] ? k->slot_size
+		      : k->has_grid ? GCK_POINTS_HEAD : 0;
 	CUresult rc = CUDA_SUCCESS;
 
-	if (!again && k->is_used[l->slot])
-		rc = gck_cuda_real.cuMemsetD8Async(records, 0, k->slot_size, l->config.hStream);
+	if (size)
+		rc = gck_cuda_real.cuMemsetD8Async(records, 0, size, l->config.hStream);
 	if (!rc)
 		rc = gck_pointed_write(k, l->config.hStream,
 				       (uint64_t[]){ word_of(l->context)->at, records,

@@ -21,8 +21,11 @@ static inline bool gck_cuda_has_points(void)
 void gck_cuda_points_module(CUmodule module);
 void gck_cuda_points_library(CUlibrary library);
 
-/* cuLaunchKernel and cuLaunchKernelEx once there are points. stream: the launch's, by its name in
- * any thread. In the gate. */
+/* The attribute of cuLaunchCooperativeKernel. */
+extern CUlaunchAttribute gck_cuda_points_cooperative;
+
+/* cuLaunchKernel, cuLaunchKernelEx and cuLaunchCooperativeKernel once there are points. stream: the
+ * launch's, by its name in any thread. In the gate. */
 CUresult gck_cuda_points_launch(CUstream stream, const CUlaunchConfig *config, CUfunction function,
 				void **parameters, void **extra) __attribute__((cold));
 

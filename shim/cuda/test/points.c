@@ -10,6 +10,7 @@
 #include "shim/cuda/gate/context.h"
 #include "shim/cuda/gate/follow.h"
 #include "shim/cuda/gate/idle.h"
+#include "shim/cuda/points/kernel.h"
 #include "shim/cuda/points/launch.h"
 #include "test/support/tap.h"
 
@@ -30,12 +31,13 @@ static struct kernel kernels[] = {
 	{"a", {0, 0, 0, 16, 0, 0}, true},
 	{"b", {0, 0, 0, 64, 32, 1}, true},
 	{"plain", {0}, false},
+	{"g", {0, 0, 0, 16, 0, 2}, true}, /* it has barriers of the grid */
 };
 
 struct op {
 	struct kernel *kernel; /* NULL: a write of a value */
 	uint64_t value, *at;
-	bool is_wide;
+	bool is_wide, is_cooperative;
 	int argument;
 };
 
@@ -55,6 +57,16 @@ bool gck_cuda_is_loaded = true;
 __thread struct gck_gate_thread *gck_gate_self __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t gck_gate_closed;
 
+/* The word of the barriers of the grid, in the first record: zero at first, as it was left when a
+ * launch goes on, and not zero then. */
+static const char *meet(uint32_t *word, bool again)
+{
+	bool is_right = again == (*word != 0);
+
+	++*word;
+	return is_right ? "+" : "wrong";
+}
+
 /* A kernel leaves at its begin or in its middle; a launch that goes on finds what it left. */
 static void run(const struct op *op)
 {
@@ -67,6 +79,9 @@ static void run(const struct op *op)
 		return;
 	}
 	record = (uint32_t *)(uintptr_t)v[1];
+	if (op->is_cooperative)
+		strcat(trace, op->kernel->variable[5] & 2 && v[0]
+				      ? meet(record + 3, v[2] >> 32) : "+");
 	if (op->kernel->has_points && v[0] && *(uint32_t *)(uintptr_t)v[0]) {
 		if (!(v[2] >> 32))
 			*record = 1000 + op->argument;
@@ -116,6 +131,29 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
 {
 	(void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
 	give(stream, (struct op){(struct kernel *)f, .argument = *(int *)parameters[0]});
+	return CUDA_SUCCESS;
+}
+
+static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+				   unsigned by, unsigned bz, unsigned shared, CUstream stream,
+				   void **parameters)
+{
+	(void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared;
+	give(stream, (struct op){(struct kernel *)f, .is_cooperative = true,
+				 .argument = *(int *)parameters[0]});
+	return CUDA_SUCCESS;
+}
+
+static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **parameters,
+			  void **extra)
+{
+	bool is_cooperative = false;
+
+	(void)extra;
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		is_cooperative |= config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+	give(config->hStream, (struct op){(struct kernel *)f, .is_cooperative = is_cooperative,
+					  .argument = *(int *)parameters[0]});
 	return CUDA_SUCCESS;
 }
 
@@ -305,15 +343,22 @@ const struct gck_gate_owner gck_gate_owner;
 
 /* ---- the test ------------------------------------------------------------------------------- */
 
-static void launch(int stream, int kernel, int argument)
+static void launch_with(int stream, int kernel, int argument, CUlaunchAttribute *attributes,
+			unsigned n)
 {
 	CUlaunchConfig config = {.gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 8,
-				 .blockDimY = 1, .blockDimZ = 1, .sharedMemBytes = 100};
+				 .blockDimY = 1, .blockDimZ = 1, .sharedMemBytes = 100,
+				 .attrs = attributes, .numAttrs = n};
 	void *parameters[] = {&argument};
 
 	if (gck_cuda_points_launch(STREAM(stream), &config, (CUfunction)&kernels[kernel],
 				   parameters, NULL))
 		abort();
+}
+
+static void launch(int stream, int kernel, int argument)
+{
+	launch_with(stream, kernel, argument, NULL, 0);
 }
 
 /* What ran since the last look. */
@@ -419,6 +464,30 @@ static void asked_in_wait(void)
 	is_str(ran(), "(a1) a1 ", "who waits as a kernel leaves waits until it has gone on");
 }
 
+static void cooperative(void)
+{
+	CUlaunchAttribute two[] = {gck_cuda_points_cooperative,
+				   {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY}};
+
+	launch_with(B, 3, 1, &gck_cuda_points_cooperative, 1);
+	launch_with(B, 3, 2, two, 2);
+	launch_with(NB, 0, 3, &gck_cuda_points_cooperative, 1);
+	is_str(checkpoint(), "+(g1) +(g2) +(a3) ", "cooperative launches leave");
+	go_on("they are launched again");
+	is_str(checkpoint(), "+(g1) +(g2) +(a3) ", "cooperatively, and leave a second time");
+	go_on("they are launched again");
+	launch(B, 2, 4);
+	is_str(finish(), "+g1 +g2 plain4 +a3 ", "a plain kernel behind them is held back");
+	gck_cuda_follow_all();
+	for (int i = 0; i < 2 * GCK_POINTS_SLOTS; i++)
+		launch_with(B, 3, i, &gck_cuda_points_cooperative, 1);
+	finish();
+	gck_cuda_follow_all();
+	launch_with(B, 3, 5, &gck_cuda_points_cooperative, 1);
+	is_str(finish(), "+g5 ", "barriers of the grid begin at zero in each launch");
+	gck_cuda_follow_all();
+}
+
 static void fails(void)
 {
 	launch(B, 0, 1);
@@ -453,7 +522,7 @@ static void stays(void)
 static void ends(void)
 {
 	gck_cuda_follow_unload((CUmodule)&kernels[0], NULL);
-	is_int(freed, allocated - 2, "an unloaded module's records are freed");
+	is_int(freed, allocated - 3, "an unloaded module's records are freed");
 	launch(B, 0, 1);
 	is_str(checkpoint(), "(a1) ", "the module is loaded again, and its kernel leaves again");
 	gck_cuda_points_forget(CONTEXT);
@@ -465,7 +534,9 @@ int main(void)
 {
 	gck_cuda_real = (struct gck_cuda_real){
 		.cuStreamSynchronize = run_all, .cuStreamQuery = query,
-		.cuLaunchKernel = launch_kernel, .cuStreamWriteValue64_v2 = write_64,
+		.cuLaunchKernel = launch_kernel, .cuLaunchKernelEx = launch_ex,
+		.cuLaunchCooperativeKernel = launch_cooperative,
+		.cuStreamWriteValue64_v2 = write_64,
 		.cuStreamWriteValue32_v2 = write_32, .cuMemsetD8Async = fill,
 		.cuMemcpyDtoHAsync_v2 = copy, .cuStreamGetFlags = flags_of,
 		.cuFuncGetName = name_of, .cuFuncGetModule = module_of,
@@ -485,6 +556,7 @@ int main(void)
 	holds_back();
 	done_before();
 	asked_in_wait();
+	cooperative();
 	fails();
 	stays();
 	ends();

@@ -8,7 +8,7 @@ struct search {
 	const struct gck_graph *graph;
 	unsigned equal;
 	const bool *towards;
-	uint64_t *apart;
+	uint64_t *apart, *parting;
 	uint64_t *differs; /* registers that may differ among the threads */
 	uint32_t *stack;
 	bool *seen; /* blocks */
@@ -90,14 +90,15 @@ static bool parts(const struct search *s, uint32_t block)
 }
 
 int gck_apart_find(const struct gck_graph *g, unsigned equal, const bool *towards,
-		   uint64_t **apart, struct gck_error *err)
+		   uint64_t **apart, uint64_t **parting, struct gck_error *err)
 {
 	struct search s = { g, equal, towards, calloc(g->n / 64 + 1, 8),
-			    calloc(g->flow->words, 8), calloc(g->n + 1, 4), calloc(g->n + 1, 1),
-			    true };
+			    calloc(g->n / 64 + 1, 8), calloc(g->flow->words, 8),
+			    calloc(g->n + 1, 4), calloc(g->n + 1, 1), true };
 
 	*apart = s.apart;
-	if (!s.differs || !s.stack || !s.seen || !s.apart) {
+	if (!s.differs || !s.stack || !s.seen || !s.apart || !s.parting) {
+		free(s.parting);
 		free(s.differs);
 		free(s.stack);
 		free(s.seen);
@@ -110,11 +111,101 @@ int gck_apart_find(const struct gck_graph *g, unsigned equal, const bool *toward
 			if (g->flow->traits[i])
 				note_written(&s, i);
 		for (uint32_t b = 0; b + 1 < g->n; b++)
-			if (parts(&s, b))
+			if (parts(&s, b)) {
+				gck_set_add(s.parting, b);
 				mark_apart(&s, b);
+			}
 	}
+	if (parting)
+		*parting = s.parting;
+	else
+		free(s.parting);
 	free(s.differs);
 	free(s.stack);
 	free(s.seen);
 	return 0;
+}
+
+/* ---- threads that stay behind ---------------------------------------------------------------- */
+
+struct walk {
+	const struct gck_graph *graph;
+	const bool *stops; /* statements */
+	uint32_t *stack;
+	bool *seen; /* blocks */
+	bool has_stop;
+	uint32_t barrier, n_barriers; /* the last, and how many */
+};
+
+/* A block's statements up to a barrier that the whole warp comes to; false: it has one. */
+static bool scan(struct walk *w, uint32_t block)
+{
+	const struct gck_flow *f = w->graph->flow;
+	bool is_apart = gck_set_has(w->graph->apart, block);
+
+	for (uint32_t i = f->blocks[block].first; i < f->blocks[block].last; i++) {
+		bool is_barrier = f->traits[i] & GCK_BARRIER;
+
+		w->has_stop |= w->stops[i];
+		if (!is_barrier)
+			continue;
+		w->barrier = i;
+		w->n_barriers++;
+		w->has_stop |= is_apart || f->statements[i].guard;
+		return false;
+	}
+	return true;
+}
+
+/* All blocks behind a block's branch, up to barriers; or all before the block `meet`. */
+static void walk(struct walk *w, uint32_t block, uint32_t meet)
+{
+	const struct gck_edges *to = &w->graph->to;
+	uint32_t depth = 0, end = w->graph->n - 1; /* of the function */
+	bool goes_on = true;
+
+	memset(w->seen, 0, w->graph->n);
+	w->has_stop = false;
+	w->n_barriers = 0;
+	for (uint32_t at = block; ; at = w->stack[--depth], goes_on = scan(w, at)) {
+		for (uint32_t e = to->first[at]; e < to->first[at + 1]; e++) {
+			uint32_t next = to->to[e];
+
+			if (w->seen[next] || next == end || next == meet ||
+			    (meet == GCK_NONE && !goes_on))
+				continue;
+			w->seen[next] = true;
+			w->stack[depth++] = next;
+		}
+		if (!depth)
+			return;
+	}
+}
+
+int gck_apart_awaited(const struct gck_graph *g, uint32_t block, const bool *stops, bool *awaited,
+		      uint32_t *barrier, struct gck_error *err)
+{
+	struct walk w = { .graph = g, .stops = stops, .stack = calloc(g->n + 1, 4),
+			  .seen = calloc(g->n + 1, 1) };
+	bool has_memory = w.stack && w.seen;
+
+	*awaited = true;
+	*barrier = GCK_NONE;
+	for (uint32_t b = 0; has_memory && b + 1 < g->n; b++) {
+		if (!gck_set_has(g->parting, b))
+			continue;
+		walk(&w, b, g->post_dominator[b]);
+		if (!w.seen[block])
+			continue;
+		*awaited &= !w.n_barriers;
+		walk(&w, b, GCK_NONE);
+		*awaited &= !w.has_stop && w.n_barriers <= 1;
+		if (!w.n_barriers)
+			continue;
+		*awaited &= *barrier == GCK_NONE || *barrier == w.barrier;
+		*barrier = w.barrier;
+	}
+	free(w.stack);
+	free(w.seen);
+	return has_memory ? 0 : gck_fail(err, ENOMEM, "no memory for %u blocks", g->n);
 }

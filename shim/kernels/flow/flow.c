@@ -208,6 +208,14 @@ static void live_in(const struct gck_flow *flow, size_t b, uint32_t from, uint64
 		step_back(flow, i, set);
 }
 
+bool gck_flow_writes(const struct gck_flow *flow, uint32_t i, const uint64_t *set)
+{
+	for (uint32_t k = flow->reference[i]; k < flow->reference[i + 1]; k++)
+		if (flow->references[k].is_written && gck_set_has(set, flow->references[k].reg))
+			return true;
+	return false;
+}
+
 uint32_t gck_flow_braces(const struct gck_flow *flow, uint32_t i)
 {
 	while (i && flow->statements[i].depth)

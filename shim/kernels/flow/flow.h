@@ -54,6 +54,9 @@ void gck_flow_clear(struct gck_flow *flow);
 /* Stores into set (flow->words) which registers are live before statement i. */
 void gck_flow_live(const struct gck_flow *flow, uint32_t i, uint64_t *set);
 
+/* Whether statement i writes a register of the set. */
+bool gck_flow_writes(const struct gck_flow *flow, uint32_t i, const uint64_t *set);
+
 /* The opening brace of the outermost block of inline assembly that statement i is in. */
 uint32_t gck_flow_braces(const struct gck_flow *flow, uint32_t i);
 

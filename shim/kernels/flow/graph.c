@@ -233,6 +233,7 @@ void gck_graph_clear(struct gck_graph *g)
 		free(g->loops[i].body);
 	free(g->loops);
 	free(g->apart);
+	free(g->parting);
 	*g = (struct gck_graph){ 0 };
 }
 
@@ -247,5 +248,5 @@ int gck_graph_make(struct gck_graph *g, const struct gck_flow *flow, struct gck_
 		return gck_fail(err, ENOMEM, "no memory for %u blocks", g->n);
 	if (find_loops(g, err))
 		return -1;
-	return gck_apart_find(g, GCK_UNIFORM, NULL, &g->apart, err);
+	return gck_apart_find(g, GCK_UNIFORM, NULL, &g->apart, &g->parting, err);
 }

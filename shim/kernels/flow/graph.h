@@ -25,7 +25,8 @@ struct gck_graph {
 	uint32_t *dominator, *post_dominator; /* immediate; GCK_NONE: none */
 	struct gck_loop *loops;               /* smallest first */
 	size_t n_loops;
-	uint64_t *apart; /* blocks that the threads of a warp may not reach together */
+	uint64_t *apart;   /* blocks that the threads of a warp may not reach together */
+	uint64_t *parting; /* at whose end they part */
 };
 
 /* -1 and err if there is no memory; call gck_graph_clear in any case. */

@@ -21,6 +21,8 @@ enum gck_traits {
 	GCK_CARRY_IN = 2048,
 	GCK_CARRY_OUT = 4096,
 	GCK_PURE = 8192,       /* gives what its operands determine, and does nothing else */
+	GCK_GRID = 16384,      /* reads a half of the address of the grid's workspace; of one
+				* statement, set by gck_refuse_kernel */
 };
 
 /* The traits of an instruction (its token); why is the reason if it is refused. */

@@ -121,7 +121,7 @@ int gck_lockstep_find(const struct gck_graph *g, const bool *points, bool **stay
 		gck_fail(err, ENOMEM, "no memory for %u statements", n);
 	} else {
 		find_towards(g, towards);
-		result = gck_apart_find(g, GCK_PURE, towards, &s.apart, err);
+		result = gck_apart_find(g, GCK_PURE, towards, &s.apart, NULL, err);
 		if (!result && !search(&s))
 			memset(s.stays, 0, n);
 	}

@@ -113,7 +113,7 @@ static uint32_t find(const struct scope *s, uint32_t token)
 /* Special registers that are equal in a block. All others differ. */
 static bool is_equal_special(const struct gck_ptx *ptx, uint32_t token)
 {
-	static const char *const equal[] = { "%ctaid.", "%nctaid.", "%ntid.", "%gridid",
+	static const char *const equal[] = { "%ctaid.", "%nctaid.", "%ntid.", "%gridid", "%envreg",
 					     "%dynamic_smem_size", "%total_smem_size" };
 	const struct gck_ptx_token *t = &ptx->tokens[token];
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/kernels/flow/apart.h"
 #include "shim/kernels/flow/lockstep.h"
 #include "shim/kernels/pass/refuse.h"
 
@@ -18,7 +19,8 @@ static int add_place(struct gck_plan *plan, enum gck_place_kind kind, uint32_t s
 	if (!more)
 		return -1;
 	plan->places = more;
-	more[plan->n_places++] = (struct gck_place){ kind, statement };
+	more[plan->n_places++] =
+		(struct gck_place){ .kind = kind, .statement = statement, .barrier = GCK_NONE };
 	return 0;
 }
 
@@ -44,11 +46,17 @@ static bool may_leave(const struct gck_plan *plan, uint32_t b)
 	return plan->warp == GCK_NONE || !gck_set_has(plan->graph.apart, b);
 }
 
+/* Whether a place is a point in the loop. */
+static bool is_in(const struct gck_plan *plan, const struct gck_place *place,
+		  const struct gck_loop *loop)
+{
+	return is_point(place) && gck_set_has(loop->body, plan->flow.block_of[place->statement]);
+}
+
 static bool has_point(const struct gck_plan *plan, const struct gck_loop *loop)
 {
 	for (size_t i = 0; i < plan->n_places; i++)
-		if (is_point(&plan->places[i]) &&
-		    gck_set_has(loop->body, plan->flow.block_of[plan->places[i].statement]))
+		if (is_in(plan, &plan->places[i], loop))
 			return true;
 	return false;
 }
@@ -114,73 +122,113 @@ static void follow_waited(const struct gck_plan *plan, const struct gck_loop *lo
 	}
 }
 
-/* Whether a loop's end depends on what other threads do; in statement, its branch. */
+/* Whether a loop's end depends on what other threads do, but for that of the loops in it whose
+ * blocks are in `inner`. */
 static bool waits(const struct gck_plan *plan, const struct gck_loop *loop, const uint64_t *set,
-		  uint32_t *statement)
+		  const uint64_t *inner)
 {
 	const struct gck_flow *f = &plan->flow;
 
 	for (uint32_t b = 0; b < f->n_blocks; b++) {
 		uint32_t last = f->blocks[b].last - 1;
 
-		if (!gck_set_has(loop->body, b) ||
+		if (!gck_set_has(loop->body, b) || gck_set_has(inner, b) ||
 		    !(f->traits[last] & (GCK_BRANCH | GCK_TABLE_BRANCH | GCK_ENDS)))
 			continue;
 		for (uint32_t k = f->reference[last]; k < f->reference[last + 1]; k++)
-			if (gck_set_has(set, f->references[k].reg)) {
-				*statement = last;
+			if (gck_set_has(set, f->references[k].reg))
 				return true;
-			}
 	}
 	return false;
 }
 
-/* Whether threads may leave a loop that waits for others. One that does so apart from its warp, in
- * a kernel whose threads meet at barriers, was seen never to come there (H200, with grid.sync()):
- * its warp waits for it where the loop ends. */
-static bool may_wait(const struct gck_plan *plan, uint32_t b)
+/* A loop that waits for other threads gets a point, if it has none: they may have left. */
+static int add_to_waiting(struct gck_plan *plan, const struct gck_loop *loop, struct gck_error *err)
 {
-	bool meets = plan->has_barriers || plan->variables.n_shared;
-
-	return may_leave(plan, b) && !(meets && gck_set_has(plan->graph.apart, b));
+	if (!has_point(plan, loop) &&
+	    add_place(plan, GCK_PLACE_BEFORE, begin_of(plan, loop->header), err))
+		return -1;
+	for (size_t i = 0; i < plan->n_places; i++)
+		if (is_in(plan, &plan->places[i], loop))
+			plan->places[i].waits = true;
+	return 0;
 }
 
-/* A loop that waits for other threads becomes a point: they may have left. */
 static int add_waiting(struct gck_plan *plan, struct gck_error *err)
 {
 	uint64_t *set = calloc(plan->flow.words, sizeof *set);
-	int result = set ? 0 : gck_fail(err, ENOMEM, "no memory for registers");
+	uint64_t *inner = calloc(plan->graph.n / 64 + 1, sizeof *inner);
+	int result = set && inner ? 0 : gck_fail(err, ENOMEM, "no memory for registers");
 
 	for (size_t i = 0; i < plan->graph.n_loops && !result; i++) {
 		const struct gck_loop *loop = &plan->graph.loops[i];
-		uint32_t branch;
 
 		memset(set, 0, plan->flow.words * sizeof *set);
 		follow_waited(plan, loop, set);
-		if (has_point(plan, loop) || !waits(plan, loop, set, &branch))
+		if (!waits(plan, loop, set, inner))
 			continue;
-		if (!may_wait(plan, loop->header))
-			result = gck_flow_fail(plan->flow.ptx, at(plan, branch), err,
-					       "a loop that waits for other threads, in code where "
-					       "the threads of a warp are apart");
-		else
-			result = add_place(plan, GCK_PLACE_BEFORE, begin_of(plan, loop->header),
-					   err);
+		result = add_to_waiting(plan, loop, err);
+		for (uint32_t b = 0; b < plan->graph.n; b++)
+			if (gck_set_has(loop->body, b))
+				gck_set_add(inner, b);
 	}
 	free(set);
+	free(inner);
 	return result;
 }
 
-/* Where no thread of a warp may be alone at a point, all of a warp leave if one of them saw the
- * word, and barriers can count on whole warps. */
-static bool leaves_together(const struct gck_plan *plan)
+/* Whether the threads of a warp may come to a point apart. */
+static bool is_apart(const struct gck_plan *plan, const struct gck_place *place)
 {
-	for (size_t i = 0; i < plan->n_places; i++)
-		if (is_point(&plan->places[i]) &&
-		    gck_set_has(plan->graph.apart,
-				plan->flow.block_of[plan->places[i].statement]))
-			return false;
-	return true;
+	return is_point(place) &&
+	       gck_set_has(plan->graph.apart, plan->flow.block_of[place->statement]);
+}
+
+/* Finds the points at which a thread can leave alone, though those of its warp leave together at
+ * the others, and do warp primitives together: who waits for others in a loop, before a barrier
+ * at which all of the warp meet. */
+static int find_alone(struct gck_plan *plan, struct gck_error *err)
+{
+	bool *stops = calloc(plan->flow.n_statements + 1, sizeof *stops);
+	int result = stops ? 0 : gck_fail(err, ENOMEM, "no memory for statements");
+
+	for (uint32_t i = 0; stops && i < plan->flow.n_statements; i++)
+		stops[i] = plan->flow.traits[i] & GCK_WARP;
+	for (size_t i = 0; stops && i < plan->n_places; i++)
+		if (is_point(&plan->places[i]) && !is_apart(plan, &plan->places[i]))
+			stops[plan->places[i].statement] = true;
+	for (size_t i = 0; i < plan->n_places && !result; i++) {
+		struct gck_place *p = &plan->places[i];
+
+		if (!is_apart(plan, p))
+			continue;
+		result = gck_apart_awaited(&plan->graph, plan->flow.block_of[p->statement], stops,
+					   &p->is_alone, &p->barrier, err);
+		p->is_alone &= !plan->needs_barrier || p->barrier != GCK_NONE;
+		if (p->barrier != GCK_NONE)
+			p->barrier = gck_flow_braces(&plan->flow, p->barrier);
+	}
+	free(stops);
+	return result;
+}
+
+/* How threads leave. Where no thread of a warp may be at a point without the others, or it can
+ * leave alone there, all of a warp leave if one of them saw the word. If none can be alone,
+ * barriers can count on whole warps. */
+static int find_way(struct gck_plan *plan, struct gck_error *err)
+{
+	bool all_alone = true, is_apart_somewhere = false;
+
+	plan->needs_barrier = plan->has_barriers || plan->variables.n_shared;
+	if (find_alone(plan, err))
+		return -1;
+	for (size_t i = 0; i < plan->n_places; i++) {
+		is_apart_somewhere |= is_apart(plan, &plan->places[i]);
+		all_alone &= plan->places[i].is_alone || !is_apart(plan, &plan->places[i]);
+	}
+	plan->is_together = plan->warp != GCK_NONE || (plan->needs_barrier && all_alone);
+	plan->is_aligned = plan->is_together && !is_apart_somewhere;
+	return 0;
 }
 
 static int find_staying(struct gck_plan *plan, struct gck_error *err)
@@ -232,6 +280,30 @@ static int check_live(const struct gck_plan *plan, const struct gck_place *place
 	return 0;
 }
 
+/* A thread that leaves apart from its warp, and not by a barrier at which they meet: a warp
+ * primitive would miss it. And its warp may wait for it where the loop ends, while it waits for
+ * them at the barrier of those who leave (seen on an H200, in loops that wait for other threads).
+ */
+static int check_apart(const struct gck_plan *plan, const struct gck_place *place,
+		       struct gck_error *err)
+{
+	const struct gck_ptx *ptx = plan->flow.ptx;
+	const char *what = place->kind == GCK_PLACE_MARK ? "point"
+							 : "loop that waits for other threads";
+
+	if (!is_apart(plan, place) || place->is_alone)
+		return 0;
+	if (plan->warp != GCK_NONE)
+		return gck_flow_fail(ptx, at(plan, place->statement), err, "the threads of a warp "
+				     "may reach this %s apart, and the kernel uses %.*s", what,
+				     GCK_PTX_TEXT(ptx, at(plan, plan->warp)->op));
+	if (place->waits && plan->needs_barrier)
+		return gck_flow_fail(ptx, at(plan, place->statement), err, "the threads of a warp "
+				     "may reach this %s apart, and come to no one barrier next",
+				     what);
+	return 0;
+}
+
 static int check_places(const struct gck_plan *plan, struct gck_error *err)
 {
 	uint64_t *live = calloc(plan->flow.words, sizeof *live);
@@ -239,15 +311,10 @@ static int check_places(const struct gck_plan *plan, struct gck_error *err)
 
 	for (size_t i = 1; i < plan->n_places && !result; i++) {
 		const struct gck_place *place = &plan->places[i];
-		const struct gck_ptx_statement *s = at(plan, place->statement);
 
 		result = check_live(plan, place, live, err);
-		if (!result && place->kind == GCK_PLACE_MARK &&
-		    !may_leave(plan, plan->flow.block_of[place->statement]))
-			result = gck_flow_fail(plan->flow.ptx, s, err, "the threads of a warp may "
-					       "reach this point apart, and the kernel uses %.*s",
-					       GCK_PTX_TEXT(plan->flow.ptx,
-							    at(plan, plan->warp)->op));
+		if (!result)
+			result = check_apart(plan, place, err);
 	}
 	free(live);
 	return result;
@@ -295,6 +362,12 @@ static bool has_marks(const struct gck_ptx *ptx, const struct gck_ptx_function *
 	return false;
 }
 
+bool gck_plan_meets(const struct gck_place *place, const struct gck_place *barrier)
+{
+	return place->is_alone && barrier->kind == GCK_PLACE_BARRIER &&
+	       place->barrier == barrier->statement;
+}
+
 void gck_plan_clear(struct gck_plan *plan)
 {
 	gck_flow_clear(&plan->flow);
@@ -328,10 +401,7 @@ int gck_plan_make(struct gck_plan *plan, const struct gck_ptx *ptx, size_t funct
 	if (plan->n_places == 1)
 		return 0;
 	plan->has_points = true;
-	plan->needs_barrier = plan->has_barriers || plan->variables.n_shared;
-	plan->is_together = plan->warp != GCK_NONE ||
-			    (plan->needs_barrier && leaves_together(plan));
-	if (add_barriers(plan, err))
+	if (find_way(plan, err) || add_barriers(plan, err))
 		return -1;
 	sort_places(plan);
 	return check_places(plan, err);

@@ -124,9 +124,13 @@ static void write_test(const struct writer *w, size_t place)
 		write_look(w);
 		fprintf(w->out, "$gck_looked_%zu%s:\n", place + 1, ending(w));
 	}
-	if (w->plan->is_together)
+	if (w->plan->is_together && !w->plan->places[place].is_alone)
 		fputs("\tvote.sync.any.pred %gck_p, %gck_p, 0xffffffff;\n", w->out);
-	fprintf(w->out, "\t@%%gck_p bra $gck_leave_%zu;\n", place + 1);
+	if (w->plan->places[place].is_alone && w->plan->places[place].barrier != GCK_NONE)
+		fprintf(w->out, "\tmov.u32 %%gck_f, %zu;\n\t@%%gck_p bra $gck_meet_%u%s;\n",
+			place + 1, w->plan->places[place].barrier, ending(w));
+	else
+		fprintf(w->out, "\t@%%gck_p bra $gck_leave_%zu;\n", place + 1);
 	if (w->is_again)
 		fprintf(w->out, "$gck_place_%zu:\n", place + 1);
 }
@@ -137,8 +141,17 @@ static void write_guard(const struct writer *w, const struct gck_ptx_statement *
 		GCK_PTX_TEXT(w->ptx, s->guard));
 }
 
-/* All of the block tell at a barrier that they do not leave. If one does, those who wait leave as
- * waiting, and come back before the barrier. */
+static bool has_meeting(const struct gck_plan *plan, size_t barrier)
+{
+	for (size_t i = 0; i < plan->n_places; i++)
+		if (gck_plan_meets(&plan->places[i], &plan->places[barrier]))
+			return true;
+	return false;
+}
+
+/* All of the block tell at a barrier whether they leave. If one does, those who wait leave as
+ * waiting, and come back before the barrier. Who was alone before it, and leaves, comes to its
+ * middle with the number of its place. Behind it all are with their warps again. */
 static void write_barrier(const struct writer *w, uint32_t i, size_t place)
 {
 	const struct gck_ptx_statement *s = &w->plan->flow.statements[i];
@@ -151,8 +164,13 @@ static void write_barrier(const struct writer *w, uint32_t i, size_t place)
 	}
 	if (w->is_again)
 		fprintf(w->out, "$gck_place_%zu:\n", place + 1);
-	fprintf(w->out, "\tmov.pred %%gck_q, 0;\n\t%s.red.or.pred %%gck_p, 0, %%gck_q;\n"
-			"\t@%%gck_p bra $gck_wait_%zu;\n", gck_record_barrier(w->plan), place + 1);
+	if (has_meeting(w->plan, place))
+		fprintf(w->out, "\tmov.u32 %%gck_f, 0;\n$gck_meet_%u%s:\n"
+				"\tsetp.ne.u32 %%gck_q, %%gck_f, 0;\n", i, ending(w));
+	else
+		fputs("\tmov.pred %gck_q, 0;\n", w->out);
+	fprintf(w->out, "\t%s.red.or.pred %%gck_p, 0, %%gck_q;\n\t@%%gck_p bra $gck_wait_%zu;\n",
+		gck_record_barrier(w->plan), place + 1);
 	if (s->does == GCK_PTX_INSTRUCTION && gck_instruction_has(w->ptx, s->op, "red")) {
 		fprintf(w->out, "\t%s.red.%s ", gck_record_barrier(w->plan), reduction(w, s));
 		copy(w, begin(w->ptx, o[0].first), w->ptx->tokens[s->at.last - 1].end);
@@ -160,6 +178,9 @@ static void write_barrier(const struct writer *w, uint32_t i, size_t place)
 	}
 	if (s->guard)
 		fprintf(w->out, "$gck_past_%zu%s:\n", place + 1, ending(w));
+	else if (w->plan->is_together && !w->plan->is_aligned &&
+		 !gck_set_has(w->plan->graph.apart, w->plan->flow.block_of[i]))
+		fputs("\tbar.warp.sync 0xffffffff;\n", w->out);
 }
 
 static uint32_t table_of(const struct writer *w, uint32_t name)
@@ -214,7 +235,8 @@ static bool is_short_loop(const struct gck_plan *plan, const struct gck_block *b
 	    !f->statements[last].guard || f->successors[b->successor] != block)
 		return false;
 	for (uint32_t i = b->first; i < b->last; i++)
-		if (f->statements[i].depth || (f->traits[i] & (GCK_BARRIER | GCK_CALL)) ||
+		if (f->statements[i].depth ||
+		    (f->traits[i] & (GCK_BARRIER | GCK_CALL | GCK_GRID)) ||
 		    gck_ptx_is(f->ptx, f->statements[i].op, ".pragma"))
 			return false;
 	for (size_t i = 0; i < plan->n_places; i++)
@@ -293,8 +315,10 @@ static void write_body(struct writer *w)
 		if (s->depth && (f->traits[i] & GCK_BARRIER) && !w->plan->stays[i])
 			write_inner_barrier(w, s);
 		else if ((f->traits[i] & GCK_TABLE_BRANCH) && w->plan->needs_barrier &&
-			 !w->plan->is_together)
+			 !w->plan->is_aligned)
 			write_chain(w, i);
+		else if (f->traits[i] & GCK_GRID)
+			gck_record_grid(w->plan, w->out, i);
 		else if (ends_short_loop(w, i))
 			repeat_loop(w, i);
 		else if (!is_written && !(w->is_again && is_declaration(w, s)))
@@ -307,7 +331,8 @@ static void write_body(struct writer *w)
 
 /* NAME$ckpt: the word's address (0: never leave), the records' address, a zero to read as the word
  * and whether this launch goes on; then for whoever launches: the bytes of a thread's record, of
- * the static shared memory, and whether the dynamic is saved as well. */
+ * the static shared memory, and whether the dynamic is saved as well (1), and the first block's
+ * record has the grid's workspace (2). */
 static void write_variable(const struct writer *w)
 {
 	const struct gck_ptx_function *f = w->plan->flow.function;
@@ -318,7 +343,7 @@ static void write_variable(const struct writer *w)
 	fprintf(w->out, "%s .global .align 8 .u64 %.*s$ckpt[6] = {0, 0, 0, %" PRIu64 ", %" PRIu64
 			", %d};\n\n", is_weak ? ".weak" : ".visible",
 		GCK_PTX_TEXT(w->ptx, f->name), w->plan->record_size, w->plan->variables.shared_size,
-		w->plan->variables.is_dynamic);
+		w->plan->variables.is_dynamic + 2 * w->plan->has_grid);
 }
 
 /* The upper half of the third word is not zero in a launch that goes on. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 
 #include "shim/kernels/pass/recompute.h"
 
@@ -11,22 +10,15 @@ struct search {
 	bool *taken;       /* statements */
 };
 
-static bool begins(const struct gck_ptx *ptx, uint32_t token, const char *name)
-{
-	const struct gck_ptx_token *t = &ptx->tokens[token];
-
-	return t->end - t->begin >= strlen(name) &&
-	       !memcmp(ptx->text + t->begin, name, strlen(name));
-}
-
-/* Special registers that the same thread has in each launch of the grid. */
+/* Special registers that the same thread has in each launch of the grid. Of %envreg, only what the
+ * pass writes instead is read. */
 static bool is_constant_special(const struct gck_ptx *ptx, uint32_t token)
 {
 	static const char *const names[] = { "%tid.", "%ntid.", "%ctaid.", "%nctaid.", "%laneid",
-					     "%lanemask_", "%dynamic_smem_size" };
+					     "%lanemask_", "%dynamic_smem_size", "%envreg" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (begins(ptx, token, names[i]))
+		if (gck_ptx_begins(ptx, token, names[i]))
 			return true;
 	return false;
 }
@@ -45,11 +37,11 @@ static bool has_constant_names(const struct gck_flow *f, uint32_t i)
 {
 	const struct gck_ptx *ptx = f->ptx;
 	const struct gck_ptx_statement *s = &f->statements[i];
-	bool is_load = begins(ptx, s->op, "ld.param");
+	bool is_load = gck_ptx_begins(ptx, s->op, "ld.param");
 	uint32_t others = 0;
 
 	for (uint32_t at = s->op + 1; at < s->at.last; at++) {
-		others += begins(ptx, at, "%") && !is_constant_special(ptx, at);
+		others += gck_ptx_begins(ptx, at, "%") && !is_constant_special(ptx, at);
 		if (is_load && gck_ptx_is(ptx, at, "[") && !is_parameter(f, at + 1))
 			return false;
 	}
@@ -129,31 +121,15 @@ void gck_recompute_clear(struct gck_recompute *r)
 	*r = (struct gck_recompute){ 0 };
 }
 
-static bool writes_wanted(const struct gck_flow *f, uint32_t i, const uint64_t *wanted)
-{
-	for (uint32_t k = f->reference[i]; k < f->reference[i + 1]; k++)
-		if (f->references[k].is_written && gck_set_has(wanted, f->references[k].reg))
-			return true;
-	return false;
-}
-
-void gck_recompute_write(const struct gck_recompute *r, const struct gck_flow *flow,
-			 uint64_t *wanted, FILE *out)
+void gck_recompute_close(const struct gck_recompute *r, const struct gck_flow *flow,
+			 uint64_t *wanted)
 {
 	for (size_t n = r->n; n-- > 0; ) {
 		uint32_t i = r->order[n];
 
-		for (uint32_t k = flow->reference[i];
-		     k < flow->reference[i + 1] && writes_wanted(flow, i, wanted); k++)
+		if (!gck_flow_writes(flow, i, wanted))
+			continue;
+		for (uint32_t k = flow->reference[i]; k < flow->reference[i + 1]; k++)
 			gck_set_add(wanted, flow->references[k].reg);
-	}
-	for (size_t n = 0; n < r->n; n++) {
-		const struct gck_ptx_statement *s = &flow->statements[r->order[n]];
-		const struct gck_ptx_token *first = &flow->ptx->tokens[s->at.first];
-
-		if (writes_wanted(flow, r->order[n], wanted))
-			fprintf(out, "\t%.*s\n",
-				(int)(flow->ptx->tokens[s->at.last - 1].end - first->begin),
-				flow->ptx->text + first->begin);
 	}
 }

@@ -6,8 +6,6 @@
 #ifndef GCK_KERNELS_RECOMPUTE_H
 #define GCK_KERNELS_RECOMPUTE_H
 
-#include <stdio.h>
-
 #include "shim/kernels/flow/flow.h"
 
 struct gck_recompute {
@@ -21,9 +19,9 @@ int gck_recompute_find(struct gck_recompute *r, const struct gck_flow *flow,
 		       struct gck_error *err) GCK_MUST_CHECK;
 void gck_recompute_clear(struct gck_recompute *r);
 
-/* Writes the statements that compute the registers of `wanted` (flow->words), as far as they can be
- * computed. wanted is changed. */
-void gck_recompute_write(const struct gck_recompute *r, const struct gck_flow *flow,
-			 uint64_t *wanted, FILE *out);
+/* Adds to `wanted` (flow->words) what must be computed first. Then those statements of the order
+ * that write a register of it compute all that can be computed. */
+void gck_recompute_close(const struct gck_recompute *r, const struct gck_flow *flow,
+			 uint64_t *wanted);
 
 #endif

@@ -6,6 +6,7 @@
 
 #define BLOCK_HEAD 16 /* bytes of a block's record before its shared memory */
 #define NO_SLOTS 4    /* bytes of a thread's record without registers: the place */
+#define GRID 8        /* where the grid's workspace is in the head of the first block's record */
 
 /* One saved register of a place. %gck_a is at the word before its own. */
 typedef void slot_fn(const struct gck_plan *plan, FILE *out, uint32_t reg);
@@ -66,13 +67,13 @@ void gck_record_declare(FILE *out)
 {
 	fputs("\t.reg .pred %gck_p, %gck_q;\n"
 	      "\t.reg .b32 %gck_t, %gck_k, %gck_n, %gck_i, %gck_s, %gck_x, %gck_y;\n"
-	      "\t.reg .b32 %gck_c, %gck_m, %gck_l;\n"
+	      "\t.reg .b32 %gck_c, %gck_m, %gck_l, %gck_f;\n"
 	      "\t.reg .b64 %gck_w, %gck_z, %gck_a, %gck_b, %gck_d;\n", out);
 }
 
 const char *gck_record_barrier(const struct gck_plan *plan)
 {
-	return plan->is_together ? "bar" : "barrier";
+	return plan->is_aligned ? "bar" : "barrier";
 }
 
 /* Waits for all of the block, and tells that a thread leaves. */
@@ -86,6 +87,26 @@ void gck_record_variable(const struct gck_plan *plan, FILE *out)
 {
 	fprintf(out, "\tmov.u64 %%gck_z, %.*s$ckpt;\n",
 		GCK_PTX_TEXT(plan->flow.ptx, plan->flow.function->name));
+}
+
+/* The threads of a grid meet at a word of its workspace, whose address is in two registers of the
+ * driver. If the launch may leave, and has a workspace at all, that is in its records instead, so
+ * it is the same when the launch goes on. */
+void gck_record_grid(const struct gck_plan *plan, FILE *out, uint32_t statement)
+{
+	const struct gck_ptx *ptx = plan->flow.ptx;
+	const struct gck_ptx_range *o =
+		&ptx->operands[plan->flow.statements[statement].operand];
+
+	fputs("\n\tmov.u32 %gck_x, %envreg2;\n\tmov.u32 %gck_y, %envreg1;\n"
+	      "\tmov.b64 %gck_a, {%gck_x, %gck_y};\n\tsetp.ne.u64 %gck_p, %gck_a, 0;\n", out);
+	gck_record_variable(plan, out);
+	fprintf(out, "\tld.global.u64 %%gck_w, [%%gck_z];\n\tsetp.ne.u64 %%gck_q, %%gck_w, 0;\n"
+		     "\tand.pred %%gck_p, %%gck_p, %%gck_q;\n"
+		     "\tld.global.u64 %%gck_b, [%%gck_z+8];\n\tadd.u64 %%gck_b, %%gck_b, %u;\n"
+		     "\tselp.b64 %%gck_a, %%gck_b, %%gck_a, %%gck_p;\n"
+		     "\tmov.b64 {%%gck_x, %%gck_y}, %%gck_a;\n\tmov.u32 %.*s, %%gck_%c;\n", GRID,
+		GCK_PTX_TEXT(ptx, o[0].first), gck_ptx_is(ptx, o[1].first, "%envreg2") ? 'x' : 'y');
 }
 
 /* %gck_b: the block's record; %gck_n: the block's threads; %gck_i: the thread's number of them;
@@ -239,6 +260,30 @@ static void write_shared(const struct gck_plan *plan, FILE *out, size_t place, b
 	}
 }
 
+static void write_thread(const struct gck_plan *plan, FILE *out, size_t i)
+{
+	fprintf(out, "\tst.global.u32 [%%gck_a], %zu;\n", i + 1);
+	if (plan->places[i].kind == GCK_PLACE_ENTRY)
+		return;
+	each_slot(plan, plan->places[i].statement, out, save_slot);
+	write_local(plan, out, i + 1, false);
+}
+
+/* At a barrier: who waits, and who came there to leave from a place of its own. */
+static void write_meeting(const struct gck_plan *plan, FILE *out, size_t barrier)
+{
+	for (size_t i = 0; i < plan->n_places; i++) {
+		if (!gck_plan_meets(&plan->places[i], &plan->places[barrier]))
+			continue;
+		fprintf(out, "\tsetp.ne.u32 %%gck_p, %%gck_f, %zu;\n"
+			     "\t@%%gck_p bra $gck_not_%zu;\n", i + 1, i + 1);
+		write_thread(plan, out, i);
+		fprintf(out, "\tbra $gck_saved_%zu;\n$gck_not_%zu:\n", barrier + 1, i + 1);
+	}
+	write_thread(plan, out, barrier);
+	fprintf(out, "$gck_saved_%zu:\n", barrier + 1);
+}
+
 /* A thread that leaves at a place. From a point it tells those who wait at a barrier; they come
  * here, too. When all have saved themselves, no thread of the block writes any more, and they share
  * the copying of its memory. */
@@ -246,6 +291,8 @@ static void write_leave(const struct gck_plan *plan, FILE *out, size_t i)
 {
 	const struct gck_place *place = &plan->places[i];
 
+	if (place->is_alone && place->barrier != GCK_NONE)
+		return;
 	if (place->kind != GCK_PLACE_BARRIER)
 		fprintf(out, "$gck_leave_%zu:\n", i + 1);
 	if (place->kind != GCK_PLACE_BARRIER && plan->needs_barrier)
@@ -253,11 +300,7 @@ static void write_leave(const struct gck_plan *plan, FILE *out, size_t i)
 	if (place->kind == GCK_PLACE_BARRIER)
 		fprintf(out, "$gck_wait_%zu:\n", i + 1);
 	write_where(plan, out);
-	fprintf(out, "\tst.global.u32 [%%gck_a], %zu;\n", i + 1);
-	if (place->kind != GCK_PLACE_ENTRY) {
-		each_slot(plan, place->statement, out, save_slot);
-		write_local(plan, out, i + 1, false);
-	}
+	write_meeting(plan, out, i);
 	if (plan->is_async)
 		fputs("\tcp.async.wait_all;\n", out);
 	if (plan->needs_barrier) {
@@ -267,6 +310,30 @@ static void write_leave(const struct gck_plan *plan, FILE *out, size_t i)
 	}
 	write_shared(plan, out, i + 1, false);
 	fputs("\tret;\n", out);
+}
+
+/* Computes the registers that are live at a statement and were not saved. */
+static void write_recompute(const struct gck_plan *plan, FILE *out, uint32_t statement)
+{
+	const struct gck_flow *f = &plan->flow;
+	uint64_t *wanted = live_at(f, statement);
+
+	gck_recompute_close(&plan->recompute, f, wanted);
+	for (size_t n = 0; n < plan->recompute.n; n++) {
+		uint32_t i = plan->recompute.order[n];
+		const struct gck_ptx_range *at = &f->statements[i].at;
+		uint32_t begin = f->ptx->tokens[at->first].begin;
+
+		if (!gck_flow_writes(f, i, wanted))
+			continue;
+		if (f->traits[i] & GCK_GRID)
+			gck_record_grid(plan, out, i);
+		else
+			fprintf(out, "\t%.*s\n",
+				(int)(f->ptx->tokens[at->last - 1].end - begin),
+				f->ptx->text + begin);
+	}
+	free(wanted);
 }
 
 /* A launch that goes on: every thread reads its place. Who had ended helps to load the shared
@@ -292,12 +359,10 @@ static void write_resume(const struct gck_plan *plan, FILE *out)
 		fprintf(out, "$gck_load_%zu:\n", i + 1);
 		if (plan->places[i].kind != GCK_PLACE_ENTRY) {
 			uint32_t statement = plan->places[i].statement;
-			uint64_t *wanted = live_at(&plan->flow, statement);
 
 			each_slot(plan, statement, out, load_slot);
 			write_local(plan, out, i + 1, true);
-			gck_recompute_write(&plan->recompute, &plan->flow, wanted, out);
-			free(wanted);
+			write_recompute(plan, out, statement);
 		}
 		fprintf(out, "\tbra.uni $gck_place_%zu;\n", i + 1);
 	}

@@ -20,6 +20,9 @@ const char *gck_record_barrier(const struct gck_plan *plan);
 /* %gck_z: the address of NAME$ckpt. */
 void gck_record_variable(const struct gck_plan *plan, FILE *out);
 
+/* Instead of a statement of trait GCK_GRID. */
+void gck_record_grid(const struct gck_plan *plan, FILE *out, uint32_t statement);
+
 /* What a leaving thread does at each place, and the threads of a later launch at their begin. */
 void gck_record_write(const struct gck_plan *plan, FILE *out);
 

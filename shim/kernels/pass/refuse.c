@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 
+#include "shim/kernels/pass/grid.h"
 #include "shim/kernels/pass/refuse.h"
 
 #define OLDEST 70 /* sm_70: each thread has its own place in the program */
-
-static bool token_begins(const struct gck_ptx *ptx, uint32_t token, const char *text)
-{
-	const struct gck_ptx_token *t = &ptx->tokens[token];
-
-	return t->end - t->begin >= strlen(text) &&
-	       !memcmp(ptx->text + t->begin, text, strlen(text));
-}
 
 int gck_refuse_marks(const struct gck_ptx *ptx, const struct gck_ptx_function *f,
 		     struct gck_error *err)
@@ -38,7 +30,7 @@ static int check_target(const struct gck_ptx *ptx, const struct gck_ptx_statemen
 
 		if (!gck_ptx_is(ptx, target, ".target"))
 			continue;
-		if (target + 1 < ptx->n_tokens && token_begins(ptx, target + 1, "sm_"))
+		if (target + 1 < ptx->n_tokens && gck_ptx_begins(ptx, target + 1, "sm_"))
 			number = strtoul(ptx->text + ptx->tokens[target + 1].begin + 3, NULL, 10);
 		if (number < OLDEST)
 			return gck_flow_fail(ptx, at, err, "points need a GPU from sm_%d on",
@@ -99,7 +91,7 @@ static int check_names(const struct gck_ptx *ptx, const struct gck_ptx_statement
 	static const struct {
 		const char *name, *why;
 	} names[] = {
-		{ "%envreg", "a barrier of the grid (grid.sync)" },
+		{ "%envreg", "a register of the driver (%envreg), not as grid.sync reads it" },
 		{ "%cluster", "a kernel of clusters" },
 		{ "%ncluster", "a kernel of clusters" },
 		{ "%is_explicit_cluster", "a kernel of clusters" },
@@ -109,7 +101,7 @@ static int check_names(const struct gck_ptx *ptx, const struct gck_ptx_statement
 
 	for (uint32_t i = s->at.first; i < s->at.last; i++)
 		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-			if (token_begins(ptx, i, names[k].name))
+			if (gck_ptx_begins(ptx, i, names[k].name))
 				return gck_flow_fail(ptx, s, err, "%s", names[k].why);
 	return 0;
 }
@@ -187,8 +179,12 @@ static int check_kernel_statement(struct gck_plan *plan, uint32_t i, struct gck_
 		return gck_flow_fail(flow->ptx, s, err, "%s (%.*s)", why,
 				     GCK_PTX_TEXT(flow->ptx, s->op));
 	}
-	if (check_names(flow->ptx, s, err))
+	if (gck_grid_is(flow->ptx, s)) {
+		plan->flow.traits[i] |= GCK_GRID;
+		plan->has_grid = true;
+	} else if (check_names(flow->ptx, s, err)) {
 		return -1;
+	}
 	if ((traits & GCK_CALL) && check_call(plan, s, err))
 		return -1;
 	if ((traits & GCK_BARRIER) && check_barrier(flow, i, err))
@@ -224,6 +220,11 @@ static int check_callee(struct gck_plan *plan, const struct gck_ptx_function *f,
 		if (s->does == GCK_PTX_DIRECTIVE && gck_ptx_is(ptx, s->op, ".shared"))
 			return gck_flow_fail(ptx, s, err, "shared memory of function %.*s that a "
 					     "kernel with points calls",
+					     GCK_PTX_TEXT(ptx, f->name));
+		if (gck_grid_is(ptx, s))
+			return gck_flow_fail(ptx, s, err, "a barrier of the grid (grid.sync), in "
+					     "function %.*s that a kernel with points calls: "
+					     "declare it __forceinline__",
 					     GCK_PTX_TEXT(ptx, f->name));
 		if (check_names(ptx, s, err) || ((traits & GCK_CALL) && check_call(plan, s, err)))
 			return -1;
@@ -271,5 +272,7 @@ int gck_refuse_kernel(struct gck_plan *plan, struct gck_error *err)
 	for (uint32_t i = 0; i < flow->n_statements; i++)
 		if (check_kernel_statement(plan, i, err))
 			return -1;
+	if (plan->has_grid && gck_grid_check(flow, err))
+		return -1;
 	return check_callees(plan, err);
 }

@@ -5,7 +5,8 @@
 
 #include "shim/kernels/pass/plan.h"
 
-/* All but what depends on the places. Also fills plan->reached, has_barriers, is_async, warp. */
+/* All but what depends on the places. Also fills plan->reached, has_barriers, has_grid, is_async,
+ * warp, and the trait GCK_GRID. */
 int gck_refuse_kernel(struct gck_plan *plan, struct gck_error *err) GCK_MUST_CHECK;
 
 /* A mark in a function that is no kernel. */

@@ -21,6 +21,14 @@ bool gck_ptx_is(const struct gck_ptx *ptx, uint32_t token, const char *text)
 	       !memcmp(ptx->text + t->begin, text, t->end - t->begin);
 }
 
+bool gck_ptx_begins(const struct gck_ptx *ptx, uint32_t token, const char *text)
+{
+	const struct gck_ptx_token *t = &ptx->tokens[token];
+
+	return t->end - t->begin >= strlen(text) &&
+	       !memcmp(ptx->text + t->begin, text, strlen(text));
+}
+
 bool gck_ptx_same(const struct gck_ptx *ptx, uint32_t a, uint32_t b)
 {
 	const struct gck_ptx_token *x = &ptx->tokens[a], *y = &ptx->tokens[b];

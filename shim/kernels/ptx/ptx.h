@@ -58,6 +58,8 @@ void gck_ptx_free(struct gck_ptx *ptx);
 
 /* Whether a token is this text. */
 bool gck_ptx_is(const struct gck_ptx *ptx, uint32_t token, const char *text);
+/* Whether its text begins so. */
+bool gck_ptx_begins(const struct gck_ptx *ptx, uint32_t token, const char *text);
 /* Whether two tokens have the same text. */
 bool gck_ptx_same(const struct gck_ptx *ptx, uint32_t a, uint32_t b);
 /* Its text, for printf's "%.*s". */

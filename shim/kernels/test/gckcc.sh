@@ -21,6 +21,7 @@ gckcc() { "$build/gckcc" -arch=sm_90 "$@" >"$dir/log" 2>&1; }
 
 cd "$dir" || exit
 cat >a.cu <<'END'
+#include <cooperative_groups.h>
 #include <cstdio>
 #define STEP(x) do { x; _Pragma("gpuckpt point") } while (0)
 template<class T> __device__ T twice(T x) { return x + x; }
@@ -45,6 +46,18 @@ __global__ void plain(float *p, int n)
 	for (int i = 0; i < n; i++)
 		p[threadIdx.x] = p[threadIdx.x] * 1.5f + i;
 }
+__global__ void meet(float *p, int n)
+{
+	auto grid = cooperative_groups::this_grid();
+	for (int i = 0; i < n; i++) {
+#pragma CPT
+		p[(grid.thread_rank() + i) % n] += __shfl_xor_sync(~0u, i, 1);
+		grid.sync();
+		auto here = grid.barrier_arrive();
+		p[grid.thread_rank()] *= 1.5f;
+		grid.barrier_wait(std::move(here));
+	}
+}
 int main(int argc, char **argv)
 {
 	if (argc == 99)
@@ -56,9 +69,11 @@ END
 
 gckcc -O3 a.cu -o a && [[ $(./a "a word") = "a word" ]]
 report $? "a program is built and runs"
-gckcc -O3 -ptx a.cu -o a.ptx && [[ $(grep -c '.ckpt.6. = ' a.ptx) = 2 ]] &&
+gckcc -O3 -ptx a.cu -o a.ptx && [[ $(grep -c '.ckpt.6. = ' a.ptx) = 3 ]] &&
 	grep -q '_Z6markedPfi.ckpt.6. = ' a.ptx && grep -q '_Z5macroPfi.ckpt.6. = ' a.ptx
 report $? "the kernels with a pragma have points"
+grep -q '_Z4meetPfi.ckpt.6. = {.*, 2};' a.ptx
+report $? "so has one with barriers of the grid"
 gckcc --auto -O3 -ptx a.cu -o b.ptx && grep -q '_Z5plainPfi.ckpt.6. = ' b.ptx
 report $? "--auto: so has a loop without one"
 
@@ -119,6 +134,23 @@ END
 ! gckcc -c refused.cu -o refused.o && [[ ! -e refused.o ]] &&
 	grep -q 'refused.cu:6: a named barrier' log
 report $? "a kernel that cannot have points: its line"
+cat >refused.cu <<'END'
+#include <cooperative_groups.h>
+__device__ __noinline__ void meet(void)
+{
+	cooperative_groups::this_grid().sync();
+}
+__global__ void k(float *p, int n)
+{
+	for (int i = 0; i < n; i++) {
+#pragma CPT
+		p[i] = i;
+		meet();
+	}
+}
+END
+! gckcc -c refused.cu -o refused.o && grep -q 'grid.sync), in function .*meet.* declare it' log
+report $? "a barrier of the grid in a function that is not inlined"
 cat >refused.cu <<'END'
 __global__ void k(float *p, int n)
 {

@@ -9,8 +9,11 @@ struct made {
 	FILE *out;
 	unsigned random, label, loops, left; /* statements that may still come */
 	unsigned threads;
-	bool is_marked, has_warp, has_barrier, has_dynamic, may_end;
+	bool is_marked, has_warp, has_barrier, has_dynamic, has_grid, may_end;
 };
+
+/* Which threads do a statement together. */
+enum together { SOME, BLOCK, GRID };
 
 static unsigned draw(struct made *m, unsigned n)
 {
@@ -99,22 +102,33 @@ static void point(struct made *m)
 		SAY("\t// gpuckpt point\n");
 }
 
-static void statements(struct made *m, unsigned n, unsigned depth, bool is_uniform);
+static void statements(struct made *m, unsigned n, unsigned depth, enum together who);
 
-static void branch(struct made *m, unsigned depth, bool is_uniform)
+/* Whether threads that do a statement together have a predicate for it that is never set by threads
+ * that are apart: %p6 and %p7. */
+static bool has_common(const struct made *m, enum together who)
 {
-	unsigned id = m->label++;
-	bool same = draw(m, 2);
-	unsigned p = same && is_uniform ? 6 : 4; /* %p6 and %p7 are equal in a block */
+	return who && !m->may_end;
+}
 
-	if (same)
-		SAY("\tsetp.lt.u32 %%p%u, %%u%u, %u;\n", p, draw(m, 2), draw(m, 4));
-	else
+/* %u0 is the block's, %u1 the grid's. */
+static void branch(struct made *m, unsigned depth, enum together who)
+{
+	unsigned id = m->label++, u = 0;
+	bool same = draw(m, 2);
+	unsigned p = same && has_common(m, who) ? 6 : 4;
+
+	if (same) {
+		u = draw(m, 2);
+		SAY("\tsetp.lt.u32 %%p%u, %%u%u, %u;\n", p, u, draw(m, 4));
+	} else {
 		SAY("\tand.b32 %%s1, %%r%u, 1;\n\tsetp.eq.u32 %%p4, %%s1, 0;\n", draw(m, 8));
+	}
+	who = !same ? SOME : who && !u ? BLOCK : who;
 	SAY("\t@%s%%p%u bra $E%u;\n", draw(m, 2) ? "!" : "", p, id);
-	statements(m, 1 + draw(m, 3), depth + 1, is_uniform && same);
+	statements(m, 1 + draw(m, 3), depth + 1, who);
 	SAY("\tbra.uni $J%u;\n$E%u:\n", id, id);
-	statements(m, draw(m, 3), depth + 1, is_uniform && same);
+	statements(m, draw(m, 3), depth + 1, who);
 	SAY("$J%u:\n", id);
 }
 
@@ -124,17 +138,17 @@ static void table(struct made *m, unsigned depth)
 
 	SAY("\tand.b32 %%s1, %%r%u, 1;\n$T%u: .branchtargets $A%u, $B%u;\n\tbrx.idx %%s1, $T%u;\n"
 	    "$A%u:\n", draw(m, 8), id, id, id, id, id);
-	statements(m, 1, depth + 1, false);
+	statements(m, 1, depth + 1, SOME);
 	SAY("\tbra.uni $C%u;\n$B%u:\n", id, id);
-	statements(m, 1, depth + 1, false);
+	statements(m, 1, depth + 1, SOME);
 	SAY("$C%u:\n", id);
 }
 
-static void loop(struct made *m, unsigned depth, bool is_uniform)
+static void loop(struct made *m, unsigned depth, enum together who)
 {
 	unsigned id = m->label++, counter = m->loops++;
 	bool same = draw(m, 3) > 0;
-	unsigned p = same && is_uniform ? 7 : 5;
+	unsigned p = same && has_common(m, who) ? 7 : 5;
 
 	if (same)
 		SAY("\tadd.u32 %%e%u, %%u1, %u;\n", counter, 1 + draw(m, 4));
@@ -142,9 +156,9 @@ static void loop(struct made *m, unsigned depth, bool is_uniform)
 		SAY("\tand.b32 %%e%u, %%r%u, 3;\n\tadd.u32 %%e%u, %%e%u, 1;\n", counter, draw(m, 8),
 		    counter, counter);
 	SAY("\tmov.u32 %%c%u, 0;\n$L%u:\n", counter, id);
-	if ((is_uniform && same) || !m->has_warp)
+	if ((who && same) || !m->has_warp)
 		point(m);
-	statements(m, 1 + draw(m, 4), depth + 1, is_uniform && same);
+	statements(m, 1 + draw(m, 4), depth + 1, same ? who : SOME);
 	SAY("\tadd.u32 %%c%u, %%c%u, 1;\n\tsetp.lt.u32 %%p%u, %%c%u, %%e%u;\n"
 	    "\t@%%p%u bra $L%u;\n", counter, counter, p, counter, counter, p, id);
 }
@@ -166,21 +180,59 @@ static void barrier(struct made *m)
 		    d % 4, d, draw(m, 8), draw(m, 8), d % 4);
 }
 
-static void statements(struct made *m, unsigned n, unsigned depth, bool is_uniform)
+/* A barrier of the grid, as nvcc makes it of barrier_arrive() and barrier_wait(), or of sync(). */
+static void arrive(struct made *m)
+{
+	unsigned id = m->label++;
+
+	SAY("\tsetp.ne.s64 %%p8, %%g2, 0;\n\t@%%p8 bra $V%u;\n\ttrap;\n$V%u:\n\tmov.u32 %%h6, 0;\n"
+	    "\tbarrier.sync 0;\n\t@%%p9 bra $W%u;\n"
+	    "\tatom.add.release.gpu.u32 %%h6,[%%g3],%%h3;\n$W%u:\n", id, id, id, id);
+}
+
+static void await(struct made *m)
+{
+	unsigned id = m->label++;
+
+	SAY("\t@%%p9 bra $Y%u;\n$X%u:\n\tld.acquire.gpu.u32 %%h7,[%%g3];\n"
+	    "\txor.b32 %%h7, %%h7, %%h6;\n\tsetp.gt.s32 %%p10, %%h7, -1;\n\t@%%p10 bra $X%u;\n"
+	    "$Y%u:\n\tbarrier.sync 0;\n", id, id, id, id);
+}
+
+/* A thread gives its register to the same one of the next block. */
+static void grid(struct made *m, unsigned depth)
+{
+	unsigned d = draw(m, 8), a = draw(m, 8);
+
+	SAY("\tst.global.u32 [%%g4], %%r%u;\n", a);
+	arrive(m);
+	if (depth < 3 && !draw(m, 3))
+		statements(m, 1 + draw(m, 3), depth + 1, BLOCK);
+	await(m);
+	SAY("\tld.global.u32 %%r%u, [%%g5];\n", d);
+	arrive(m);
+	await(m);
+}
+
+static void statements(struct made *m, unsigned n, unsigned depth, enum together who)
 {
 	for (; n && m->left; n--) {
 		m->left--;
+		if (m->has_grid && !m->may_end && who == GRID && !draw(m, 5)) {
+			grid(m, depth);
+			continue;
+		}
 		switch (draw(m, 12)) {
 		case 0: case 1: memory(m); break;
 		case 2: call(m); break;
-		case 3: if (depth < 3) branch(m, depth, is_uniform); break;
+		case 3: if (depth < 3) branch(m, depth, who); break;
 		case 4: case 5:
 			if (depth < 3 && m->loops < 8)
-				loop(m, depth, is_uniform);
+				loop(m, depth, who);
 			break;
-		case 6: if (is_uniform && m->has_barrier) barrier(m); break;
-		case 7: if (is_uniform) together(m); break;
-		case 8: if (is_uniform || !m->has_warp) point(m); break;
+		case 6: if (who && m->has_barrier) barrier(m); break;
+		case 7: if (who) together(m); break;
+		case 8: if (who || !m->has_warp) point(m); break;
 		case 9: if (depth < 3 && !draw(m, 3)) table(m, depth); break;
 		default: arithmetic(m);
 		}
@@ -189,7 +241,8 @@ static void statements(struct made *m, unsigned n, unsigned depth, bool is_unifo
 
 static void header(struct made *m)
 {
-	SAY("// threads %u dynamic %u\n", m->threads, m->has_dynamic ? 4 * m->threads : 0);
+	SAY("// threads %u dynamic %u grid %u\n", m->threads,
+	    m->has_dynamic ? 4 * m->threads : 0, m->has_grid);
 	SAY(".version 8.0\n.target sm_90\n.address_size 64\n\n");
 	if (m->has_dynamic)
 		SAY(".extern .shared .align 16 .b8 dyn[];\n");
@@ -198,11 +251,31 @@ static void header(struct made *m)
 	    "\tsetp.lt.u32 %%q0, %%x0, %%x1;\n\t@%%q0 bra $F;\n\txor.b32 %%x0, %%x0, 85;\n$F:\n"
 	    "\tadd.u32 %%x0, %%x0, %%x1;\n\tst.param.b32 [back+0], %%x0;\n\tret;\n}\n\n");
 	SAY(".visible .entry k(.param .u64 out, .param .u32 n, .param .u32 m)\n{\n"
-	    "\t.local .align 8 .b8 depot[32];\n\t.reg .pred %%p<8>;\n"
+	    "\t.local .align 8 .b8 depot[32];\n\t.reg .pred %%p<11>;\n"
 	    "\t.reg .b32 %%r<8>, %%s<5>, %%u<2>, %%c<8>, %%e<8>;\n"
 	    "\t.reg .f32 %%f<3>;\n\t.reg .f64 %%d<2>;\n\t.reg .b64 %%l<7>;\n");
+	if (m->has_grid)
+		SAY("\t.reg .b32 %%h<8>;\n\t.reg .b64 %%g<6>;\n");
 	if (m->has_barrier)
 		SAY("\t.shared .align 4 .b8 box[%u];\n", 4 * m->threads);
+}
+
+/* %g2: the grid's workspace; %g3: the barrier's word; %h3: what the block adds to it; %p9: not its
+ * first thread; %g4, %g5: a word of the thread's own, and that of the same one of the next
+ * block. */
+static void begin_grid(struct made *m)
+{
+	SAY("\tmov.u32 %%h0, %%envreg2;\n\tcvt.u64.u32 %%g0, %%h0;\n"
+	    "\tmov.u32 %%h1, %%envreg1;\n\tcvt.u64.u32 %%g1, %%h1;\n"
+	    "\tbfi.b64 %%g2, %%g1, %%g0, 32, 32;\n"
+	    "\tadd.s64 %%g3, %%g2, 4;\n\tmov.u32 %%h2, %%nctaid.x;\n"
+	    "\tsub.s32 %%h3, -2147483647, %%h2;\n\tsetp.eq.u32 %%p8, %%u0, 0;\n"
+	    "\tselp.b32 %%h3, %%h3, 1, %%p8;\n\tsetp.ne.u32 %%p9, %%s0, 0;\n"
+	    "\tmul.wide.u32 %%g4, %%r0, 4;\n\tadd.u64 %%g4, %%g4, %%l5;\n"
+	    "\tadd.u64 %%g4, %%g4, %u;\n\tadd.u32 %%h4, %%u0, 1;\n\trem.u32 %%h4, %%h4, %%h2;\n"
+	    "\tmov.u32 %%h5, %%ntid.x;\n\tsub.u32 %%h4, %%h4, %%u0;\n"
+	    "\tmul.lo.u32 %%h4, %%h4, %%h5;\n\tcvt.s64.s32 %%g5, %%h4;\n"
+	    "\tshl.b64 %%g5, %%g5, 2;\n\tadd.s64 %%g5, %%g5, %%g4;\n", 4 * GENERATE_SUMS);
 }
 
 /* Everything has a value that depends on the thread. */
@@ -227,6 +300,8 @@ static void begin(struct made *m)
 		SAY("\tcvt.rn.f64.u32 %%d%u, %%r%u;\n\tcvt.u64.u32 %%l%u, %%r%u;\n", i, i, i, i);
 	for (unsigned i = 0; i < 4; i++)
 		SAY("\tsetp.lt.u32 %%p%u, %%r%u, %%r%u;\n", i, i, i + 1);
+	if (m->has_grid)
+		begin_grid(m);
 }
 
 static void end(struct made *m)
@@ -238,11 +313,11 @@ static void end(struct made *m)
 	SAY("\tst.global.f64 [%%l4+16], %%d0;\n\tst.global.f64 [%%l4+24], %%d1;\n\tret;\n}\n");
 }
 
-char *generate(unsigned seed, int is_marked, unsigned *threads, unsigned *dynamic, size_t *size)
+char *generate(unsigned seed, bool is_marked, struct shape *shape, size_t *size)
 {
 	char *text;
 	struct made made = { .random = seed * 2654435761u + 99, .left = 60,
-			     .is_marked = is_marked };
+			     .is_marked = is_marked, .has_grid = seed % 3 == 2 };
 	struct made *m = &made;
 
 	m->out = open_memstream(&text, size);
@@ -255,17 +330,16 @@ char *generate(unsigned seed, int is_marked, unsigned *threads, unsigned *dynami
 		m->threads = (m->threads + 31) / 32 * 32;
 	header(m);
 	begin(m);
-	statements(m, 3 + draw(m, 5), 0, true);
+	statements(m, 3 + draw(m, 5), 0, GRID);
 	if (!m->has_warp && draw(m, 2)) { /* some threads end early */
 		SAY("\tand.b32 %%s1, %%r%u, 3;\n\tsetp.eq.u32 %%p4, %%s1, 0;\n\t@%%p4 ret;\n",
 		    draw(m, 8));
 		m->may_end = true;
 	}
 	point(m);
-	statements(m, 3 + draw(m, 8), 0, true);
+	statements(m, 3 + draw(m, 8), 0, GRID);
 	end(m);
 	fclose(m->out);
-	*threads = m->threads;
-	*dynamic = m->has_dynamic ? 4 * m->threads : 0;
+	*shape = (struct shape){ m->threads, m->has_dynamic ? 4 * m->threads : 0, m->has_grid };
 	return text;
 }

@@ -20,7 +20,8 @@ enum op {
 	OP_NONE, OP_MOV, OP_ADD, OP_SUB, OP_MUL, OP_MAD, OP_AND, OP_OR, OP_XOR, OP_NOT, OP_SHL,
 	OP_SHR, OP_MIN, OP_MAX, OP_SETP, OP_SELP, OP_CVT, OP_LD, OP_ST, OP_ATOM, OP_BRA,
 	OP_BRX, OP_RET, OP_TRAP, OP_BAR, OP_BARRED, OP_VOTE, OP_SHFL, OP_CALL, OP_FMA, OP_POPC,
-	OP_DIV, OP_REM, OP_CVTA, OP_PACK, OP_SPLIT, OP_BFIND,
+	OP_DIV, OP_REM, OP_CVTA, OP_PACK, OP_SPLIT, OP_BFIND, OP_BFI, OP_WARP,
+	OP_NEG,
 };
 
 static const struct {
@@ -36,11 +37,13 @@ static const struct {
 	{ "trap", OP_TRAP }, { "bar", OP_BAR }, { "barrier", OP_BAR }, { "vote", OP_VOTE },
 	{ "shfl", OP_SHFL }, { "call", OP_CALL }, { "fma", OP_FMA }, { "popc", OP_POPC },
 	{ "div", OP_DIV }, { "rem", OP_REM }, { "cvta", OP_CVTA }, { "bfind", OP_BFIND },
+	{ "bfi", OP_BFI }, { "bar.warp.sync", OP_WARP }, { "neg", OP_NEG },
 };
 
 enum where { IN_REGISTER, IN_NUMBER, IN_SPECIAL, IN_PARAM };
 enum special {
-	TID_X, TID_Y, NTID_X, NTID_Y, CTAID_X, CTAID_Y, NCTAID_X, DYNAMIC, LANE, ONE, NIL, CLOCK
+	TID_X, TID_Y, NTID_X, NTID_Y, CTAID_X, CTAID_Y, NCTAID_X, DYNAMIC, LANE, ONE, NIL, CLOCK,
+	GRID_HIGH, GRID_LOW
 };
 
 struct operand {
@@ -157,8 +160,9 @@ static bool find_special(const struct machine *m, uint32_t token, struct operand
 		{ "%tid.x", TID_X }, { "%tid.y", TID_Y }, { "%tid.z", NIL }, { "%ntid.x", NTID_X },
 		{ "%ntid.y", NTID_Y }, { "%ntid.z", ONE }, { "%ctaid.x", CTAID_X },
 		{ "%ctaid.y", CTAID_Y }, { "%ctaid.z", NIL }, { "%nctaid.x", NCTAID_X },
-		{ "%nctaid.y", ONE }, { "%dynamic_smem_size", DYNAMIC }, { "%laneid", LANE },
-		{ "%clock", CLOCK },
+		{ "%nctaid.y", ONE }, { "%nctaid.z", ONE }, { "%laneid", LANE },
+		{ "%dynamic_smem_size", DYNAMIC },
+		{ "%clock", CLOCK }, { "%envreg1", GRID_HIGH }, { "%envreg2", GRID_LOW },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -506,6 +510,8 @@ static uint64_t special_value(const struct run *r, const struct block *b, const 
 	case NCTAID_X: return r->l->blocks;
 	case DYNAMIC: return r->l->dynamic;
 	case LANE: return t->number % 32;
+	case GRID_HIGH: return r->l->workspace >> 32;
+	case GRID_LOW: return (uint32_t)r->l->workspace;
 	case NTID_Y: case ONE: return 1;
 	default: return 0;
 	}
@@ -654,6 +660,7 @@ static uint64_t compute(const struct code *c, uint64_t x, uint64_t y, uint64_t z
 	case OP_OR: return x | y;
 	case OP_XOR: return x ^ y;
 	case OP_NOT: return ~x;
+	case OP_NEG: return -x;
 	case OP_SHL: return y >= c->bits ? 0 : x << y;
 	case OP_SHR: return y >= c->bits ? 0 : mask(x, c->bits) >> y;
 	case OP_MIN: return mask(x, c->bits) < mask(y, c->bits) ? x : y;
@@ -661,6 +668,7 @@ static uint64_t compute(const struct code *c, uint64_t x, uint64_t y, uint64_t z
 	case OP_SETP: return compares(c, x, y);
 	case OP_SELP: return z & 1 ? x : y;
 	case OP_CVT: return convert(c, x);
+	case OP_BFI: return mask(y, 32) | x << 32; /* of two halves */
 	case OP_BFIND: return mask(x, 32) ? 31u - __builtin_clz(x) : UINT32_MAX;
 	case OP_POPC: return __builtin_popcountll(mask(x, c->bits));
 	case OP_DIV: return mask(y, c->bits) ? mask(x, c->bits) / mask(y, c->bits) : 0;
@@ -778,7 +786,7 @@ static void step(struct run *r, struct block *b, struct thread *t)
 		r->failed = true;
 		break;
 	case OP_BAR: case OP_BARRED: t->state = WAITS; f->pc--; break;
-	case OP_VOTE: case OP_SHFL: t->state = WITH_WARP; f->pc--; break;
+	case OP_VOTE: case OP_SHFL: case OP_WARP: t->state = WITH_WARP; f->pc--; break;
 	case OP_CALL: call(r, t, c); break;
 	default:
 		put(r, t, &c->o[0], compute(c, value_of(r, b, t, &c->o[1]),
@@ -857,12 +865,13 @@ static bool pass_warp(struct run *r, struct block *b, unsigned first)
 		values[i % 32] = value_of(r, b, t, &c->o[1]);
 		any |= values[i % 32] & 1;
 	}
-	for (unsigned i = first; c && i < last; i++)
+	for (unsigned i = first; c && c->op != OP_WARP && i < last; i++)
 		if (b->threads[i].state == WITH_WARP)
 			results[i % 32] = c->op == OP_VOTE ? any : shuffle(r, b, i, values);
 	for (unsigned i = first; c && i < last; i++)
 		if (b->threads[i].state == WITH_WARP) {
-			put(r, &b->threads[i], &c->o[0], results[i % 32]);
+			if (c->op != OP_WARP)
+				put(r, &b->threads[i], &c->o[0], results[i % 32]);
 			b->threads[i].frames[b->threads[i].depth].pc++;
 			b->threads[i].state = RUNS;
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A machine for the PTX that the tests of the pass use: blocks, threads in a random order,
- * barriers, warp primitives, global, shared and local memory, calls. */
+ * barriers, also of the grid, warp primitives, global, shared and local memory, calls. */
 #ifndef GCK_TEST_MACHINE_H
 #define GCK_TEST_MACHINE_H
 
@@ -20,6 +20,7 @@ struct launch {
 	unsigned blocks, threads, resident; /* blocks that run at once */
 	unsigned dynamic;                   /* bytes of shared memory */
 	uint64_t params[4];
+	uint64_t workspace; /* of the grid, as the driver gives it; all blocks are resident then */
 	uint64_t stop;   /* instructions after which the word at `word` becomes 1; 0: never */
 	uint64_t word;   /* an address */
 	unsigned seed;   /* of the order of the threads */

@@ -13,6 +13,8 @@
 #define BLOCKS 4
 #define RECORDS (MACHINE_GLOBAL + (1u << 19))
 #define WORD (MACHINE_GLOBAL + (1u << 18))
+#define WORKSPACE (WORD + 64) /* of the grid, as a driver has it */
+#define ABSENT 0x1234567800u  /* one that nobody must use */
 #define RESULTS (1u << 18) /* bytes of memory that are compared */
 #define MOST_STOPS 200
 
@@ -70,7 +72,7 @@ static int run_with_stops(struct machine *m, uint8_t *memory, struct launch *l, 
 		set_u32(memory, WORD, 0);
 		set_u32(memory, variable + 20, i > 0);
 		l->seed = draw(1u << 30);
-		l->resident = 1 + draw(BLOCKS);
+		l->resident = l->workspace ? l->blocks : 1 + draw(BLOCKS);
 		l->stop = i < MOST_STOPS ? 1 + draw(steps / (1 + draw(8)) + 1) : 0;
 		if (machine_run(m, memory, l))
 			return -1;
@@ -82,23 +84,26 @@ static int run_with_stops(struct machine *m, uint8_t *memory, struct launch *l, 
 }
 
 /* Whether the memory is the same after a plain run and after one with stops. */
-static bool compare(struct machine *plain, struct machine *with, unsigned threads,
-		    unsigned dynamic, const char *variable)
+static bool compare(struct machine *plain, struct machine *with, const struct shape *shape,
+		    const char *variable)
 {
-	struct launch l = { .blocks = BLOCKS, .threads = threads, .dynamic = dynamic,
-			    .params = { MACHINE_GLOBAL, 2, 1 } };
+	struct launch l = { .blocks = shape->has_grid ? 1 + draw(BLOCKS) : BLOCKS,
+			    .threads = shape->threads, .dynamic = shape->dynamic,
+			    .params = { MACHINE_GLOBAL, 2, 1 },
+			    .workspace = shape->has_grid ? WORKSPACE : 0 };
 	uint8_t *a = calloc(1, MACHINE_BYTES), *b = calloc(1, MACHINE_BYTES);
 	uint8_t *c = calloc(1, MACHINE_BYTES);
 	uint64_t at;
 	bool same;
 
-	l.resident = 2;
+	l.resident = shape->has_grid ? l.blocks : 2;
 	l.seed = draw(1000000);
 	same = !machine_run(plain, a, &l);
 	machine_variable(with, variable, b);
 	same = same && !machine_run(with, b, &l); /* without gpuckpt */
 	same = same && !memcmp(a, b, RESULTS);
 	at = machine_variable(with, variable, c);
+	l.workspace = shape->has_grid && at ? ABSENT : l.workspace;
 	if (at) /* --auto finds no loop in some */
 		same = same && !run_with_stops(with, c, &l, l.steps, at) && !memcmp(a, c, RESULTS);
 	free(a);
@@ -109,10 +114,10 @@ static bool compare(struct machine *plain, struct machine *with, unsigned thread
 
 static bool run_seed(unsigned seed)
 {
-	unsigned threads, dynamic;
+	struct shape shape;
 	size_t size, made;
 	bool is_marked = seed % 4, same = false; /* else with --auto */
-	char *text = generate(seed, is_marked, &threads, &dynamic, &size);
+	char *text = generate(seed, is_marked, &shape, &size);
 	struct gck_error err = { 0 };
 	char *out = pointed(text, size, !is_marked, &made, &err);
 	struct machine *plain = machine_create(text, size), *with = NULL;
@@ -123,7 +128,7 @@ static bool run_seed(unsigned seed)
 	else
 		with = machine_create(out, made);
 	if (plain && with)
-		same = compare(plain, with, threads, dynamic, "k$ckpt");
+		same = compare(plain, with, &shape, "k$ckpt");
 	machine_free(plain);
 	machine_free(with);
 	free(text);
@@ -215,22 +220,52 @@ static void check_beside(void)
 	bool same = plain && with;
 
 	for (unsigned i = 0; i < 20; i++)
-		same = same && compare(plain, with, 64, 0, "k$ckpt");
+		same = same && compare(plain, with, &(struct shape){ 64, 0, false }, "k$ckpt");
 	ok(same, "warps that meet at different barriers");
 	machine_free(plain);
 	machine_free(with);
 	free(text);
 }
 
+/* grid.sync(), barrier_arrive() and barrier_wait(), as nvcc makes them. */
+static void check_grid(void)
+{
+	char path[4096], text[1 << 16];
+	struct gck_error err = { 0 };
+	struct machine *plain, *with;
+	size_t size, made;
+	bool same;
+	FILE *file;
+	char *out;
+
+	snprintf(path, sizeof path, "%s/shim/kernels/test/grid.ptx", getenv("srcdir") ?: ".");
+	file = fopen(path, "r");
+	must(file ? 0 : -1);
+	size = fread(text, 1, sizeof text, file);
+	fclose(file);
+	out = pointed(text, size, false, &made, &err);
+	plain = machine_create(text, size);
+	with = out ? machine_create(out, made) : NULL;
+	same = plain && with;
+	for (unsigned i = 0; i < 20; i++)
+		same = same && compare(plain, with, &(struct shape){ 64, 0, true }, "k$ckpt");
+	ok(same, "barriers of the grid, as nvcc makes them");
+	machine_free(plain);
+	machine_free(with);
+	free(out);
+}
+
 static void print_seed(unsigned seed)
 {
-	unsigned threads, dynamic;
+	struct shape shape;
 	size_t size, made;
 	struct gck_error err = { 0 };
-	char *text = generate(seed, seed % 4, &threads, &dynamic, &size);
+	char *text = generate(seed, seed % 4, &shape, &size);
 	char *out = pointed(text, size, !(seed % 4), &made, &err);
 
-	puts(out ? out : err.text);
+	puts(out ? out : text);
+	if (!out)
+		fprintf(stderr, "%s\n", err.text);
 	free(text);
 	free(out);
 }
@@ -244,9 +279,9 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 3 && !strcmp(argv[1], "--plain")) {
-		unsigned threads, dynamic;
+		struct shape shape;
 		size_t size;
-		char *text = generate(atoi(argv[2]), 1, &threads, &dynamic, &size);
+		char *text = generate(atoi(argv[2]), true, &shape, &size);
 
 		puts(text);
 		free(text);
@@ -255,5 +290,6 @@ int main(int argc, char **argv)
 	check_seeds(seed ? atoi(seed) : 1, seed ? 1 : tap_is_long() ? 2000 : 150);
 	check_progress();
 	check_beside();
+	check_grid();
 	return tap_done();
 }

@@ -9,6 +9,11 @@
 
 #define POINT "\t.loc 1 3 1\n\t// gpuckpt point\n"
 #define AT "\t.loc 1 7 1\n" /* what comes next is refused */
+/* The first thread waits for others, the rest are at E. */
+#define WAIT(before) "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra E; " before AT \
+	"L: ld.volatile.global.u32 %r1, [%l1]; setp.eq.u32 %p3, %r1, 0; @%p3 bra L; "
+#define GRID "mov.u32 %r1, %envreg2; cvt.u64.u32 %l3, %r1; mov.u32 %r2, %envreg1;" \
+	"cvt.u64.u32 %l2, %r2; bfi.b64 %l3, %l2, %l3, 32, 32;\n"
 
 static const struct {
 	const char *body, *why;
@@ -31,7 +36,24 @@ static const struct {
 	{ POINT AT "mov.u32 %r1, %cluster_ctarank;", "clusters", 7 },
 	{ POINT, "clusters", 3, "", ".reqnctapercluster 2, 1, 1" },
 	{ POINT, "clusters", 3, "", ".explicitcluster" },
-	{ POINT AT "mov.u32 %r1, %envreg2;", "grid", 7 },
+	{ POINT AT "mov.u32 %r1, %envreg3;", "a register of the driver", 7 },
+	{ POINT AT "@%p1 mov.u32 %r1, %envreg2;", "a register of the driver", 7 },
+	{ POINT "{" AT "mov.u32 %r1, %envreg2; }", "a register of the driver", 7 },
+	{ POINT AT "add.u32 %r1, %r2, %envreg2;", "a register of the driver", 7 },
+	{ POINT AT "call g;", "a barrier of the grid (grid.sync), in function g", 9,
+	  ".func g() {\n.reg .b32 %r;\n.loc 1 9 1\nmov.u32 %r, %envreg1; ret; }" },
+	{ POINT GRID AT "st.global.u64 [%l1], %l3;", "no barrier of the grid", 7 },
+	{ POINT GRID AT "ld.acquire.gpu.u32 %r3, [%l3];", "no barrier of the grid", 7 },
+	{ POINT GRID AT "ld.acquire.gpu.u32 %r3, [%l3+8];", "no barrier of the grid", 7 },
+	{ POINT GRID AT "ld.acquire.gpu.u64 %l1, [%l3+4];", "no barrier of the grid", 7 },
+	{ POINT GRID AT "ld.global.u32 %r3, [%l3+4];", "no barrier of the grid", 7 },
+	{ POINT GRID AT "atom.exch.b32 %r3, [%l3+4], %r4;", "no barrier of the grid", 7 },
+	{ POINT GRID "add.s64 %l3, %l3, %l1;" AT "atom.add.u32 %r3, [%l3+4], %r4;",
+	  "no barrier of the grid", 7 },
+	{ POINT GRID "add.s64 %l1, %l3, 4;" AT "atom.add.u32 %r3, [%l1+4], %r4;",
+	  "no barrier of the grid", 7 },
+	{ POINT GRID AT "{ .param .b64 a; st.param.b64 [a], %l3; call g, (a); }",
+	  "no barrier of the grid", 7, ".func g(.param .b64 a) {\nret; }" },
 	{ POINT, "device code may launch", 3,
 	  ".func g() {\n.reg .b64 %l;\nmov.u64 %l, k; ret; }" },
 	{ POINT, "device code may launch", 3, ".entry k(.param .u64 p);\n.global .u64 x = k;" },
@@ -76,14 +98,21 @@ static const struct {
 	{ "mov.u32 %r1, %tid.x; mov.u32 %r2, 0;\nL:" POINT "add.u32 %r2, %r2, 1; "
 	  "setp.lt.u32 %p1, %r2, %r1; @%p1 bra L; vote.sync.any.pred %p2, %p1, -1;",
 	  "the threads of a warp may reach this point apart", 3 },
-	{ POINT "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra E; "
-	  "L: ld.volatile.global.u32 %r1, [%l1]; setp.eq.u32 %p1, %r1, 0;" AT
-	  "@%p1 bra L; E: shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;",
+	{ POINT WAIT("") "E: shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;",
 	  "waits for other threads", 7 },
-	{ POINT "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra E; "
-	  "L: ld.volatile.global.u32 %r1, [%l1]; setp.eq.u32 %p1, %r1, 0;" AT
-	  "@%p1 bra L; E: bar.sync 0;",
+	{ POINT WAIT("") "E: @%p2 bar.sync 0; shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;",
 	  "waits for other threads", 7 },
+	{ POINT WAIT("bar.sync 0;") "E: bar.sync 0; shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;",
+	  "waits for other threads", 7 },
+	{ POINT WAIT("") "bra M; E: shfl.sync.idx.b32 %r1, %r1, 0, 31, -1; M: bar.sync 0;",
+	  "waits for other threads", 7 },
+	{ POINT "mov.u32 %r2, %ctaid.x; setp.eq.u32 %p2, %r2, 0; mov.u32 %r3, %tid.x; "
+	  "setp.eq.u32 %p0, %r3, 5; @%p2 bra B; " WAIT("") "E: bra M; B: @%p0 bra X; "
+	  "M: bar.sync 0; X: shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;",
+	  "waits for other threads", 7 },
+	{ POINT WAIT("") "E: @%p2 bra M; bar.sync 0; bra X; M: bar.sync 0; X:",
+	  "waits for other threads", 7 },
+	{ POINT ".shared .b32 a; " WAIT("") "E: ", "waits for other threads", 7 },
 	{ "add.cc.u32 %r1, %r2, %r3;" POINT "addc.u32 %r2, %r2, 0; st.global.u32 [%l1], %r2;",
 	  "carry flag", 3 },
 	{ "mov.b128 %w1, {%l1, %l2};" POINT "st.global.b128 [%l1], %w1;", "128 bits", 3 },
