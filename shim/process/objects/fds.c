@@ -312,23 +312,39 @@ static int join_unlinked(struct walk *w)
 	return 0;
 }
 
-/* Refuse more bytes of file contents than the option files= allows. */
-static void check_budget(struct gck_scan *s, const int *fds)
+struct contents {
+	uint64_t bytes, largest;
+	size_t files;
+	const char *name; /* of the largest */
+};
+
+static void add_content(struct contents *c, uint64_t bytes, const char *name)
 {
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < s->img->nfiles; i++) {
-		const struct gck_file *x = &s->img->files[i];
-		char object[32];
-
-		snprintf(object, sizeof(object), "fd %d", fds[i]);
-		sum += gck_file_carried(x);
-		if (gck_file_carried(x) && sum > s->o->files)
-			gck_obstacle_add(s->f, true, object, "allow more with files=SIZE",
-				 "its content (%llu bytes of %s) is more than files=%llu allows",
-				 (unsigned long long)x->size, x->path ? x->path : "memory",
-				 (unsigned long long)s->o->files);
+	if (!bytes)
+		return;
+	c->bytes += bytes;
+	c->files++;
+	if (bytes > c->largest) {
+		c->largest = bytes;
+		c->name = name ? name : "a file without a name";
 	}
+}
+
+/* Refuse more bytes of file contents than the option files= allows: of descriptors, and of files
+ * that the process has made, which are the objects from `made` on. */
+static void check_budget(struct gck_scan *s, size_t made)
+{
+	struct contents c = { 0 };
+
+	for (size_t i = 0; i < s->img->nfiles; i++)
+		add_content(&c, gck_file_carried(&s->img->files[i]), s->img->files[i].path);
+	for (size_t i = made; i < s->img->nobjects; i++)
+		add_content(&c, s->img->objects[i].size, s->img->objects[i].name);
+	if (c.bytes > s->o->files)
+		gck_obstacle_add(s->f, true, c.name, "allow more with files=SIZE, or remove it",
+				 "with %zu other files that are copied it has %llu bytes: more "
+				 "than files=%llu allows", c.files - 1,
+				 (unsigned long long)c.bytes, (unsigned long long)s->o->files);
 }
 
 int gck_scan_fds(struct gck_scan *s)
@@ -337,6 +353,7 @@ int gck_scan_fds(struct gck_scan *s)
 	int *list = NULL;
 	size_t n = 0;
 	int result = -1, first = 0;
+	size_t made;
 
 	gck_flight_close(s->t);
 	s->t->flight->n = 0;
@@ -353,9 +370,12 @@ int gck_scan_fds(struct gck_scan *s)
 		goto out;
 	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))
 		goto out;
-	if (join_unlinked(&w) || gck_scan_made(s))
+	if (join_unlinked(&w))
 		goto out;
-	check_budget(s, w.fds);
+	made = s->img->nobjects;
+	if (gck_scan_made(s))
+		goto out;
+	check_budget(s, made);
 	result = gck_scan_file_rights(s);
 out:
 	free(list);

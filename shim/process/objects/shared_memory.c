@@ -92,7 +92,7 @@ int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fil
 }
 
 /* A file that the process has made, if it is still there. */
-static int add_made(struct gck_scan *s, const char *name, uint64_t *sum)
+static int add_made(struct gck_scan *s, const char *name)
 {
 	size_t known = s->img->nobjects;
 	char path[PATH_MAX];
@@ -109,12 +109,6 @@ static int add_made(struct gck_scan *s, const char *name, uint64_t *sum)
 	s->img->objects[i].owner = st.st_uid;
 	s->img->objects[i].mode = st.st_mode & 07777;
 	s->img->objects[i].size = (uint64_t)st.st_size;
-	*sum += (uint64_t)st.st_size;
-	if (*sum > s->o->files)
-		gck_obstacle_add(s->f, true, path, "allow more with files=SIZE, or remove it",
-				 "a file that the process has made, with others of %llu bytes: "
-				 "more than files=%llu allows", (unsigned long long)*sum,
-				 (unsigned long long)s->o->files);
 	return 0;
 }
 
@@ -122,7 +116,6 @@ int gck_scan_made(struct gck_scan *s)
 {
 	const size_t size = GCK_SHIM_MADE * sizeof(struct gck_shim_made);
 	struct gck_shim_made *made;
-	uint64_t sum = 0;
 	int failed;
 
 	if (!s->t->shim->made)
@@ -133,7 +126,7 @@ int gck_scan_made(struct gck_scan *s)
 	for (size_t i = 0; i < GCK_SHIM_MADE && !failed; i++) {
 		made[i].name[sizeof made[i].name - 1] = '\0';
 		if (made[i].state == GCK_MADE_KNOWN)
-			failed = add_made(s, made[i].name, &sum);
+			failed = add_made(s, made[i].name);
 	}
 	free(made);
 	return failed;

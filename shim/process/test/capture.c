@@ -67,7 +67,7 @@ static void test_able(void)
 		{"unix", "a unix socket with a relative name"},
 		{"connected", "waits to be accepted"}, {"inotify", "was removed or renamed"},
 		{"unread", "events wait that were not read (32 bytes)"},
-		{"made", "a file that the process has made"},
+		{"made", "more than files="},
 		{"high-watch", "a watch has the number 262145"},
 		{"pidfd", "no descendant of the rank"}, {"lease", "and it is for writing"},
 		{"broken-lease", "and it is being broken"},
