@@ -582,10 +582,8 @@ static void open_all(void)
 				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
 	for (int i = 0; i < n_objects; i++)
-		n += is(i, "mapping") && objects[i].of == r &&
-		     objects[i].device == access.location.id;
-	if (r < 0 || n < PARTS ||
-	    BOTH(cuMemSetAccess(H(CUdeviceptr, r), PARTS * GRANULE, &access, 1)))
+		n += is(i, "mapping") && objects[i].of == r && objects[i].device == access.location.id;
+	if (r < 0 || n < PARTS || BOTH(cuMemSetAccess(H(CUdeviceptr, r), PARTS * GRANULE, &access, 1)))
 		return;
 	for (int i = 0; i < n_objects; i++)
 		objects[i].open |= is(i, "mapping") && objects[i].of == r;
@@ -697,80 +695,6 @@ static void launch(void)
 	BOTH(cuLaunchKernel(H(CUfunction, f), 3, 1, 1, 1, 1, 1, 0, H(CUstream, s),
 			    ((void *[]){&at[W], &by}), NULL));
 	BOTH(cuStreamSynchronize(H(CUstream, s)));
-}
-
-/* ---- pinned memory of the host --------------------------------------------------------------- */
-
-#define PINNED ((size_t)8192)
-
-static void pin(void)
-{
-	uint64_t v[WORLDS] = {0};
-	unsigned flags = (unsigned)rand() % 4;
-	bool own = rand() % 2;
-	int i;
-
-	if (own) {
-		for (int W = 0; W < WORLDS; W++)
-			v[W] = (uintptr_t)mmap(NULL, PINNED, PROT_READ | PROT_WRITE,
-					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (BOTH(cuMemHostRegister_v2((void *)(uintptr_t)v[W], PINNED, flags))) {
-			for (int W = 0; W < WORLDS; W++)
-				munmap((void *)(uintptr_t)v[W], PINNED);
-			return;
-		}
-	} else if (flags ? BOTH(cuMemHostAlloc((void **)&v[W], PINNED, flags))
-			 : BOTH(cuMemAllocHost_v2((void **)&v[W], PINNED))) {
-		return;
-	}
-	i = add_object("host", v, -1);
-	if (i < 0)
-		return;
-	objects[i].on = current();
-	objects[i].open = own;
-}
-
-static void give_back(int i)
-{
-	/* The function for the other kind of memory says that it is not of that kind. */
-	if (objects[i].open)
-		BOTH(cuMemFreeHost(H(void *, i)));
-	else
-		BOTH(cuMemHostUnregister(H(void *, i)));
-	if (objects[i].open ? BOTH(cuMemHostUnregister(H(void *, i)))
-			    : BOTH(cuMemFreeHost(H(void *, i))))
-		return;
-	for (int W = 0; W < WORLDS && objects[i].open; W++)
-		munmap((void *)(uintptr_t)objects[i].handle[W], PINNED);
-	end(i);
-}
-
-static void unpin(void)
-{
-	int i = any("host");
-
-	if (i >= 0 && rand() % 2)
-		give_back(i);
-}
-
-/* The GPU uses it at the same place, and nothing else is said of it. */
-static void use_pinned(void)
-{
-	uint64_t at[WORLDS] = {0}, by = (uint64_t)rand(), v[WORLDS] = {0};
-	int i = any("host"), f = any("function");
-
-	if (i < 0)
-		return;
-	BOTH(cuMemHostGetFlags((unsigned int *)&v[W], H(void *, i)));
-	same(v, "the flags of pinned memory");
-	if (BOTH(cuMemHostGetDevicePointer_v2((CUdeviceptr *)&at[W], H(void *, i), 0)) || f < 0)
-		return;
-	BOTH(cuLaunchKernel(H(CUfunction, f), 2, 1, 1, 1, 1, 1, 0, NULL,
-			    ((void *[]){&at[W], &by}), NULL));
-	BOTH(cuCtxSynchronize());
-	for (int W = 0; W < WORLDS; W++)
-		v[W] = *(const uint64_t *)(uintptr_t)objects[i].handle[W];
-	same(v, "the contents of pinned memory");
 }
 
 /* ---- arrays, textures and surfaces ----------------------------------------------------------- */
@@ -928,16 +852,17 @@ static void free_memory(void)
 static void (*const steps[])(void) = {
 	retain, release, reset, create_context, destroy_context, push, pop, set_current,
 	set_current, get_current, look_at_context, set_limit, exchange_mode, create_stream,
-	create_stream, destroy_stream, look_at_stream, create_event, create_event, destroy_event,
-	record, record, look_at_event, look_at_event, load_module, load_module, unload_module,
-	get_function, get_function, get_variable, get_variable, load_library, load_library,
-	unload_library, get_kernel, get_kernel, get_function_of_kernel, get_part,
-	get_variable_of_library, get_variable_of_library, reserve, free_reservation,
-	create_memory, create_memory, map_again, open_all, release_memory, retain_memory, unmap,
-	write_memory, write_memory, read_memory, read_memory, read_memory, create_array,
-	create_array, destroy_array, use_array, use_array, use_array, create_texture,
-	create_texture, create_texture, destroy_any_texture, look_at_texture, look_at_texture,
-	pin, unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory,
+	create_stream,
+	destroy_stream, look_at_stream, create_event, create_event, destroy_event, record, record,
+	look_at_event, look_at_event, load_module, load_module,
+	unload_module, get_function, get_function,
+	get_variable, get_variable, load_library, load_library, unload_library, get_kernel,
+	get_kernel, get_function_of_kernel, get_part, get_variable_of_library,
+	get_variable_of_library, reserve, free_reservation, create_memory, create_memory,
+	map_again, open_all, release_memory, retain_memory, unmap, write_memory, write_memory, read_memory,
+	read_memory, read_memory, create_array, create_array, destroy_array, use_array, use_array,
+	use_array, create_texture, create_texture, create_texture, destroy_any_texture,
+	look_at_texture, look_at_texture, launch, launch, launch, allocate, free_memory,
 	free_memory,
 };
 
@@ -972,7 +897,7 @@ static bool counts_agree(void)
 	static const char *const kinds[] = {"context", "stream", "event", "module", "function",
 					    "variable", "library", "kernel", "reservation",
 					    "physical", "mapping", "memory", "array", "texture",
-					    "surface", "host"};
+					    "surface"};
 
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		int n = 0, recorded = gck_cuda_records_count(kinds[k]);
@@ -987,18 +912,12 @@ static bool counts_agree(void)
 	return true;
 }
 
-/* Without what it was made on. */
-static bool is_left(int i, const char *kind)
-{
-	return is(i, kind) && !objects[objects[i].on].alive;
-}
-
 /* What the engine names is there. */
 static bool may_refuse(void)
 {
 	int i = n_objects - 1;
 
-	while (i >= 0 && !(is_left(i, "texture") || is_left(i, "surface") || is_left(i, "host")))
+	while (i >= 0 && !((is(i, "texture") || is(i, "surface")) && !objects[objects[i].on].alive))
 		i--;
 	return i >= 0 || any("memory") >= 0;
 }
@@ -1009,10 +928,9 @@ static void tidy(void)
 	for (int i = 0; i < n_objects; i++) {
 		if (is(i, "memory") && !BOTH(cuMemFree_v2(H(CUdeviceptr, i))))
 			end(i);
-		if ((is_left(i, "texture") || is_left(i, "surface")) && !destroy_texture(i))
+		if ((is(i, "texture") || is(i, "surface")) && !objects[objects[i].on].alive &&
+		    !destroy_texture(i))
 			end(i);
-		if (is_left(i, "host"))
-			give_back(i);
 	}
 }
 
@@ -1090,8 +1008,6 @@ static void clear_objects(void)
 			BOTH(cuMemUnmap(H(CUdeviceptr, i), GRANULE));
 		else if (is(i, "reservation"))
 			BOTH(cuMemAddressFree(H(CUdeviceptr, i), PARTS * GRANULE));
-		else if (is(i, "host"))
-			give_back(i);
 		else if (is(i, "library"))
 			BOTH(cuLibraryUnload(H(CUlibrary, i)));
 		else if (is(i, "context") && !objects[i].primary)

@@ -344,7 +344,7 @@ void fake_blocks_anew(void)
 
 	while ((b = fake_blocks)) {
 		fake_blocks = b->next;
-		if (b->kind != FAKE_VMM && b->kind != FAKE_REGISTERED)
+		if (b->kind != FAKE_VMM)
 			munmap((void *)(uintptr_t)b->base, b->mapped);
 		if (b->memory && b->memory->fd >= 0) {
 			fake.used[b->device] -= b->memory->size;

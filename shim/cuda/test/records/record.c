@@ -103,7 +103,6 @@ static void forget(struct gck_record *r)
 	struct gck_record_state *s;
 
 	drop_handles(r);
-	gck_record_host_forget(r);
 	*(r->before ? &r->before->next : &first) = r->next;
 	*(r->next ? &r->next->before : &last) = r->before;
 	gck_record_forget_call(&r->made);
@@ -133,8 +132,7 @@ static struct gck_record *dependent(const struct gck_record *r)
 {
 	struct gck_record *d = first;
 
-	while (d && (d->died || (d->of != r &&
-				 !(d->context == r && gck_record_is_library_part(d)))))
+	while (d && (d->died || (d->of != r && !(d->context == r && gck_record_is_library_part(d)))))
 		d = d->next;
 	return d;
 }

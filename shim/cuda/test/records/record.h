@@ -74,8 +74,6 @@ struct gck_record {
 	const char *unable;              /* the function that keeps it from being made again */
 	void *data;                      /* memory's contents, while they are saved */
 	struct gck_record_variable *variables; /* a module's, while they are saved */
-	bool allocated;                  /* host memory, by this */
-	uint64_t device;                 /* where host memory is for the GPU, once it is saved */
 	bool recorded;                   /* events.c */
 	unsigned recorded_age;
 	double recorded_ms;
@@ -178,22 +176,6 @@ const char *gck_record_memory_unable(const struct gck_record *r);
  * often as it was. */
 CUresult gck_record_memory_save(struct gck_record *physical);
 CUresult gck_record_memory_fill(struct gck_record *physical);
-
-/* ---- host.c ---------------------------------------------------------------------------------- */
-
-/* Pinned memory: note registers or unregisters it, and records that. */
-typedef CUresult gck_record_register(void *p, size_t size, unsigned flags);
-typedef CUresult gck_record_unregister(void *p);
-CUresult gck_record_host_allocate(void **at, size_t size, unsigned flags,
-				  gck_record_register *note);
-CUresult gck_record_host_free(void *p, gck_record_unregister *note);
-CUresult gck_record_host_unregister(void *p, gck_record_unregister *note);
-/* Frees it, if it was allocated here. */
-void gck_record_host_forget(const struct gck_record *r);
-/* Why it cannot be registered again; NULL: it can. */
-const char *gck_record_host_unable(const struct gck_record *r);
-/* Where it is for the GPU. In its context. */
-CUresult gck_record_host_device(const struct gck_record *r, CUdeviceptr *at);
 
 /* ---- textures.c ------------------------------------------------------------------------------ */
 

@@ -97,8 +97,6 @@ static const char *record_unable(const struct gck_record *r)
 	case GCK_RECORD_MAPPING:
 	case GCK_RECORD_PHYSICAL:
 		return gck_record_memory_unable(r);
-	case GCK_RECORD_HOST:
-		return gck_record_host_unable(r);
 	case GCK_RECORD_ARRAY:
 	case GCK_RECORD_TEXTURE:
 	case GCK_RECORD_SURFACE:
@@ -174,25 +172,6 @@ static int copy_array(struct gck_record *r, bool save, struct gck_error *err)
 	return rc ? fails("copying array", r->handle, rc, err) : 0;
 }
 
-/* The GPU's address of host memory may be stored anywhere: it must be the same again. */
-static int find_host(struct gck_record *r, bool save, struct gck_error *err)
-{
-	CUdeviceptr at = 0;
-	CUresult rc = push(r->context);
-
-	rc = rc ? rc : gck_record_host_device(r, &at);
-	pop(r->context);
-	if (rc)
-		return fails("the GPU's address of host memory", r->handle, rc, err);
-	if (save)
-		r->device = at;
-	if (at != r->device)
-		return gck_fail(err, EIO, "host memory 0x%llx was at 0x%llx and is at 0x%llx in "
-				"the fresh driver", (unsigned long long)r->handle,
-				(unsigned long long)r->device, (unsigned long long)at);
-	return 0;
-}
-
 int gck_cuda_records_save(struct gck_error *err)
 {
 	int failed = 0;
@@ -204,8 +183,6 @@ int gck_cuda_records_save(struct gck_error *err)
 			failed = copy_memory(r, true, err);
 		else if (r->kind == GCK_RECORD_ARRAY)
 			failed = copy_array(r, true, err);
-		else if (r->kind == GCK_RECORD_HOST)
-			failed = find_host(r, true, err);
 		else if (r->kind == GCK_RECORD_MODULE && !r->died)
 			failed = save_variables(r, err);
 	}
@@ -241,8 +218,8 @@ static int make_primary(struct gck_record *r, struct gck_error *err)
 	return 0;
 }
 
-/* What ended first, after `since` and before `until`; NULL: nothing. A library takes its modules
- * with it. */
+/* What ended first, after `since` and before `until`; NULL: nothing. A library takes its modules with
+ * it. */
 static struct gck_record *next_end(uint64_t since, uint64_t until)
 {
 	struct gck_record *found = NULL;
@@ -372,8 +349,6 @@ static int fill(struct gck_record *r, struct gck_error *err)
 		return copy_memory(r, false, err);
 	if (r->kind == GCK_RECORD_ARRAY)
 		return copy_array(r, false, err);
-	if (r->kind == GCK_RECORD_HOST)
-		return find_host(r, false, err);
 	return r->kind == GCK_RECORD_MODULE && !r->died ? fill_variables(r, err) : 0;
 }
 
