@@ -1457,7 +1457,7 @@ int main(int argc, char **argv)
 {
 	unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 1, n_done = 0;
 	unsigned n = argc > 2 ? (unsigned)atoi(argv[2]) : argc > 1 ? 1
-		     : getenv("GPUCKPT_LONG") ? PROGRAMS_LONG : PROGRAMS;
+		     : tap_is_long() ? PROGRAMS_LONG : PROGRAMS;
 	pthread_t ids[THREADS];
 
 	setenv("FAKE_CUDA_DEVICES", "2", 1);

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,25 +18,20 @@ static bool refused; /* after one refusal every checkpoint fails */
 static void *own;    /* where it saves what is its own on the device */
 
 /* Whether the caller knows this process by that PID. As the driver does, it looks for the threads
- * below /proc, by functions of libc. */
+ * below /proc, by a function of libc; but it needs no descriptor for that. */
 static CUresult is_this(int pid)
 {
 	char path[sizeof "/proc/2147483647/task"];
 	struct stat this, that;
-	CUresult rc = CUDA_SUCCESS;
-	DIR *tasks;
 
 	if (!fake.inited)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	snprintf(path, sizeof path, "/proc/%d/task", pid);
-	tasks = opendir(path);
-	if (!tasks)
+	if (stat(path, &that))
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	if (gck_raw(SYS_stat, "/proc/self/task", &this) || fstat(dirfd(tasks), &that) ||
-	    this.st_ino != that.st_ino)
-		rc = CUDA_ERROR_INVALID_VALUE;
-	closedir(tasks);
-	return rc;
+	if (gck_raw(SYS_stat, "/proc/self/task", &this) || this.st_ino != that.st_ino)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
 }
 
 CUresult fake_cuCheckpointProcessGetState(int pid, CUprocessState *state)
