@@ -51,6 +51,25 @@ static bool has(const struct gck_ranges *r, const char *base, unsigned page)
 	return false;
 }
 
+/* Whether pages that were only read are one page of zeros: not with every kernel. Two that are not
+ * one have different numbers, which root can read. */
+static bool has_zero_page(const char *read)
+{
+	uint64_t at[2] = {0, 0};
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	char *other = mmap(NULL, GCK_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const char *page[2] = {read, other};
+	volatile char seen = *other;
+
+	for (int i = 0; i < 2; i++)
+		if (pread(fd, &at[i], 8, (off_t)((uintptr_t)page[i] / GCK_PAGE * 8)) != 8)
+			abort();
+	(void)seen;
+	munmap(other, GCK_PAGE);
+	close(fd);
+	return at[0] << 9 == at[1] << 9;
+}
+
 static void test_scan(const struct gck_source *s, bool fast)
 {
 	const char *name = fast ? "PAGEMAP_SCAN" : "pagemap";
@@ -69,7 +88,10 @@ static void test_scan(const struct gck_source *s, bool fast)
 	   "%s: written pages", name);
 	ok(!has(&a, anonymous, 0) && !has(&a, anonymous, 9) && !has(&a, anonymous, 21),
 	   "%s: not unwritten ones", name);
-	ok(!fast || !has(&a, anonymous, 5), "%s: nor the zero page", name);
+	if (fast && !has_zero_page(anonymous + 5 * GCK_PAGE))
+		skip("PAGEMAP_SCAN: nor the zero page", "this kernel has none");
+	else
+		ok(!fast || !has(&a, anonymous, 5), "%s: nor the zero page", name);
 	start = (uintptr_t)file;
 	ok(!scan(s, start, start + size, true, &f, &guards, NULL) && f.n == 1 && has(&f, file, 7) &&
 	   !has(&f, file, 6) && !has(&f, file, 8), "%s: the changed page of a file", name);
