@@ -137,7 +137,7 @@ struct walk {
 	uint32_t barrier, n_barriers; /* the last, and how many */
 };
 
-/* A block's statements up to a barrier that the whole warp comes to; false: it has one. */
+/* A block's statements up to its first barrier; false: it has one. */
 static bool scan(struct walk *w, uint32_t block)
 {
 	const struct gck_flow *f = w->graph->flow;

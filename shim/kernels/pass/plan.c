@@ -205,8 +205,8 @@ static int find_alone(struct gck_plan *plan, struct gck_error *err)
 		result = gck_apart_awaited(&plan->graph, plan->flow.block_of[p->statement], stops,
 					   &p->is_alone, &p->barrier, err);
 		p->is_alone &= !plan->needs_barrier || p->barrier != GCK_NONE;
-		if (p->barrier != GCK_NONE)
-			p->barrier = gck_flow_braces(&plan->flow, p->barrier);
+		p->barrier = p->is_alone && p->barrier != GCK_NONE
+				     ? gck_flow_braces(&plan->flow, p->barrier) : GCK_NONE;
 	}
 	free(stops);
 	return result;
@@ -280,10 +280,8 @@ static int check_live(const struct gck_plan *plan, const struct gck_place *place
 	return 0;
 }
 
-/* A thread that leaves apart from its warp, and not by a barrier at which they meet: a warp
- * primitive would miss it. And its warp may wait for it where the loop ends, while it waits for
- * them at the barrier of those who leave (seen on an H200, in loops that wait for other threads).
- */
+/* A thread that leaves apart from its warp, and not by a barrier at which they meet (plan.h): a
+ * warp primitive would miss it, or its warp would wait for it. */
 static int check_apart(const struct gck_plan *plan, const struct gck_place *place,
 		       struct gck_error *err)
 {
@@ -299,8 +297,8 @@ static int check_apart(const struct gck_plan *plan, const struct gck_place *plac
 				     GCK_PTX_TEXT(ptx, at(plan, plan->warp)->op));
 	if (place->waits && plan->needs_barrier)
 		return gck_flow_fail(ptx, at(plan, place->statement), err, "the threads of a warp "
-				     "may reach this %s apart, and come to no one barrier next",
-				     what);
+				     "may reach this %s apart, and not all of them come to the "
+				     "same barrier next", what);
 	return 0;
 }
 
@@ -364,8 +362,7 @@ static bool has_marks(const struct gck_ptx *ptx, const struct gck_ptx_function *
 
 bool gck_plan_meets(const struct gck_place *place, const struct gck_place *barrier)
 {
-	return place->is_alone && barrier->kind == GCK_PLACE_BARRIER &&
-	       place->barrier == barrier->statement;
+	return barrier->kind == GCK_PLACE_BARRIER && place->barrier == barrier->statement;
 }
 
 void gck_plan_clear(struct gck_plan *plan)

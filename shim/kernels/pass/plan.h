@@ -19,7 +19,7 @@ struct gck_place {
 	uint32_t statement;
 	bool waits;    /* a point in a loop whose end depends on other threads */
 	bool is_alone; /* each thread leaves by itself, though those of a warp leave together */
-	uint32_t barrier; /* the statement of gck_plan_meets(); GCK_NONE */
+	uint32_t barrier; /* the statement at which it does so, with its warp; GCK_NONE: here */
 };
 
 struct gck_plan {

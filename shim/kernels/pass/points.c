@@ -126,7 +126,7 @@ static void write_test(const struct writer *w, size_t place)
 	}
 	if (w->plan->is_together && !w->plan->places[place].is_alone)
 		fputs("\tvote.sync.any.pred %gck_p, %gck_p, 0xffffffff;\n", w->out);
-	if (w->plan->places[place].is_alone && w->plan->places[place].barrier != GCK_NONE)
+	if (w->plan->places[place].barrier != GCK_NONE)
 		fprintf(w->out, "\tmov.u32 %%gck_f, %zu;\n\t@%%gck_p bra $gck_meet_%u%s;\n",
 			place + 1, w->plan->places[place].barrier, ending(w));
 	else

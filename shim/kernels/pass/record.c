@@ -291,8 +291,8 @@ static void write_leave(const struct gck_plan *plan, FILE *out, size_t i)
 {
 	const struct gck_place *place = &plan->places[i];
 
-	if (place->is_alone && place->barrier != GCK_NONE)
-		return;
+	if (place->barrier != GCK_NONE)
+		return; /* it leaves there */
 	if (place->kind != GCK_PLACE_BARRIER)
 		fprintf(out, "$gck_leave_%zu:\n", i + 1);
 	if (place->kind != GCK_PLACE_BARRIER && plan->needs_barrier)

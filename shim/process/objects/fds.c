@@ -341,7 +341,7 @@ static void check_budget(struct gck_scan *s, size_t made)
 	for (size_t i = made; i < s->img->nobjects; i++)
 		add_content(&c, s->img->objects[i].size, s->img->objects[i].name);
 	if (c.bytes > s->o->files)
-		gck_obstacle_add(s->f, true, c.name, "allow more with files=SIZE, or remove it",
+		gck_obstacle_add(s->f, true, c.name, "allow more with files=SIZE, or remove files",
 				 "with %zu other files that are copied it has %llu bytes: more "
 				 "than files=%llu allows", c.files - 1,
 				 (unsigned long long)c.bytes, (unsigned long long)s->o->files);

@@ -101,7 +101,6 @@ int gck_fd_locks(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fil
 	while ((line = gck_proc_field(line, "lock:"))) {
 		struct gck_lock lock, *slot;
 		int other = parse(s, line, &lock);
-
 		const char *why = other < 0 ? "it is being broken" :
 				  !other && lock.kind == GCK_LOCK_LEASE ? check_lease(s, v, &lock)
 									: NULL;
