@@ -6,6 +6,8 @@
 # are installed; PyTorch on a CPU (test/gpu has it on a GPU).
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=gromacs.sh
+. "$test_dir/gromacs.sh"
 top_dir=$(work_dir)
 
 # example NAME [SBATCH-OPTION...]: submits NAME.sh from its directory, $dir
@@ -88,10 +90,7 @@ fi
 
 # ---- gromacs.sh
 
-if command -v gmx >/dev/null; then
-	alice mkdir "$top_dir/gromacs" "$top_dir/gromacs/reference"
-	"$top/contrib/demo.d/water" "$top_dir/gromacs/reference" 1 2.5 ||
-		{ echo "Bail out! no input for GROMACS"; exit 1; }
+if command -v gmx >/dev/null && gromacs_input "$top_dir/gromacs" 1; then
 	# The box's own run has no end.
 	gmx -quiet convert-tpr -s "$top_dir/gromacs/reference/rank0/topol.tpr" -nsteps 2000 \
 		-o "$top_dir/gromacs/md.tpr" >/dev/null 2>&1

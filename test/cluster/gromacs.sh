@@ -5,11 +5,18 @@
 
 mdrun="gmx mdrun -s topol.tpr -deffnm md -ntmpi 1 -ntomp 1 -reprod -v -stepout 20"
 
-# gromacs_input DIR RANKS
+# shellcheck disable=SC2034 # for the tests
+no_gromacs="Debian's mdrun does not run on this processor"
+
+# gromacs_input DIR RANKS: fails where Debian's mdrun does not run
 gromacs_input()
 {
-	"$top/contrib/demo.d/water" "$1/reference" "$2" 2.5 ||
-		{ echo "Bail out! no input: $(tail -n 5 "$1/reference/box/water.log")"; exit 1; }
+	"$top/contrib/demo.d/water" "$1/reference" "$2" 2.5
+	case $? in
+	0) ;;
+	77) return 1 ;;
+	*) echo "Bail out! no input: $(tail -n 5 "$1/reference/box/water.log")"; exit 1 ;;
+	esac
 	cp -r "$1"/reference/rank? "$1"
 	chown -R --reference="$home" "$1"
 }

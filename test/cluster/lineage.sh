@@ -14,16 +14,18 @@ steps=$((rounds * 6000)) # they run on while others are checkpointed
 walks=$((rounds * 1500))
 turns=$((rounds * 1000))
 dir=$(work_dir)
+gromacs=
 crowd=$(program crowd)
 
-gromacs_input "$dir" 1
-gromacs_reference "$dir" 1 $steps
+! gromacs_input "$dir" 1 || gromacs=yes
+[[ ! $gromacs ]] || gromacs_reference "$dir" 1 $steps
 /usr/bin/python3 "$top/test/programs/walk.py" $walks "$dir/walk.want"
 "$crowd" 64 $turns 0 >"$dir/crowd.want"
 cp "$top/test/programs/walk.py" "$dir"
 chmod 644 "$dir/walk.py"
 
-mdrun_job=$(gromacs_submit "$dir" 1 $steps)
+jobs=()
+[[ ! $gromacs ]] || jobs+=("$(gromacs_submit "$dir" 1 $steps)")
 walk_job=$(submit "$dir" -n1 --export="ALL,WALK_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	srun --gpu-ckpt /usr/bin/python3 walk.py $walks walk.out
@@ -34,7 +36,7 @@ crowd_job=$(submit "$dir" -n1 --export="ALL,CROWD_UNTIL=$dir/enough" <<-END
 	srun --gpu-ckpt bash -c 'exec $crowd 64 $turns 5 >crowd.out'
 END
 )
-jobs=("$mdrun_job" "$walk_job" "$crowd_job")
+jobs+=("$walk_job" "$crowd_job")
 RANDOM=$$
 diag "seed $$"
 
@@ -74,7 +76,11 @@ for j in "${jobs[@]}"; do
 	check "job $j ends" wait_job "$j" COMPLETED 300
 	is "$(job_restarts "$j")" "$rounds" "job $j was restarted $rounds times"
 done
-gromacs_compare "$dir" 1
+if [[ $gromacs ]]; then
+	gromacs_compare "$dir" 1
+else
+	report 0 "GROMACS # SKIP $no_gromacs"
+fi
 check "python3 gives the same answer" cmp "$dir/walk.want" "$dir/walk.out"
 check "64 threads give the same answer" cmp "$dir/crowd.want" "$dir/crowd.out"
 finish

@@ -90,7 +90,7 @@ static void test_gromacs(void)
 	    shell("%s/contrib/demo.d/water %s/water 1 && cp %s/water/rank0/topol.tpr %s/alone && "
 		  "cp %s/water/rank0/topol.tpr %s/again",
 		  source, directory, directory, directory, directory, directory)) {
-		skip("gromacs", "it is not installed");
+		skip("gromacs", "it is not installed, or does not run on this processor");
 		return;
 	}
 	for (char *word = strtok_r(line, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
