@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Outside the lab: start it, end it, enter it. Sourced by contrib/cluster.
+# Outside the lab: start it, end it, enter it. Sourced by contrib/cluster, which sets $here.
+: "${here:?}"
 
-here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+# Tests enter the lab some times a second: that makes as few processes as it can.
 
 die()
 {
@@ -10,36 +11,38 @@ die()
 	exit 1
 }
 
-# The pid of the lab's init in this machine's pid namespace, if it lives.
-lab_pid()
+# lab_lives: sets $pid to the pid of the lab's init in this machine's pid namespace, if it lives
+lab_lives()
 {
-	local pid
-	pid=$(cat "$GPUCKPT_LAB/run/init.pid" 2>/dev/null) || return 1
-	[[ $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") = *"/init $GPUCKPT_LAB " ]] || return 1
-	echo "$pid"
+	local words
+	{ read -r pid <"$GPUCKPT_LAB/run/init.pid" &&
+		mapfile -d '' words <"/proc/$pid/cmdline"; } 2>/dev/null || return
+	[[ "${words[*]}" = *"/init $GPUCKPT_LAB" ]]
 }
 
 lab_need()
 {
 	[[ -n ${GPUCKPT_LAB-} ]] || die "GPUCKPT_LAB is not set: export the line of 'cluster up'"
-	lab_pid >/dev/null || die "no lab runs in $GPUCKPT_LAB"
+	lab_lives || die "no lab runs in $GPUCKPT_LAB"
 }
 
 lab_enter()
 {
-	nsenter --target "$(lab_pid)" --mount --uts --ipc --net --pid -- "$@"
+	local pid
+	lab_lives && nsenter --target "$pid" --mount --uts --ipc --net --pid -- "$@"
 }
 
 # Run one of the lab's own scripts with the settings of this lab.
 lab_inside()
 {
+	local pid
 	lab_need
 	lab_enter env -i PATH="$PATH" LAB="$GPUCKPT_LAB" "$@"
 }
 
 lab_exec()
 {
-	local user=root node='' home=/root
+	local user=root node='' home=/root pid prefix at=()
 	while getopts u:n: opt; do
 		case $opt in
 		u) user=$OPTARG ;;
@@ -51,22 +54,19 @@ lab_exec()
 	[[ $# -ge 1 ]] || usage
 	lab_need
 	[[ $user = root ]] || home=$GPUCKPT_LAB/work/$user
-	local prefix at=()
-	prefix=$(cat "$GPUCKPT_LAB/etc/prefix")
+	read -r prefix <"$GPUCKPT_LAB/etc/prefix"
 	[[ -z $node ]] || at=(env "LAB=$GPUCKPT_LAB" "$here/node" enter "$node")
-	local clean=(env -i
+	local clean=(env -i -C "$home"
 		"PATH=$prefix/bin:$prefix/sbin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-		"HOME=$home" "USER=$user" "LOGNAME=$user" "TERM=${TERM-dumb}" LANG=C.UTF-8
+		"HOME=$home" "PWD=$home" "USER=$user" "LOGNAME=$user" "TERM=${TERM-dumb}" LANG=C.UTF-8
 		"GPUCKPT_LAB=$GPUCKPT_LAB")
 	local as=(setpriv --reuid "$user" --regid "$user" --init-groups)
 	[[ $user = root ]] && as=()
-	# shellcheck disable=SC2016 # expanded inside the lab
-	lab_enter "${at[@]}" "${as[@]}" "${clean[@]}" bash -c 'cd "$HOME" && exec "$@"' _ "$@"
+	lab_enter "${at[@]}" "${as[@]}" "${clean[@]}" "$@"
 }
 
 lab_status()
 {
-	lab_need
 	# shellcheck disable=SC2016 # expanded inside the lab
 	lab_exec bash -c '
 		for p in "$GPUCKPT_LAB"/run/*.pid; do
@@ -112,7 +112,8 @@ lab_up()
 	lab_check_host "$server"
 	GPUCKPT_LAB=${GPUCKPT_LAB:-$(mktemp -d "${TMPDIR:-/tmp}/gpuckpt-lab.XXXXXX")}
 	export GPUCKPT_LAB
-	lab_pid >/dev/null && die "a lab runs in $GPUCKPT_LAB already"
+	local pid
+	! lab_lives || die "a lab runs in $GPUCKPT_LAB already"
 	"$here/layout" "$GPUCKPT_LAB" "${prefix:-/usr/local}" "$server"
 	# The owner's death ends the lab; without an owner it lives until "down".
 	setsid unshare --mount --propagation private --uts --ipc --net --pid --fork --kill-child \
@@ -141,7 +142,7 @@ lab_record_init()
 		pid=$(pgrep -P "$1") && [[ -n $pid ]] && {
 			echo "$1" >"$GPUCKPT_LAB/outer.pid"
 			echo "$pid" >"$GPUCKPT_LAB/run/init.pid"
-			lab_pid >/dev/null && return 0
+			lab_lives && return 0
 		}
 		sleep 0.1
 	done
@@ -150,9 +151,9 @@ lab_record_init()
 
 lab_wait_ready()
 {
-	local _ states
+	local _ states pid
 	for _ in {1..3600}; do
-		lab_pid >/dev/null || return 1
+		lab_lives || return 1
 		states=$(lab_enter sinfo -h -o '%T %D' 2>/dev/null) &&
 			[[ $states = 'idle 3' ]] && return 0
 		sleep 0.1
@@ -167,7 +168,7 @@ lab_down()
 	local pid
 	pid=$(cat "$GPUCKPT_LAB/watch.pid" 2>/dev/null) && [[ $pid != "$$" ]] &&
 		grep -qzxF "$GPUCKPT_LAB" "/proc/$pid/cmdline" 2>/dev/null && kill "$pid"
-	if pid=$(lab_pid); then
+	if lab_lives; then
 		kill -KILL "$pid"
 		# unshare ends when the last process of the namespaces has ended.
 		pid=$(cat "$GPUCKPT_LAB/outer.pid")
