@@ -313,6 +313,8 @@ struct gck_shim_made {
 	char name[252];          /* with its NUL, after "/dev/shm/" */
 };
 
+#define GCK_SHIM_SIGNALS 64
+
 struct gck_shim_state {
 	uint64_t magic;
 	uint32_t version, size;
@@ -362,6 +364,9 @@ struct gck_shim_state {
 				    * empty. They only grow, at the front */
 	uint64_t made;             /* address of GCK_SHIM_MADE struct gck_shim_made; 0: it has made
 				    * none */
+	uint64_t handler_entry;    /* after a restart the kernel calls this in place of a handler
+				    * that is told a signal's sender (SA_SIGINFO) … */
+	uint64_t handlers[GCK_SHIM_SIGNALS + 1]; /* R … which is here */
 };
 
 #endif

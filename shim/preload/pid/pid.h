@@ -93,6 +93,9 @@ long gck_message_call(uint32_t start, long nr, long a, long b, long c, long d, l
 /* A signal's sender, if it has one, by the program's number. */
 void gck_signal_received(siginfo_t *info);
 
+/* Tell the restorer how handlers are called. */
+void gck_handlers_begin(void);
+
 /* Whether these bytes can be read, at least one: what a program names in a call may be no memory,
  * and is then the kernel's to refuse. */
 bool gck_is_memory(const void *at, size_t n);

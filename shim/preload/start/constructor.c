@@ -161,6 +161,7 @@ static void fill_state(void)
 	gck_state.vpid = gck_state.rpid = gck_raw(SYS_getpid);
 	gck_state.tid_offset = find_tid_offset();
 	gck_guard_begin();
+	gck_handlers_begin();
 	gck_death_begin();
 	gck_state.link_fd = -1;
 	gck_state.environ_at = (uint64_t)&environ;

@@ -357,6 +357,61 @@ static void test_senders(pid_t real)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* ---- handlers -------------------------------------------------------------------------------- */
+
+static pid_t told;
+
+static void be_told(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)context;
+	told = info->si_pid;
+}
+
+static void be_told_otherwise(int sig, siginfo_t *info, void *context)
+{
+	be_told(sig, info, context);
+	told = -told;
+}
+
+/* The handler that the kernel calls. */
+static uint64_t kernels_handler(int sig)
+{
+	uint64_t act[4] = {0};
+
+	syscall(SYS_rt_sigaction, sig, NULL, act, 8);
+	return act[0];
+}
+
+/* The restorer puts a handler from before into the table. */
+static void test_handlers(pid_t real)
+{
+	struct sigaction act = {.sa_sigaction = be_told, .sa_flags = SA_SIGINFO}, old;
+
+	state->restarts = 0;
+	sigaction(SIGURG, &act, NULL);
+	ok(kernels_handler(SIGURG) == (uint64_t)be_told, "before a restart: the program's own");
+	state->restarts = 1;
+	raise(SIGURG);
+	is_int(told, real, "the kernel's number, without it");
+	ok(!sigaction(SIGURG, &act, &old) && old.sa_sigaction == be_told, "the one of before");
+	raise(SIGURG);
+	is_int(told, VPID, "a handler is told the sender");
+	act.sa_sigaction = be_told_otherwise;
+	ok(!sigaction(SIGURG, NULL, &old) && old.sa_sigaction == be_told &&
+	   !sigaction(SIGURG, &act, &old) && old.sa_sigaction == be_told &&
+	   old.sa_flags & SA_SIGINFO, "and is the program's own for those who ask");
+	raise(SIGURG);
+	is_int(told, -VPID, "another one");
+	ok(sigaction(SIGKILL, &act, NULL) == -1 && errno == EINVAL && !state->handlers[SIGKILL] &&
+	   sigaction(65, &act, NULL) == -1 && errno == EINVAL, "none of SIGKILL, none of 65");
+	ok(signal(SIGURG, SIG_IGN) == (sighandler_t)(uintptr_t)be_told_otherwise &&
+	   kernels_handler(SIGURG) == (uint64_t)SIG_IGN, "signal");
+	sigaction(SIGURG, &act, NULL);
+	ok(sysv_signal(SIGURG, SIG_DFL) == (sighandler_t)(uintptr_t)be_told_otherwise &&
+	   !sigaction(SIGURG, NULL, &old) && old.sa_handler == SIG_DFL, "sysv_signal");
+}
+
 /* ---- children ------------------------------------------------------------------------------ */
 
 static void test_children(pid_t real)
@@ -885,6 +940,7 @@ static int rank(void)
 	test_credentials(real);
 	test_bad_pointers();
 	test_senders(real);
+	test_handlers(real);
 	test_children(real);
 	test_waits();
 	test_running();

@@ -26,7 +26,8 @@
 #define GCK_GROUP_BYTES ((uint64_t)GCK_GROUP_PAGES * GCK_PAGE)
 #define GCK_GROUP_TEXT 36 /* a page group in a manifest: 12 hex digits number, 16 mask, 8 chunk */
 
-struct gck_pending {           /* a pending signal: the kernel's siginfo, verbatim */
+struct gck_pending {           /* a pending signal: the kernel's siginfo, but for the sender, by
+				* the program's number */
 	unsigned char info[128];
 };
 

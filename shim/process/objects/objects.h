@@ -265,6 +265,10 @@ int gck_restore_epolls(struct gck_restore *r, struct gck_error *err) GCK_MUST_CH
  * of a pipe does not come again. */
 int gck_restore_input(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
+/* signals.c: handlers that are told a signal's sender are called by way of the preload. Before the
+ * state is written and the actions are set. */
+void gck_restore_handlers(struct gck_image *img, struct gck_shim_state *state);
+
 /* signals.c, timers.c: set actions, make timers; delete timers for another build. */
 int gck_restore_actions(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_timers(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;

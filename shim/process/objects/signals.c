@@ -15,10 +15,14 @@
 
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
+#include "shim/process/ptrace/socket_maker.h"
 #include "shim/process/rank/helper_link.h"
 #include "shim/process/tree/tree.h"
+#include "shim/sender.h"
 
-#define NSIGNALS 64
+#define NSIGNALS GCK_SHIM_SIGNALS
+#define GLIBC_FIRST 32
+#define GLIBC_LAST 33
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
@@ -107,6 +111,21 @@ int gck_scan_inside(struct gck_scan *s, int timeout_ms)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
+/* glibc's own two are told the kernel's numbers. */
+void gck_restore_handlers(struct gck_image *img, struct gck_shim_state *state)
+{
+	for (int i = 1; i <= NSIGNALS; i++) {
+		struct gck_sigaction *a = &img->actions[i];
+
+		if (!(a->flags & SA_SIGINFO) || a->handler == (uint64_t)SIG_DFL ||
+		    a->handler == (uint64_t)SIG_IGN || a->handler == state->handler_entry ||
+		    (i >= GLIBC_FIRST && i <= GLIBC_LAST))
+			continue;
+		state->handlers[i] = a->handler;
+		a->handler = state->handler_entry;
+	}
+}
+
 int gck_restore_actions(struct gck_restore *r, struct gck_error *err)
 {
 	struct gck_batch b;
@@ -129,15 +148,28 @@ int gck_restore_actions(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
+/* By the kernel's number, if the sender was restored. */
+static void set_sender(const struct gck_restore *r, siginfo_t *info)
+{
+	const struct gck_restore *sender =
+		gck_has_sender(info) ? gck_restore_find(r->root, info->si_pid) : NULL;
+
+	if (sender)
+		info->si_pid = sender->remote.pid;
+}
+
 /* SIGTRAP may be among the pending signals, so from here on no call may raise it. */
 static int queue_one(struct gck_restore *r, const struct gck_pending *p, pid_t tid, bool process,
 		     struct gck_error *err)
 {
 	int32_t signo;
 	int64_t result;
+	siginfo_t info;
 
-	memcpy(&signo, p->info, sizeof signo);
-	if (gck_remote_write(&r->remote, r->remote.scratch, p->info, sizeof p->info, err))
+	memcpy(&info, p->info, sizeof info);
+	signo = info.si_signo;
+	set_sender(r, &info);
+	if (gck_remote_write(&r->remote, r->remote.scratch, &info, sizeof info, err))
 		return -1;
 	if (process)
 		result = gck_remote_last(&r->remote, tid, err, SYS_rt_sigqueueinfo, (uint64_t)tid,

@@ -102,6 +102,7 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 		goto out;
 	}
 	set_stdio(r, s);
+	gck_restore_handlers(r->img, s);
 	r->has_mpi = s->mpi_state != 0;
 	r->has_cuda = s->cuda_state != 0;
 	if (r->has_cuda && !r->trial && gck_restore_gpus(r, s->cuda_state, err))

@@ -352,7 +352,7 @@ static void run_shared(void)
 
 /* ---- signals: handlers on an alternate stack, timers, what is pending ---------------------- */
 
-static volatile long alarms, timers, threaded;
+static volatile long alarms, timers, senders, threaded;
 static char altstack[65536];
 
 static void on_signal(int signo, siginfo_t *info, void *context)
@@ -366,6 +366,9 @@ static void on_signal(int signo, siginfo_t *info, void *context)
 	} else if (signo == SIGRTMIN + 1) {
 		CHECK(info->si_value.sival_int == 4711);
 		timers++;
+	} else if (signo == SIGURG) {
+		CHECK(info->si_code == SI_USER && info->si_pid == getpid());
+		senders++;
 	} else {
 		threaded++;
 	}
@@ -421,7 +424,8 @@ static void take_pending(void)
 	for (int i = 0; i < 3; i++) {
 		sigaddset(&set, SIGRTMIN + 5);
 		CHECK(sigtimedwait(&set, &info, &none) == SIGRTMIN + 5);
-		CHECK(info.si_value.sival_int == 100 + i && info.si_code == SI_QUEUE);
+		CHECK(info.si_value.sival_int == 100 + i && info.si_code == SI_QUEUE &&
+		      info.si_pid == getpid());
 	}
 	CHECK(sigtimedwait(&set, &info, &none) == -1 && errno == EAGAIN);
 	sigaddset(&set, SIGRTMIN + 6);
@@ -442,12 +446,14 @@ static void run_signals(void)
 	stack_t alt = {.ss_sp = altstack, .ss_size = sizeof altstack}, now;
 	struct itimerval every = {{0, 5000}, {0, 5000}}, left;
 	timer_t extra = make_timer(SIGEV_NONE, 0, 1000000), first, second;
+	struct sigaction told;
 	sigset_t blocked;
 
 	CHECK(!sigaltstack(&alt, NULL));
 	handle(SIGALRM, SA_ONSTACK | SA_RESTART);
 	handle(SIGRTMIN + 1, 0);
 	handle(SIGRTMIN + 2, SA_NODEFER);
+	handle(SIGURG, 0);
 	CHECK(signal(SIGTRAP, SIG_IGN) != SIG_ERR);
 	queue_pending();
 	CHECK(!setitimer(ITIMER_REAL, &every, NULL));
@@ -457,7 +463,11 @@ static void run_signals(void)
 	for (long i = 0; i < rounds; i++) {
 		pause_us(1000);
 		CHECK(!getitimer(ITIMER_REAL, &left) && left.it_interval.tv_usec == 5000);
+		CHECK(!kill(getpid(), SIGURG));
 	}
+	CHECK(!sigaction(SIGURG, NULL, &told) && told.sa_sigaction == on_signal);
+	CHECK(signal(SIGURG, SIG_IGN) == (sighandler_t)(uintptr_t)on_signal);
+	CHECK(senders == rounds);
 	CHECK(alarms > rounds / 20);
 	CHECK(timers > rounds / 12);
 	CHECK(threaded > rounds / 28);

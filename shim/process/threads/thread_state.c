@@ -19,6 +19,7 @@
 
 #include "shim/process/proc/procfs.h"
 #include "shim/process/threads/threads.h"
+#include "shim/sender.h"
 
 #define XSTATE_MAX 65536
 #define PENDING_ROOM 64
@@ -59,8 +60,20 @@ static bool is_stop(const struct gck_pending *p)
 	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
-static int add_pending(struct gck_pending **v, size_t *n, const struct gck_pending *infos,
-		       size_t more, struct gck_error *err)
+/* The sender by the program's number. */
+static struct gck_pending of_program(const struct gck_target *t, struct gck_pending p)
+{
+	siginfo_t info;
+
+	memcpy(&info, p.info, sizeof(info));
+	if (gck_has_sender(&info))
+		info.si_pid = gck_target_vtid(t, info.si_pid);
+	memcpy(p.info, &info, sizeof(info));
+	return p;
+}
+
+static int add_pending(const struct gck_target *t, struct gck_pending **v, size_t *n,
+		       const struct gck_pending *infos, size_t more, struct gck_error *err)
 {
 	struct gck_pending *grown = realloc(*v, (*n + more) * sizeof(**v));
 
@@ -69,13 +82,13 @@ static int add_pending(struct gck_pending **v, size_t *n, const struct gck_pendi
 	*v = grown;
 	for (size_t i = 0; i < more; i++)
 		if (!is_stop(&infos[i]))
-			grown[(*n)++] = infos[i];
+			grown[(*n)++] = of_program(t, infos[i]);
 	return 0;
 }
 
 /* Read signals queued for the thread, or for the process. */
-static int read_pending(pid_t tid, bool shared, struct gck_pending **v, size_t *n,
-			struct gck_error *err)
+static int read_pending(const struct gck_target *t, pid_t tid, bool shared,
+			struct gck_pending **v, size_t *n, struct gck_error *err)
 {
 	struct gck_pending infos[PENDING_ROOM];
 	struct __ptrace_peeksiginfo_args args = {
@@ -83,7 +96,7 @@ static int read_pending(pid_t tid, bool shared, struct gck_pending **v, size_t *
 	long got;
 
 	while ((got = trace(PTRACE_PEEKSIGINFO, tid, (uintptr_t)&args, infos)) > 0) {
-		if (add_pending(v, n, infos, (size_t)got, err))
+		if (add_pending(t, v, n, infos, (size_t)got, err))
 			return -1;
 		args.off += (uint64_t)got;
 	}
@@ -244,12 +257,12 @@ static int read_thread(const struct gck_held_thread *h, const struct gck_target 
 	if (read_registers(h->tid, x, err) || read_registered(t->pid, h->tid, x, err) ||
 	    read_schedule(h->tid, x, err))
 		return -1;
-	if (h->signal && add_pending(&x->pending, &x->npending, &h->info, 1, err))
+	if (h->signal && add_pending(t, &x->pending, &x->npending, &h->info, 1, err))
 		return -1;
 	read_name(t, h->tid, x);
 	read_identity(t, h->tid, x, f);
 	check_futexes(t, x, f);
-	return read_pending(h->tid, false, &x->pending, &x->npending, err);
+	return read_pending(t, h->tid, false, &x->pending, &x->npending, err);
 }
 
 int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
@@ -272,5 +285,5 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
 		if (read_thread(&h->v[i], t, &img->threads[at], f, err))
 			return -1;
 	}
-	return read_pending(t->pid, true, &img->pending, &img->npending, err);
+	return read_pending(t, t->pid, true, &img->pending, &img->npending, err);
 }
