@@ -569,8 +569,26 @@ static void map(int physical)
 	objects[i].on = physical;
 	objects[i].device = objects[physical].device;
 	access.location.id = objects[physical].device;
-	if (rand() % 10)
+	if (rand() % 3)
 		objects[i].open = !BOTH(cuMemSetAccess(H(CUdeviceptr, i), GRANULE, &access, 1));
+}
+
+/* Access to all parts of a reservation at once. */
+static void open_all(void)
+{
+	int r = any("reservation"), n = 0;
+	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+					       .id = rand() % DEVICES},
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+	for (int i = 0; i < n_objects; i++)
+		n += is(i, "mapping") && objects[i].of == r &&
+		     objects[i].device == access.location.id;
+	if (r < 0 || n < PARTS ||
+	    BOTH(cuMemSetAccess(H(CUdeviceptr, r), PARTS * GRANULE, &access, 1)))
+		return;
+	for (int i = 0; i < n_objects; i++)
+		objects[i].open |= is(i, "mapping") && objects[i].of == r;
 }
 
 static void create_memory(void)
@@ -637,7 +655,7 @@ static int any_place(uint64_t *offset)
 {
 	int kind = rand() % 8, i = any(kind == 0 ? "variable" : kind == 1 ? "place" : "mapping");
 
-	*offset = i >= 0 && is(i, "mapping") ? 8u * (unsigned)(rand() % 1000) : 0;
+	*offset = i >= 0 && is(i, "mapping") ? 8u * (unsigned)(rand() % 4) : 0;
 	if (i < 0 || current() < 0)
 		return -1;
 	return !is(i, "mapping") || (objects[i].open &&
@@ -679,6 +697,80 @@ static void launch(void)
 	BOTH(cuLaunchKernel(H(CUfunction, f), 3, 1, 1, 1, 1, 1, 0, H(CUstream, s),
 			    ((void *[]){&at[W], &by}), NULL));
 	BOTH(cuStreamSynchronize(H(CUstream, s)));
+}
+
+/* ---- pinned memory of the host --------------------------------------------------------------- */
+
+#define PINNED ((size_t)8192)
+
+static void pin(void)
+{
+	uint64_t v[WORLDS] = {0};
+	unsigned flags = (unsigned)rand() % 4;
+	bool own = rand() % 2;
+	int i;
+
+	if (own) {
+		for (int W = 0; W < WORLDS; W++)
+			v[W] = (uintptr_t)mmap(NULL, PINNED, PROT_READ | PROT_WRITE,
+					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (BOTH(cuMemHostRegister_v2((void *)(uintptr_t)v[W], PINNED, flags))) {
+			for (int W = 0; W < WORLDS; W++)
+				munmap((void *)(uintptr_t)v[W], PINNED);
+			return;
+		}
+	} else if (flags ? BOTH(cuMemHostAlloc((void **)&v[W], PINNED, flags))
+			 : BOTH(cuMemAllocHost_v2((void **)&v[W], PINNED))) {
+		return;
+	}
+	i = add_object("host", v, -1);
+	if (i < 0)
+		return;
+	objects[i].on = current();
+	objects[i].open = own;
+}
+
+static void give_back(int i)
+{
+	/* The function for the other kind of memory says that it is not of that kind. */
+	if (objects[i].open)
+		BOTH(cuMemFreeHost(H(void *, i)));
+	else
+		BOTH(cuMemHostUnregister(H(void *, i)));
+	if (objects[i].open ? BOTH(cuMemHostUnregister(H(void *, i)))
+			    : BOTH(cuMemFreeHost(H(void *, i))))
+		return;
+	for (int W = 0; W < WORLDS && objects[i].open; W++)
+		munmap((void *)(uintptr_t)objects[i].handle[W], PINNED);
+	end(i);
+}
+
+static void unpin(void)
+{
+	int i = any("host");
+
+	if (i >= 0 && rand() % 2)
+		give_back(i);
+}
+
+/* The GPU uses it at the same place, and nothing else is said of it. */
+static void use_pinned(void)
+{
+	uint64_t at[WORLDS] = {0}, by = (uint64_t)rand(), v[WORLDS] = {0};
+	int i = any("host"), f = any("function");
+
+	if (i < 0)
+		return;
+	BOTH(cuMemHostGetFlags((unsigned int *)&v[W], H(void *, i)));
+	same(v, "the flags of pinned memory");
+	if (BOTH(cuMemHostGetDevicePointer_v2((CUdeviceptr *)&at[W], H(void *, i), 0)) || f < 0)
+		return;
+	BOTH(cuLaunchKernel(H(CUfunction, f), 2, 1, 1, 1, 1, 1, 0, NULL,
+			    ((void *[]){&at[W], &by}), NULL));
+	BOTH(cuCtxSynchronize());
+	for (int W = 0; W < WORLDS; W++)
+		v[W] = *(const uint64_t *)(uintptr_t)objects[i].handle[W];
+	same(v, "the contents of pinned memory");
 }
 
 /* ---- arrays, textures and surfaces ----------------------------------------------------------- */
@@ -836,17 +928,16 @@ static void free_memory(void)
 static void (*const steps[])(void) = {
 	retain, release, reset, create_context, destroy_context, push, pop, set_current,
 	set_current, get_current, look_at_context, set_limit, exchange_mode, create_stream,
-	create_stream,
-	destroy_stream, look_at_stream, create_event, create_event, destroy_event, record, record,
-	look_at_event, look_at_event, load_module, load_module,
-	unload_module, get_function, get_function,
-	get_variable, get_variable, load_library, load_library, unload_library, get_kernel,
-	get_kernel, get_function_of_kernel, get_part, get_variable_of_library,
-	get_variable_of_library, reserve, free_reservation, create_memory, create_memory,
-	map_again, release_memory, retain_memory, unmap, write_memory, write_memory, read_memory,
-	read_memory, read_memory, create_array, create_array, destroy_array, use_array, use_array,
-	use_array, create_texture, create_texture, create_texture, destroy_any_texture,
-	look_at_texture, look_at_texture, launch, launch, launch, allocate, free_memory,
+	create_stream, destroy_stream, look_at_stream, create_event, create_event, destroy_event,
+	record, record, look_at_event, look_at_event, load_module, load_module, unload_module,
+	get_function, get_function, get_variable, get_variable, load_library, load_library,
+	unload_library, get_kernel, get_kernel, get_function_of_kernel, get_part,
+	get_variable_of_library, get_variable_of_library, reserve, free_reservation,
+	create_memory, create_memory, map_again, open_all, release_memory, retain_memory, unmap,
+	write_memory, write_memory, read_memory, read_memory, read_memory, create_array,
+	create_array, destroy_array, use_array, use_array, use_array, create_texture,
+	create_texture, create_texture, destroy_any_texture, look_at_texture, look_at_texture,
+	pin, unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory,
 	free_memory,
 };
 
@@ -881,7 +972,7 @@ static bool counts_agree(void)
 	static const char *const kinds[] = {"context", "stream", "event", "module", "function",
 					    "variable", "library", "kernel", "reservation",
 					    "physical", "mapping", "memory", "array", "texture",
-					    "surface"};
+					    "surface", "host"};
 
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		int n = 0, recorded = gck_cuda_records_count(kinds[k]);
@@ -896,40 +987,32 @@ static bool counts_agree(void)
 	return true;
 }
 
+/* Without what it was made on. */
+static bool is_left(int i, const char *kind)
+{
+	return is(i, kind) && !objects[objects[i].on].alive;
+}
+
 /* What the engine names is there. */
 static bool may_refuse(void)
 {
-	return any("memory") >= 0 || any("physical") >= 0 || any("mapping") >= 0 ||
-	       any("module") >= 0 || any("library") >= 0 || any("texture") >= 0 ||
-	       any("surface") >= 0;
-}
-
-static bool is_mapped(int physical)
-{
 	int i = n_objects - 1;
 
-	while (i >= 0 && !(is(i, "mapping") && objects[i].on == physical))
+	while (i >= 0 && !(is_left(i, "texture") || is_left(i, "surface") || is_left(i, "host")))
 		i--;
-	return i >= 0;
+	return i >= 0 || any("memory") >= 0;
 }
 
-/* Gives away what the engine cannot make again, but not all of it. */
+/* Gives away what the engine cannot make again. */
 static void tidy(void)
 {
 	for (int i = 0; i < n_objects; i++) {
 		if (is(i, "memory") && !BOTH(cuMemFree_v2(H(CUdeviceptr, i))))
 			end(i);
-		if (is(i, "mapping") && !objects[i].open &&
-		    !BOTH(cuMemUnmap(H(CUdeviceptr, i), GRANULE)))
+		if ((is_left(i, "texture") || is_left(i, "surface")) && !destroy_texture(i))
 			end(i);
-	}
-	for (int i = 0; i < n_objects; i++) {
-		if ((is(i, "texture") || is(i, "surface")) && !objects[objects[i].on].alive &&
-		    !destroy_texture(i))
-			end(i);
-		while (is(i, "physical") && !is_mapped(i) &&
-		       !BOTH(cuMemRelease(H(CUmemGenericAllocationHandle, i))))
-			objects[i].alive = --objects[i].uses > 0;
+		if (is_left(i, "host"))
+			give_back(i);
 	}
 }
 
@@ -1007,6 +1090,8 @@ static void clear_objects(void)
 			BOTH(cuMemUnmap(H(CUdeviceptr, i), GRANULE));
 		else if (is(i, "reservation"))
 			BOTH(cuMemAddressFree(H(CUdeviceptr, i), PARTS * GRANULE));
+		else if (is(i, "host"))
+			give_back(i);
 		else if (is(i, "library"))
 			BOTH(cuLibraryUnload(H(CUlibrary, i)));
 		else if (is(i, "context") && !objects[i].primary)
@@ -1144,24 +1229,34 @@ static void *other_thread(void *context)
 }
 
 /* The last module has its place beside one that has ended, and that one beside one whose context
- * has. */
-static void refuse_beside_ended(void)
+ * has, which is primary or not. */
+static void test_beside_ended(bool primary)
 {
 	CUmodule first, second, third;
+	CUdeviceptr at, again;
 	CUcontext other;
+	size_t size;
 
-	E->cuCtxCreate_v2(&other, 0, 0);
+	if (primary) {
+		E->cuDevicePrimaryCtxRetain(&other, 0);
+		E->cuCtxPushCurrent_v2(other);
+	} else {
+		E->cuCtxCreate_v2(&other, 0, 0);
+	}
 	E->cuModuleLoadData(&first, ptx);
 	E->cuCtxPopCurrent_v2(NULL);
 	E->cuModuleLoadData(&second, ptx);
-	E->cuCtxPushCurrent_v2(other);
-	E->cuModuleUnload(first);
-	E->cuCtxPopCurrent_v2(NULL);
+	if (primary)
+		E->cuDevicePrimaryCtxRelease_v2(0);
+	else
+		E->cuCtxDestroy_v2(other);
 	E->cuModuleLoadData(&third, ptx);
 	E->cuModuleUnload(second);
-	is_str(gck_cuda_records_unable(), NULL, "a module beside one that ended beside another");
-	E->cuCtxDestroy_v2(other);
-	refuses("beside a module that has ended", "it, once the other's context has ended");
+	E->cuModuleGetGlobal_v2(&at, &size, third, "third");
+	ok(restarted(), "a module beside one that ended beside one whose %scontext has",
+	   primary ? "primary " : "");
+	E->cuModuleGetGlobal_v2(&again, &size, third, "third");
+	ok(at == again, "its variables are where they were");
 	E->cuModuleUnload(third);
 }
 
@@ -1200,7 +1295,7 @@ static void test_libraries(void)
 	refuses("cuLibraryLoadData", "a library that is not text");
 	E->cuModuleLoadData(&later, ptx);
 	E->cuLibraryUnload(library);
-	refuses("beside a module that has ended", "a module beside it, once it has ended");
+	refuses("beside one that has ended", "a module beside it, once it has ended");
 	E->cuModuleUnload(later);
 	load_plain(&library, ptx);
 	E->cuModuleLoadData(&later, ptx);
@@ -1223,6 +1318,40 @@ static CUresult same_array(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *about)
 	(void)about;
 	*array = given;
 	return CUDA_SUCCESS;
+}
+
+/* Memory that is not mapped while a restart is, or without access, or on a device without a
+ * context. */
+static void test_unmapped(void)
+{
+	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+						       .id = 1}};
+	const CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle memory;
+	uint64_t seven = 7, v = 0;
+	CUcontext context;
+	CUdeviceptr at;
+
+	E->cuCtxCreate_v2(&context, 0, 1);
+	E->cuMemAddressReserve(&at, 2 * GRANULE, 0, 0, 0);
+	E->cuMemCreate(&memory, GRANULE, &prop, 0);
+	E->cuMemMap(at, GRANULE, 0, memory, 0);
+	E->cuMemSetAccess(at, GRANULE, &access, 1);
+	E->cuMemcpyHtoD_v2(at, &seven, 8);
+	E->cuMemUnmap(at, GRANULE);
+	E->cuCtxDestroy_v2(context);
+	ok(restarted(), "memory that is not mapped is made again without a context");
+	E->cuCtxCreate_v2(&context, 0, 1);
+	E->cuMemMap(at + GRANULE, GRANULE, 0, memory, 0);
+	E->cuMemRelease(memory);
+	ok(restarted(), "so is memory without access or handle");
+	E->cuMemSetAccess(at + GRANULE, GRANULE, &access, 1);
+	E->cuMemcpyDtoH_v2(&v, at + GRANULE, 8);
+	is_int((int)v, 7, "it has its contents");
+	E->cuMemUnmap(at + GRANULE, GRANULE);
+	E->cuMemAddressFree(at, 2 * GRANULE);
+	E->cuCtxDestroy_v2(context);
 }
 
 /* A texture of memory that goes. */
@@ -1365,14 +1494,8 @@ static void test_refusals(void)
 	E->cuModuleUnload(a);
 	is_str(gck_cuda_records_unable(), NULL, "nor does the end of one keep the other from it");
 	E->cuModuleUnload(b);
-	E->cuCtxCreate_v2(&other, 0, 0);
-	E->cuModuleLoadData(&a, ptx);
-	E->cuCtxPopCurrent_v2(NULL);
-	E->cuModuleLoadData(&b, ptx);
-	E->cuCtxDestroy_v2(other);
-	refuses("beside a module that has ended", "a module beside one whose context has ended");
-	E->cuModuleUnload(b);
-	refuse_beside_ended();
+	test_beside_ended(false);
+	test_beside_ended(true);
 	E->cuStreamCreate(&stream, 0);
 	E->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
 	refuses("cuStreamBeginCapture_v2", "a stream in capture");
@@ -1481,6 +1604,7 @@ int main(int argc, char **argv)
 		test_elapsed();
 		test_structures();
 		test_libraries();
+		test_unmapped();
 		test_textures();
 		test_refusals();
 		test_other_number();

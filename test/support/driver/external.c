@@ -24,7 +24,7 @@ CUresult fake_cuImportExternalMemory(CUexternalMemory *memory,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (of->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) {
 		fake_lock();
-		e->memory = fake_memory_of(of->handle.fd);
+		e->memory = fake_memory_import(of->handle.fd);
 		fake_unlock();
 		close(of->handle.fd);
 	}

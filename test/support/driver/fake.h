@@ -208,6 +208,7 @@ struct fake_block {
 
 /* Physical memory: a memfd. */
 struct fake_memory {
+	struct fake_memory *next;
 	int fd;
 	size_t size;
 	CUdevice device;
@@ -225,7 +226,10 @@ int fake_memory_file(CUdevice device, size_t size);
 CUdevice fake_memory_device(int fd);
 struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc);
 void fake_memory_drop(struct fake_memory *m);
-struct fake_memory *fake_memory_of(int fd); /* memory of a descriptor; NULL: it is none */
+/* Takes the descriptor. */
+struct fake_memory *fake_memory_of(int fd, size_t size, CUdevice device);
+/* Memory of another's descriptor; NULL: it is none. */
+struct fake_memory *fake_memory_import(int fd);
 /* The contents of a CUipcMemHandle: a descriptor of that process. */
 struct fake_ipc {
 	pid_t pid;

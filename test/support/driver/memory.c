@@ -19,22 +19,25 @@ static size_t round_up(size_t n, size_t to)
 
 /* ---- physical ------------------------------------------------------------------------------- */
 
+static struct fake_memory *memories;
+
+struct fake_memory *fake_memory_of(int fd, size_t size, CUdevice device)
+{
+	struct fake_memory *m = calloc(1, sizeof *m);
+
+	*m = (struct fake_memory){
+		.next = memories, .fd = fd, .size = size, .device = device, .uses = 1};
+	memories = m;
+	fake.used[device] += size;
+	return m;
+}
+
 struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc)
 {
 	int fd = fake_memory_file(device, size);
-	struct fake_memory *m;
 
-	*rc = CUDA_ERROR_OUT_OF_MEMORY;
-	if (fd < 0)
-		return NULL;
-	m = calloc(1, sizeof *m);
-	m->fd = fd;
-	m->size = size;
-	m->device = device;
-	m->uses = 1;
-	fake.used[device] += size;
-	*rc = CUDA_SUCCESS;
-	return m;
+	*rc = fd < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	return fd < 0 ? NULL : fake_memory_of(fd, size, device);
 }
 
 static void *free_late(void *arg)
@@ -51,10 +54,14 @@ static void *free_late(void *arg)
 
 void fake_memory_drop(struct fake_memory *m)
 {
+	struct fake_memory **at = &memories;
 	pthread_t thread;
 
 	if (--m->uses)
 		return;
+	while (*at != m)
+		at = &(*at)->next;
+	*at = m->next;
 	close(m->fd);
 	if (m->exported && getenv("FAKE_CUDA_LATE") &&
 	    !pthread_create(&thread, NULL, free_late, m)) {
@@ -337,22 +344,21 @@ CUresult fake_cuMemHostGetFlags(unsigned int *flags, void *address)
 	return rc;
 }
 
-/* The struct of physical memory stays: its handle is not used again. */
+/* The structs of physical memory stay: their handles are not used again. */
 void fake_blocks_anew(void)
 {
 	struct fake_block *b;
 
 	while ((b = fake_blocks)) {
 		fake_blocks = b->next;
-		if (b->kind != FAKE_VMM)
+		if (b->kind != FAKE_VMM && b->kind != FAKE_REGISTERED)
 			munmap((void *)(uintptr_t)b->base, b->mapped);
-		if (b->memory && b->memory->fd >= 0) {
-			fake.used[b->device] -= b->memory->size;
-			close(b->memory->fd);
-			b->memory->fd = -1;
-		}
 		free(b->pages);
 		free(b);
+	}
+	for (; memories; memories = memories->next) {
+		fake.used[memories->device] -= memories->size;
+		close(memories->fd);
 	}
 }
 

@@ -310,24 +310,19 @@ CUresult fake_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocati
 	return *(int *)shareable >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-struct fake_memory *fake_memory_of(int fd)
+struct fake_memory *fake_memory_import(int fd)
 {
-	struct fake_memory *m = calloc(1, sizeof *m);
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct fake_memory *m;
 	struct stat st;
 
-	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (m->fd < 0 || fstat(m->fd, &st)) {
-		free(m);
+	if (own < 0 || fstat(own, &st))
 		return NULL;
-	}
-	m->size = (size_t)st.st_size;
-	m->device = fake_memory_device(m->fd);
-	m->uses = 1;
+	m = fake_memory_of(own, (size_t)st.st_size, fake_memory_device(own));
 	m->imported = true;
 	m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	m->prop.location.id = m->device;
-	fake.used[m->device] += m->size;
 	return m;
 }
 
@@ -358,7 +353,7 @@ CUresult fake_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
 		return CUDA_ERROR_NOT_SUPPORTED;
 	fake_lock();
 	device = fake_node_first(ask_kernel((int)(intptr_t)os_handle));
-	m = device < 0 ? NULL : fake_memory_of((int)(intptr_t)os_handle);
+	m = device < 0 ? NULL : fake_memory_import((int)(intptr_t)os_handle);
 	if (m)
 		m->prop.location.id = device;
 	fake_unlock();
@@ -401,7 +396,7 @@ CUresult fake_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle,
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", ipc.pid, ipc.fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	fake_lock();
-	if (fd >= 0 && (m = fake_memory_of(fd))) {
+	if (fd >= 0 && (m = fake_memory_import(fd))) {
 		at = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 		*address = (CUdeviceptr)(uintptr_t)at;
 		fake_block_new(m, *address, ipc.size, FAKE_IMPORTED);

@@ -75,8 +75,8 @@ static CUresult find_times_in(const struct gck_record *context, const struct gck
 int gck_record_events_save(struct gck_error *err)
 {
 	for (const struct gck_record *r = gck_records_first(); r; r = r->next) {
-		CUresult rc = r->kind == GCK_RECORD_CONTEXT ? find_times_in(r, NULL)
-							    : CUDA_SUCCESS;
+		CUresult rc = r->kind == GCK_RECORD_CONTEXT && !r->died ? find_times_in(r, NULL)
+									 : CUDA_SUCCESS;
 
 		if (rc)
 			return gck_fail(err, EIO, "the times of events: the driver's error %d",

@@ -73,7 +73,7 @@ static void load_library(struct gck_record *library, struct gck_record *context)
 	CUcontext unused;
 	CUresult rc;
 
-	if (library->unable || library->died ||
+	if (library->unable || library->died || context->died ||
 	    gck_cuda_driver.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)context->now))
 		return;
 	rc = gck_cuda_driver.cuLibraryGetModule(&module, (CUlibrary)(uintptr_t)library->now);
@@ -155,7 +155,7 @@ static struct gck_record *primary(uint64_t device)
 {
 	struct gck_record *r = gck_records_first();
 
-	while (r && !(r->kind == GCK_RECORD_CONTEXT && r->made.words[1] == device &&
+	while (r && !(r->kind == GCK_RECORD_CONTEXT && !r->died && r->made.words[1] == device &&
 		      !strcmp(r->made.function->name, "cuDevicePrimaryCtxRetain")))
 		r = r->next;
 	return r;
@@ -225,9 +225,24 @@ static struct gck_record *changed(const struct call *c)
 		return gck_record_current();
 	if (c->effect->parameter < 0)
 		return NULL;
-	if (kind == GCK_RECORD_MAPPING)
-		return gck_record_at(kind, c->words[c->effect->parameter]);
 	return gck_record_find(kind, c->words[c->effect->parameter]);
+}
+
+/* cuMemSetAccess changes several mappings, each of which may end by itself. */
+static void set_access(const struct call *c)
+{
+	uint64_t words[GCK_RECORD_PARAMETERS];
+	struct call one = {c->function, words, c->effect};
+
+	memcpy(words, c->words, strlen(c->function->parameters) * sizeof *words);
+	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
+		if (r->kind != GCK_RECORD_MAPPING || r->handle < c->words[0] ||
+		    r->handle >= c->words[0] + c->words[1])
+			continue;
+		words[0] = r->handle;
+		words[1] = r->made.words[1];
+		set_state(r, &one);
+	}
 }
 
 static void note_change(const struct call *c)
@@ -236,6 +251,10 @@ static void note_change(const struct call *c)
 
 	if (c->function->thread)
 		return; /* threads.c */
+	if (c->effect->kind == GCK_RECORD_MAPPING) {
+		set_access(c);
+		return;
+	}
 	r = changed(c);
 	if (c->effect->kind == GCK_RECORD_EVENT && c->function->again)
 		gck_record_event_recorded(r);

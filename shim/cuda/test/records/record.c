@@ -103,6 +103,7 @@ static void forget(struct gck_record *r)
 	struct gck_record_state *s;
 
 	drop_handles(r);
+	gck_record_host_forget(r);
 	*(r->before ? &r->before->next : &first) = r->next;
 	*(r->next ? &r->next->before : &last) = r->before;
 	gck_record_forget_call(&r->made);
@@ -127,13 +128,13 @@ struct gck_record *gck_record_context_of(const struct gck_record *module)
 	return gck_record_is_library_part(module) ? module->context : module->of;
 }
 
-/* One that ends with it; dead: even if that has ended. */
-static struct gck_record *dependent(const struct gck_record *r, bool dead)
+/* One that ends with it. */
+static struct gck_record *dependent(const struct gck_record *r)
 {
 	struct gck_record *d = first;
 
-	while (d && ((d->died && !dead) ||
-		     (d->of != r && !(d->context == r && gck_record_is_library_part(d)))))
+	while (d && (d->died || (d->of != r &&
+				 !(d->context == r && gck_record_is_library_part(d)))))
 		d = d->next;
 	return d;
 }
@@ -145,17 +146,23 @@ static bool has_dependents(enum gck_record_kind kind)
 	       kind == GCK_RECORD_GRAPH || kind == GCK_RECORD_RESERVATION;
 }
 
-/* ---- modules and libraries that have ended --------------------------------------------------- */
+/* ---- contexts, modules and libraries that have ended ---------------------------------------- */
 
-/* Whether `later` is a module that began beside the other, or beside the library. */
+static bool has_place(enum gck_record_kind kind)
+{
+	return kind == GCK_RECORD_CONTEXT || kind == GCK_RECORD_MODULE ||
+	       kind == GCK_RECORD_LIBRARY;
+}
+
+/* Whether `later` is a module that began while the other was there. */
 static bool is_beside(const struct gck_record *later, const struct gck_record *other)
 {
 	return later->kind == GCK_RECORD_MODULE && later->born > other->born &&
 	       (!other->died || later->born < other->died);
 }
 
-/* Forgets those beside which no module began that is still needed; a library's own modules are
- * beside it. A later one is looked at first. */
+/* Forgets those beside which no module began that is still needed; a context's and a library's own
+ * modules are beside it. A later one is looked at first. */
 static void prune(void)
 {
 	struct gck_record *before;
@@ -171,15 +178,15 @@ static void prune(void)
 	}
 }
 
-/* Its context has ended, too, or it cannot be made again: nor can those that began beside it, nor
- * those beside one of these that has ended. */
+/* It cannot be made again: nor can modules that began beside it, nor those beside one of these that
+ * has ended. */
 static void give_up(struct gck_record *r)
 {
 	struct gck_record *m;
 
 	for (m = r->next; m; m = m->next) {
 		if (is_beside(m, r))
-			m->unable = "it was loaded beside a module that has ended";
+			m->unable = "it was loaded beside one that has ended";
 	}
 	forget(r);
 	m = first;
@@ -189,19 +196,13 @@ static void give_up(struct gck_record *r)
 		give_up(m);
 }
 
-static bool can_come_back(const struct gck_record *r)
+static void end_placed(struct gck_record *r)
 {
-	const struct gck_record *context = gck_record_context_of(r);
-
-	return !r->unable && (r->kind == GCK_RECORD_LIBRARY || (context && !context->ending));
-}
-
-static void end_code(struct gck_record *r)
-{
-	if (!can_come_back(r)) {
+	if (r->unable) {
 		give_up(r);
 	} else {
 		drop_handles(r);
+		r->uses = 1; /* a context's, of which a reset may leave several */
 		if (!r->died)
 			r->died = ++clock_now;
 	}
@@ -214,15 +215,14 @@ void gck_record_end(struct gck_record *r)
 {
 	struct gck_record *d, *physical = r->physical;
 
-	r->ending = true;
-	while (has_dependents(r->kind) && (d = dependent(r, r->kind == GCK_RECORD_CONTEXT)))
+	while (has_dependents(r->kind) && (d = dependent(r)))
 		gck_record_end(d);
 	for (d = r->kind == GCK_RECORD_CONTEXT ? first : NULL; d; d = d->next) {
-		if (d->context == r)
+		if (d->context == r && !d->died)
 			d->context = NULL;
 	}
-	if (r->kind == GCK_RECORD_MODULE || r->kind == GCK_RECORD_LIBRARY)
-		end_code(r); /* a library's modules have ended */
+	if (has_place(r->kind))
+		end_placed(r);
 	else
 		forget(r);
 	if (physical && --physical->mappings == 0 && !physical->uses)

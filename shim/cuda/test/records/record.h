@@ -65,15 +65,17 @@ struct gck_record {
 					  * which a module of a library ends with, too */
 	struct gck_record *physical;     /* a mapping's */
 	unsigned uses, mappings;         /* of physical memory; without uses it has no handle */
-	/* The order in which objects began and ended. died: a module or library that has ended and
-	 * must be made again for a while, since a later one got its place beside it; 0: alive. */
+	/* The order in which objects began and ended. died: a context, module or library that has
+	 * ended and must be made again for a while, since a module got its place beside it; 0:
+	 * alive. */
 	uint64_t born, died;
-	bool ending;                     /* a context: with all that is of it */
 	struct gck_record_call made;
 	struct gck_record_state *states; /* the oldest first */
 	const char *unable;              /* the function that keeps it from being made again */
-	void *data;                      /* a mapping's contents, while they are saved */
+	void *data;                      /* memory's contents, while they are saved */
 	struct gck_record_variable *variables; /* a module's, while they are saved */
+	bool allocated;                  /* host memory, by this */
+	uint64_t device;                 /* where host memory is for the GPU, once it is saved */
 	bool recorded;                   /* events.c */
 	unsigned recorded_age;
 	double recorded_ms;
@@ -162,6 +164,36 @@ void gck_record_thread_wants(const uint64_t *words);
 void gck_record_thread_note(char what, const uint64_t *words);
 /* Whether a thread's stack of contexts has one that has ended. */
 bool gck_record_threads_unable(void);
+
+/* ---- replay.c -------------------------------------------------------------------------------- */
+
+/* A context of a device; NULL: there is none. */
+const struct gck_record *gck_record_context_on(uint64_t device);
+
+/* ---- memory.c -------------------------------------------------------------------------------- */
+
+/* Why memory or a mapping of it cannot be made again; NULL: it can. */
+const char *gck_record_memory_unable(const struct gck_record *r);
+/* Copies memory's contents to r->data, or from there when all is mapped again; then it is held as
+ * often as it was. */
+CUresult gck_record_memory_save(struct gck_record *physical);
+CUresult gck_record_memory_fill(struct gck_record *physical);
+
+/* ---- host.c ---------------------------------------------------------------------------------- */
+
+/* Pinned memory: note registers or unregisters it, and records that. */
+typedef CUresult gck_record_register(void *p, size_t size, unsigned flags);
+typedef CUresult gck_record_unregister(void *p);
+CUresult gck_record_host_allocate(void **at, size_t size, unsigned flags,
+				  gck_record_register *note);
+CUresult gck_record_host_free(void *p, gck_record_unregister *note);
+CUresult gck_record_host_unregister(void *p, gck_record_unregister *note);
+/* Frees it, if it was allocated here. */
+void gck_record_host_forget(const struct gck_record *r);
+/* Why it cannot be registered again; NULL: it can. */
+const char *gck_record_host_unable(const struct gck_record *r);
+/* Where it is for the GPU. In its context. */
+CUresult gck_record_host_device(const struct gck_record *r, CUdeviceptr *at);
 
 /* ---- textures.c ------------------------------------------------------------------------------ */
 

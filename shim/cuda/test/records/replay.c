@@ -26,14 +26,11 @@ static uint64_t device_of(const struct gck_record *context)
 	return context->made.words[strlen(context->made.function->parameters) - 1];
 }
 
-/* A context of the device that the memory is on; NULL: there is none. */
-static const struct gck_record *context_for(const struct gck_record *mapping)
+const struct gck_record *gck_record_context_on(uint64_t device)
 {
-	const CUmemAllocationProp *prop = mapping->physical->made.copies[2];
 	const struct gck_record *c = gck_records_first();
 
-	while (c && !(c->kind == GCK_RECORD_CONTEXT &&
-		      device_of(c) == (uint64_t)prop->location.id))
+	while (c && !(c->kind == GCK_RECORD_CONTEXT && !c->died && device_of(c) == device))
 		c = c->next;
 	return c;
 }
@@ -90,23 +87,6 @@ static const char *module_unable(const struct gck_record *r)
 	return failed ? "a module whose variables are not known" : NULL;
 }
 
-static const char *mapping_unable(const struct gck_record *r)
-{
-	const CUmemAllocationProp *prop;
-	unsigned long long access = 0;
-
-	if (!r->physical || !r->of || r->physical->unable)
-		return "memory that was mapped in another way";
-	prop = r->physical->made.copies[2];
-	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->requestedHandleTypes ||
-	    r->made.words[2])
-		return "mapped memory of another kind";
-	if (gck_cuda_driver.cuMemGetAccess(&access, &prop->location, r->handle) ||
-	    access != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return "mapped memory without access";
-	return context_for(r) ? NULL : "mapped memory of a device without a context";
-}
-
 static const char *record_unable(const struct gck_record *r)
 {
 	if (r->unable)
@@ -115,13 +95,14 @@ static const char *record_unable(const struct gck_record *r)
 	case GCK_RECORD_MODULE:
 		return module_unable(r);
 	case GCK_RECORD_MAPPING:
-		return mapping_unable(r);
+	case GCK_RECORD_PHYSICAL:
+		return gck_record_memory_unable(r);
+	case GCK_RECORD_HOST:
+		return gck_record_host_unable(r);
 	case GCK_RECORD_ARRAY:
 	case GCK_RECORD_TEXTURE:
 	case GCK_RECORD_SURFACE:
 		return gck_record_texture_unable(r);
-	case GCK_RECORD_PHYSICAL:
-		return r->mappings ? NULL : "memory that is not mapped";
 	default:
 		return NULL;
 	}
@@ -158,21 +139,11 @@ static void *room(size_t size, struct gck_error *err)
 	return p;
 }
 
-static int save_mapping(struct gck_record *r, struct gck_error *err)
+static int copy_memory(struct gck_record *r, bool save, struct gck_error *err)
 {
-	const struct gck_record *context = context_for(r);
-	CUresult rc;
+	CUresult rc = save ? gck_record_memory_save(r) : gck_record_memory_fill(r);
 
-	free(r->data);
-	r->data = room(r->made.words[1], err);
-	if (!r->data)
-		return -1;
-	rc = push(context);
-	if (!rc) {
-		rc = gck_cuda_driver.cuMemcpyDtoH_v2(r->data, r->handle, r->made.words[1]);
-		pop(context);
-	}
-	return rc ? fails("copying memory at", r->handle, rc, err) : 0;
+	return rc ? fails("copying memory", r->handle, rc, err) : 0;
 }
 
 static int save_variables(struct gck_record *r, struct gck_error *err)
@@ -203,6 +174,25 @@ static int copy_array(struct gck_record *r, bool save, struct gck_error *err)
 	return rc ? fails("copying array", r->handle, rc, err) : 0;
 }
 
+/* The GPU's address of host memory may be stored anywhere: it must be the same again. */
+static int find_host(struct gck_record *r, bool save, struct gck_error *err)
+{
+	CUdeviceptr at = 0;
+	CUresult rc = push(r->context);
+
+	rc = rc ? rc : gck_record_host_device(r, &at);
+	pop(r->context);
+	if (rc)
+		return fails("the GPU's address of host memory", r->handle, rc, err);
+	if (save)
+		r->device = at;
+	if (at != r->device)
+		return gck_fail(err, EIO, "host memory 0x%llx was at 0x%llx and is at 0x%llx in "
+				"the fresh driver", (unsigned long long)r->handle,
+				(unsigned long long)r->device, (unsigned long long)at);
+	return 0;
+}
+
 int gck_cuda_records_save(struct gck_error *err)
 {
 	int failed = 0;
@@ -210,10 +200,12 @@ int gck_cuda_records_save(struct gck_error *err)
 	gck_record_enter();
 	gck_records_lock();
 	for (struct gck_record *r = gck_records_first(); r && !failed; r = r->next) {
-		if (r->kind == GCK_RECORD_MAPPING)
-			failed = save_mapping(r, err);
+		if (r->kind == GCK_RECORD_PHYSICAL)
+			failed = copy_memory(r, true, err);
 		else if (r->kind == GCK_RECORD_ARRAY)
 			failed = copy_array(r, true, err);
+		else if (r->kind == GCK_RECORD_HOST)
+			failed = find_host(r, true, err);
 		else if (r->kind == GCK_RECORD_MODULE && !r->died)
 			failed = save_variables(r, err);
 	}
@@ -249,8 +241,8 @@ static int make_primary(struct gck_record *r, struct gck_error *err)
 	return 0;
 }
 
-/* The module or library that ended first, after `since` and before `until`; NULL: none. A library
- * takes its modules with it. */
+/* What ended first, after `since` and before `until`; NULL: nothing. A library takes its modules
+ * with it. */
 static struct gck_record *next_end(uint64_t since, uint64_t until)
 {
 	struct gck_record *found = NULL;
@@ -263,22 +255,25 @@ static struct gck_record *next_end(uint64_t since, uint64_t until)
 	return found;
 }
 
-static CUresult unload(const struct gck_record *r)
+static CUresult end(const struct gck_record *r)
 {
-	return r->kind == GCK_RECORD_LIBRARY
-		       ? gck_cuda_driver.cuLibraryUnload((CUlibrary)(uintptr_t)r->now)
-		       : gck_cuda_driver.cuModuleUnload((CUmodule)(uintptr_t)r->now);
+	if (r->kind == GCK_RECORD_LIBRARY)
+		return gck_cuda_driver.cuLibraryUnload((CUlibrary)(uintptr_t)r->now);
+	if (r->kind == GCK_RECORD_MODULE)
+		return gck_cuda_driver.cuModuleUnload((CUmodule)(uintptr_t)r->now);
+	return is_primary(r) ? gck_cuda_driver.cuDevicePrimaryCtxRelease_v2((CUdevice)device_of(r))
+			     : gck_cuda_driver.cuCtxDestroy_v2((CUcontext)(uintptr_t)r->now);
 }
 
-/* Ends the modules and libraries that ended before a time. */
-static int end_modules(uint64_t *since, uint64_t until, struct gck_error *err)
+/* Ends what ended before a time. */
+static int end_until(uint64_t *since, uint64_t until, struct gck_error *err)
 {
 	struct gck_record *r;
 
 	while ((r = next_end(*since, until))) {
 		CUresult rc = push(r->of);
 
-		rc = rc ? rc : unload(r);
+		rc = rc ? rc : end(r);
 		pop(r->of);
 		if (rc)
 			return fails("ending", r->handle, rc, err);
@@ -334,7 +329,7 @@ static int set_states(struct gck_record *r, struct gck_error *err)
 	const struct gck_record *context = r->kind == GCK_RECORD_CONTEXT ? r : r->context;
 	uint64_t unused;
 
-	for (const struct gck_record_state *s = r->states; s; s = s->next) {
+	for (const struct gck_record_state *s = r->died ? NULL : r->states; s; s = s->next) {
 		CUresult rc = push(context);
 
 		rc = rc ? rc : gck_record_repeat(&s->call, NULL, &unused);
@@ -343,46 +338,6 @@ static int set_states(struct gck_record *r, struct gck_error *err)
 			return fails(s->call.function->name, r->handle, rc, err);
 	}
 	return 0;
-}
-
-/* As many uses of memory as the program has. The first mapping that it meets does it. */
-static int hold_physical(struct gck_record *mapping, struct gck_error *err)
-{
-	struct gck_record *m = mapping->physical;
-	CUmemGenericAllocationHandle handle = 0;
-	CUresult rc = CUDA_SUCCESS;
-
-	for (unsigned i = 1; i < m->uses && !rc; i++)
-		rc = gck_cuda_driver.cuMemRetainAllocationHandle(
-			&handle, (void *)(uintptr_t)mapping->handle);
-	if (!m->uses)
-		rc = gck_cuda_driver.cuMemRelease(m->now);
-	return rc ? fails("physical", m->handle, rc, err) : 0;
-}
-
-static bool is_first(const struct gck_record *mapping)
-{
-	const struct gck_record *r = gck_records_first();
-
-	while (r->physical != mapping->physical)
-		r = r->next;
-	return r == mapping;
-}
-
-static int fill_mapping(struct gck_record *r, struct gck_error *err)
-{
-	const struct gck_record *context = context_for(r);
-	CUresult rc = push(context);
-
-	if (!rc) {
-		rc = gck_cuda_driver.cuMemcpyHtoD_v2(r->handle, r->data, r->made.words[1]);
-		pop(context);
-	}
-	if (rc)
-		return fails("filling memory at", r->handle, rc, err);
-	free(r->data);
-	r->data = NULL;
-	return is_first(r) ? hold_physical(r, err) : 0;
 }
 
 /* Variables must be where they were: their addresses may be stored anywhere. */
@@ -413,10 +368,12 @@ static int fill_variables(struct gck_record *r, struct gck_error *err)
 
 static int fill(struct gck_record *r, struct gck_error *err)
 {
-	if (r->kind == GCK_RECORD_MAPPING)
-		return fill_mapping(r, err);
+	if (r->kind == GCK_RECORD_PHYSICAL)
+		return copy_memory(r, false, err);
 	if (r->kind == GCK_RECORD_ARRAY)
 		return copy_array(r, false, err);
+	if (r->kind == GCK_RECORD_HOST)
+		return find_host(r, false, err);
 	return r->kind == GCK_RECORD_MODULE && !r->died ? fill_variables(r, err) : 0;
 }
 
@@ -427,10 +384,10 @@ static int make_all(struct gck_error *err)
 	uint64_t ended = 0;
 
 	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
-		if (end_modules(&ended, r->born, err) || (!is_texture(r) && make(r, err)))
+		if (end_until(&ended, r->born, err) || (!is_texture(r) && make(r, err)))
 			return -1;
 	}
-	return end_modules(&ended, UINT64_MAX, err);
+	return end_until(&ended, UINT64_MAX, err);
 }
 
 static int make_texture(struct gck_record *r, struct gck_error *err)
