@@ -58,8 +58,8 @@ lab_exec()
 	[[ -z $node ]] || at=(env "LAB=$GPUCKPT_LAB" "$here/node" enter "$node")
 	local clean=(env -i -C "$home"
 		"PATH=$prefix/bin:$prefix/sbin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-		"HOME=$home" "PWD=$home" "USER=$user" "LOGNAME=$user" "TERM=${TERM-dumb}" LANG=C.UTF-8
-		"GPUCKPT_LAB=$GPUCKPT_LAB")
+		"HOME=$home" "PWD=$home" "USER=$user" "LOGNAME=$user" "TERM=${TERM-dumb}"
+		LANG=C.UTF-8 "GPUCKPT_LAB=$GPUCKPT_LAB")
 	local as=(setpriv --reuid "$user" --regid "$user" --init-groups)
 	[[ $user = root ]] && as=()
 	lab_enter "${at[@]}" "${as[@]}" "${clean[@]}" "$@"

@@ -45,7 +45,7 @@ static void store(int sig, uint64_t h)
 	__atomic_store_n(&gck_state.handlers[sig], h, __ATOMIC_RELEASE);
 }
 
-/* The kernel calls it. The compiler makes the last call a jump, so that no frame of ours is there. */
+/* The kernel calls it. The compiler makes the last call a jump: no frame of ours is there. */
 static void tell(int sig, siginfo_t *info, void *context)
 {
 	gck_signal_received(info);
