@@ -10,6 +10,7 @@ work()
 {
 	local i
 	for ((i = 0; i < 60; i++)); do
+		until [[ $i -lt 59 || -e $UNTIL ]]; do sleep 0.1; done
 		flock lock bash -c "$add"
 	done
 }
