@@ -367,6 +367,30 @@ static void test_deaths(void)
 	bury();
 }
 
+/* Descriptors are closed while a capture that is being opened looks at them. */
+static void test_closing(void)
+{
+	enum { CAPTURES = 100 };
+	struct gck_error err = {0};
+	int opened = 0, asked_again = 0;
+
+	start();
+	ok(tell("do", "closing"), "descriptors come and go");
+	for (int i = 0; i < CAPTURES; i++) {
+		struct gck_capture *c =
+			gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+
+		opened += c != NULL;
+		asked_again += !c && err.code == EAGAIN;
+		gck_capture_close(c);
+	}
+	if (!is_int(opened + asked_again, CAPTURES, "captures are opened, or may be tried again"))
+		printf("# %s\n", err.text);
+	ok(opened > 0, "%d are opened", opened);
+	ok(tell("undo", "closing"), "the rank goes on");
+	is_int(stop(), 0, "and ends by itself");
+}
+
 int main(void)
 {
 	tests_begin();
@@ -374,6 +398,7 @@ int main(void)
 	test_killed();
 	test_child_killed();
 	test_churn();
+	test_closing();
 	test_forks();
 	test_writes();
 	test_stopped();

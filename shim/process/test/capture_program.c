@@ -676,6 +676,20 @@ static void *own_rights(void *unused)
 	return unused;
 }
 
+static void *open_and_close(void *unused)
+{
+	int ends[2];
+
+	for (unlike = 1; unlike == 1;) {
+		if (!pipe(ends) && !close(ends[0]))
+			close(ends[1]);
+		if (!socketpair(AF_UNIX, SOCK_STREAM, 0, ends) && !close(ends[0]))
+			close(ends[1]);
+		close(eventfd(0, 0));
+	}
+	return unused;
+}
+
 static void do_unlike(void *(*thread)(void *))
 {
 	unlike = 0;
@@ -687,6 +701,11 @@ static void do_unlike(void *(*thread)(void *))
 static void do_unshared(void)
 {
 	do_unlike(own_files);
+}
+
+static void do_closing(void)
+{
+	do_unlike(open_and_close);
 }
 
 static void do_no_privs(void)
@@ -1260,6 +1279,7 @@ static const struct {
 	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL},
 	{"shared", do_shared, NULL},
 	{"long", do_long, NULL}, {"longer", do_longer, NULL},
+	{"closing", do_closing, undo_unlike},
 	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
 	{"forks", do_forks, undo_churn},
 	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
