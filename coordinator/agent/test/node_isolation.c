@@ -385,7 +385,7 @@ static void held_by_a_checkpoint(struct plugin *p)
 static void stopped_by_the_user(struct plugin *p)
 {
 	slurm_is_away(p);
-	cut_off(p, 3);
+	cut_off(p, 12); /* a slow machine sees the user's stop before the lease has ended */
 	kill(p->rank[0], SIGSTOP);
 	ok(both_become(p, 't'), "a rank that the user has stopped is held as well");
 	slurm_says(p, "RUNNING", 2);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "common/base/boot_clock.h"
 #include "shim/process/capture/capture.h"
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
@@ -20,7 +21,25 @@
 #include "shim/process/tree/tree.h"
 
 #define LOOKS_PER_MS 5
-#define BEGIN_MS 2000 /* for a process to come as far as its preload */
+#define BEGIN_MS 2000     /* for a process to come as far as its preload */
+#define SCAN_BEGIN_MS 500 /* the same in a scan: for all of its processes */
+
+static const struct timespec pause_ns = {.tv_nsec = 1000000 / LOOKS_PER_MS};
+
+/* Open a process that may just have begun: it may have no preload yet, or may not have let itself
+ * be traced. It runs on meanwhile. *waited_ms: what is waited is added; at most until longest_ms. */
+static int open_begun(struct gck_target *t, const struct gck_target *parent, pid_t pid,
+		      int64_t *waited_ms, int64_t longest_ms, struct gck_error *err)
+{
+	int64_t start = gck_boot_ms() - *waited_ms;
+	int failed;
+
+	while ((failed = gck_target_open_child(t, parent, pid, err)) && err->code == EAGAIN &&
+	       gck_boot_ms() - start < longest_ms && !gck_process_ended(pid))
+		nanosleep(&pause_ns, NULL);
+	*waited_ms = gck_boot_ms() - start;
+	return failed;
+}
 
 /* ---- before the rank is held --------------------------------------------------------------- */
 
@@ -34,8 +53,11 @@ int gck_scan_descendants(const struct gck_target *parent, const struct gck_image
 
 		if (!img->children[i].runs)
 			continue;
-		if (gck_target_open_child(&t, parent, img->children[i].rpid, &why)) {
-			gck_obstacle_add_passing(f, "process", "try again", "%s", why.text);
+		if (open_begun(&t, parent, img->children[i].rpid, &f->waited_ms, SCAN_BEGIN_MS,
+			       &why)) {
+			if (!gck_process_ended(img->children[i].rpid))
+				gck_obstacle_add_passing(f, "process", "try again", "%s",
+							 why.text);
 			continue;
 		}
 		if (gck_scan_whole(&t, o, f, err)) {
@@ -82,8 +104,6 @@ int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,
 
 /* ---- holding ------------------------------------------------------------------------------- */
 
-static const struct timespec pause_ns = {.tv_nsec = 1000000 / LOOKS_PER_MS};
-
 /* An abstract name, at which helpers that are summoned connect. */
 static int listen_for_helpers(struct gck_capture *c, struct gck_error *err)
 {
@@ -108,6 +128,7 @@ static struct gck_capture *add(struct gck_capture *parent, pid_t pid, struct gck
 	struct gck_capture **more = reallocarray(parent->children, parent->nchildren + 1,
 						 sizeof(*more));
 	struct gck_capture *c;
+	int64_t waited_ms = 0;
 
 	if (more)
 		parent->children = more;
@@ -119,7 +140,7 @@ static struct gck_capture *add(struct gck_capture *parent, pid_t pid, struct gck
 	c->o = parent->o;
 	c->life = c->listener = c->device[0] = c->device[1] = c->dirty.uffd = -1;
 	c->root = parent->root;
-	if (gck_target_open_child(&c->t, &parent->t, pid, err)) {
+	if (open_begun(&c->t, &parent->t, pid, &waited_ms, BEGIN_MS, err)) {
 		free(c);
 		return NULL;
 	}
@@ -143,20 +164,6 @@ static int prepare(struct gck_capture *c, struct gck_error *err)
 	return refresh(c, err) || listen_for_helpers(c->root, err) ||
 	       gck_summon(&c->t, &c->held, c->root->link_name, c->root->listener, err) ||
 	       gck_capture_read_flags(c, err) ? -1 : 0;
-}
-
-/* A process that has just begun may have no preload yet, or may not have let itself be traced. It
- * runs on, while its parent is held. */
-static struct gck_capture *add_begun(struct gck_capture *parent, pid_t pid, struct gck_error *err)
-{
-	struct gck_capture *c = add(parent, pid, err);
-
-	for (int looks = 0; !c && err->code == EAGAIN && looks < BEGIN_MS * LOOKS_PER_MS &&
-			    !gck_process_ended(pid); looks++) {
-		nanosleep(&pause_ns, NULL);
-		c = add(parent, pid, err);
-	}
-	return c;
 }
 
 static bool is_ending(pid_t pid)
@@ -188,7 +195,7 @@ static int await_end(pid_t pid, int timeout_ms, struct gck_error *err)
 static int hold(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_ms,
 		struct gck_error *err)
 {
-	struct gck_capture *c = add_begun(parent, pid, err);
+	struct gck_capture *c = add(parent, pid, err);
 
 	if (!c)
 		return gck_process_ended(pid) ? await_end(pid, timeout_ms, err) : -1;

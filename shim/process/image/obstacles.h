@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/base/error.h"
 
@@ -14,6 +15,7 @@ struct gck_obstacles {
 	json_t *items;         /* array to append to, or NULL */
 	struct gck_error *err; /* gets the first that refuses, or that stays (may be NULL) */
 	bool refused, passing; /* passing: err has one that passes */
+	int64_t waited_ms;     /* for processes that had just begun */
 };
 
 /* Report an obstacle. refuse: no checkpoint can be taken; else it is a limit that the user should
