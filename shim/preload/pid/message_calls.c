@@ -138,7 +138,7 @@ long gck_message_call(uint32_t start, long nr, long a, long b, long c, long d, l
 
 GCK_EXPORT int getsockopt(int fd, int level, int option, void *value, socklen_t *n)
 {
-	if (gck_is_original() || !is_peer(level, option))
+	if (!is_peer(level, option))
 		return GCK_NEXT(getsockopt, int (*)(int, int, int, void *, socklen_t *))(
 			fd, level, option, value, n);
 	return gck_result(gck_call(SYS_getsockopt, fd, level, option, value, n));

@@ -20,6 +20,13 @@ static inline bool is_translated(const char *path)
 	return !gck_is_original() && gck_path_has_number(path);
 }
 
+/* Whether a call of libc's with the path as the program gave it, begun in this start, may have come
+ * in another one, where the path has to be translated. */
+static inline bool is_stale(uint32_t start, const char *path)
+{
+	return !GCK_LIKELY(gck_start() == start) && gck_path_has_number(path);
+}
+
 /* ---- system calls -------------------------------------------------------------------------- */
 
 /* Under other names in C: prototypes are variadic, and old versions have none. */
@@ -27,9 +34,14 @@ static inline bool is_translated(const char *path)
 	type gck_##name params __asm__(#name);                                       \
 	GCK_EXPORT type gck_##name params                                            \
 	{                                                                            \
-		if (is_translated(path))                                             \
-			return gck_result(gck_call(__VA_ARGS__));                    \
-		return GCK_NEXT(name, type (*) params)args;                          \
+		if (!is_translated(path)) {                                          \
+			uint32_t start = gck_start();                                \
+			type r = GCK_NEXT(name, type (*) params)args;                \
+                                                                                     \
+			if (!is_stale(start, path))                                  \
+				return r;                                            \
+		}                                                                    \
+		return gck_result(gck_call(__VA_ARGS__));                            \
 	}
 
 /* The same for functions that may make the file. */
@@ -37,16 +49,19 @@ static inline bool is_translated(const char *path)
 	type gck_##name params __asm__(#name);                                       \
 	GCK_EXPORT type gck_##name params                                            \
 	{                                                                            \
-		bool made;                                                           \
-		type r;                                                              \
+		if (!is_translated(path)) {                                          \
+			uint32_t start = gck_start();                                \
+			bool made = flags & O_CREAT && gck_made_begin(path);         \
+			type r = GCK_NEXT(name, type (*) params)args;                \
                                                                                      \
-		if (is_translated(path))                                             \
-			return gck_result(gck_call(__VA_ARGS__));                    \
-		made = flags & O_CREAT && gck_made_begin(path);                      \
-		r = GCK_NEXT(name, type (*) params)args;                             \
-		if (made && r >= 0)                                                  \
-			gck_made_end(path);                                          \
-		return r;                                                            \
+			if (made && r >= 0)                                          \
+				gck_made_end(path);                                  \
+			if (!is_stale(start, path))                                  \
+				return r;                                            \
+			if (r >= 0)                                                  \
+				gck_raw(SYS_close, r);                               \
+		}                                                                    \
+		return gck_result(gck_call(__VA_ARGS__));                            \
 	}
 
 #define OPEN(name) \
@@ -112,24 +127,20 @@ READLINK(__readlinkat_chk, (int dir, const char *path, char *target, size_t size
 	GCK_EXPORT type name params                                                  \
 	{                                                                            \
 		type (*real) params = GCK_NEXT(name, type (*) params);               \
+		bool made = makes && gck_made_begin(path);                           \
 		const char *given = path;                                            \
 		char space[GCK_PROC_PATH];                                           \
 		uint32_t start;                                                      \
 		type opened;                                                         \
                                                                                      \
-		if (!is_translated(path)) {                                          \
-			bool made = makes && gck_made_begin(path);                   \
-                                                                                     \
-			opened = real args;                                          \
-			if (made && opened)                                          \
-				gck_made_end(path);                                  \
-			return opened;                                               \
-		}                                                                    \
 		do {                                                                 \
 			start = gck_start();                                         \
-			path = gck_path_to_kernel(given, space);                     \
+			path = is_translated(given) ? gck_path_to_kernel(given, space) \
+						    : given;                         \
 			opened = real args;                                          \
-		} while (gck_start() != start && (!opened || !end(opened)));         \
+		} while (is_stale(start, given) && (!opened || !end(opened)));       \
+		if (made && opened)                                                  \
+			gck_made_end(given);                                         \
 		return opened;                                                       \
 	}
 OPEN_STREAM(FILE *, fopen, (const char *path, const char *mode), (path, mode), fclose,

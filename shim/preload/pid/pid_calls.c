@@ -506,7 +506,7 @@ static int owner_call(int fd, int command, long arg)
 int gck_fcntl(int fd, int command, long arg) __asm__("fcntl");
 GCK_EXPORT int gck_fcntl(int fd, int command, long arg)
 {
-	if (gck_is_original() || !has_owner(command))
+	if (!has_owner(command))
 		return gck_real()->fcntl(fd, command, arg);
 	return owner_call(fd, command, arg);
 }

@@ -258,8 +258,14 @@ GCK_EXPORT int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
 
 GCK_EXPORT int clock_getcpuclockid(pid_t pid, clockid_t *clock)
 {
-	return gck_real()->clock_getcpuclockid(gck_is_original() ? pid : gck_id_to_kernel(pid),
-					       clock);
+	uint32_t start;
+	int r;
+
+	do {
+		start = gck_start();
+		r = gck_real()->clock_getcpuclockid(gck_id_to_kernel(pid), clock);
+	} while (gck_start() != start);
+	return r;
 }
 
 /* glibc fills in everything before it fails to get the affinity of a TID that the kernel does not

@@ -151,7 +151,6 @@ static char summoned[GCK_HELPER_STACK + GCK_SHIM_SCRATCH] __attribute__((aligned
 
 static void fill_state(void)
 {
-	gck_state.magic = GCK_SHIM_MAGIC;
 	gck_state.version = GCK_LINK_VERSION;
 	gck_state.size = sizeof gck_state;
 	gck_state.features = GCK_SHIM_WAITS | GCK_SHIM_SUMMON;
@@ -165,6 +164,13 @@ static void fill_state(void)
 	gck_death_begin();
 	gck_state.link_fd = -1;
 	gck_state.environ_at = (uint64_t)&environ;
+}
+
+/* From now on a checkpoint may be taken, also of a process that has just executed a program: what
+ * fills in the state would write over what a restart has put there. */
+static void complete_state(void)
+{
+	__atomic_store_n(&gck_state.magic, GCK_SHIM_MAGIC, __ATOMIC_RELEASE);
 }
 
 __attribute__((visibility("default"))) struct gck_shim_state *gck_preload_state(void)
@@ -296,6 +302,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	const char *link = find(envp, "GPUCKPT_LINK");
 	const char *pid = find(envp, "GPUCKPT_PID");
 	const char *ids = find(envp, "GPUCKPT_IDS");
+	bool in_step = link && pid;
 	struct gck_link_msg m;
 
 	(void)argc;
@@ -303,13 +310,14 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	fill_state();
 	gck_real_resolve();
 	pthread_atfork(NULL, NULL, gck_child_begin);
-	if (!link || !pid)
-		return;
-	if (ids)
+	if (in_step && ids)
 		gck_ids_inherit(ids);
 #ifdef GCK_FAULTS
-	gck_fault_dir = find(envp, "GPUCKPT_FAULT");
+	gck_fault_dir = in_step ? find(envp, "GPUCKPT_FAULT") : NULL;
 #endif
+	complete_state();
+	if (!in_step)
+		return;
 	if (atoi(pid) != gck_state.rpid) {
 		/* a descendant: which process the agent is, it learns from a helper */
 		gck_tracer_allow(GCK_TRACER_ANY);

@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 {
 	static const struct program programs[] = {
 		{"process", "4000", 4, 200},     {"kernel", "4000", 4, 300},
-		{"numbers", "2000", 6, 60},
+		{"numbers", "2000", 6, 60},      {"names", "1000", 2, 100},
 		{"shared", "4000", 4, 300},      {"signals", "4000", 4, 300},
 		{"threads", "6000", 10, 200},    {"areas", "5000", 3, 400, false},
 		{"input", "3000", 3, 150}, {"input", "3000", 3, 150, .piped = true},

@@ -586,6 +586,50 @@ static void run_numbers(void)
 	printf("numbers %ld\n", rounds);
 }
 
+/* ---- names: libc's functions that take or return a number, at whatever moment ---------------- */
+
+#define NAMERS 24
+
+static void *name_own(void *arg)
+{
+	char path[40], tasks[40], said[16] = "";
+	struct ucred peer;
+	socklen_t n;
+	clockid_t clock;
+	int fds[2];
+	DIR *d;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/comm", getpid());
+	snprintf(tasks, sizeof tasks, "/proc/%d/task", getpid());
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	while (!enough) {
+		CHECK((f = fopen(path, "r")) && !fclose(f));
+		CHECK((d = opendir(tasks)) && !closedir(d));
+		CHECK(!access(path, F_OK));
+		CHECK(readlink("/proc/self", said, sizeof said - 1) > 0 && atoi(said) == getpid());
+		n = sizeof peer;
+		CHECK(!getsockopt(fds[0], SOL_SOCKET, SO_PEERCRED, &peer, &n));
+		CHECK(peer.pid == getpid());
+		CHECK(!clock_getcpuclockid(peer.pid, &clock));
+	}
+	return arg;
+}
+
+static void run_names(void)
+{
+	pthread_t threads[NAMERS];
+
+	for (size_t i = 0; i < NAMERS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, name_own, NULL));
+	for (long i = 0; i < rounds; i++)
+		pause_us(1000);
+	enough = true;
+	for (size_t i = 0; i < NAMERS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	printf("names %ld\n", rounds);
+}
+
 /* ---- areas: mappings of every kind --------------------------------------------------------- */
 
 #define SMALL 20000 /* mappings of a page each */
@@ -2228,6 +2272,7 @@ static const struct {
 	{"threads", run_threads}, {"kernel", run_kernel},   {"shared", run_shared},
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
 	{"numbers", run_numbers},
+	{"names", run_names},
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
 	{"tree", run_tree},       {"family", run_family},   {"orphans", run_orphans},
