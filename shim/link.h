@@ -268,6 +268,8 @@ struct gck_shim_tid {
 #define GCK_SHIM_SUMMONED 4u /* W the helper serves one link and ends */
 #define GCK_SHIM_LEFT_GPU 8u /* it was forked from a process that uses CUDA, and uses none: what it
 			      * has of the driver's devices is its parent's */
+#define GCK_SHIM_DESCENDANT 16u /* a descendant of the rank: without a helper, its stand-ins may
+			      * connect to the agent all the same */
 #define GCK_SHIM_DEATH_SHIFT 8
 #define GCK_SHIM_DEATH (127u << GCK_SHIM_DEATH_SHIFT) /* the main thread's PR_SET_PDEATHSIG */
 
@@ -367,6 +369,8 @@ struct gck_shim_state {
 	uint64_t handler_entry;    /* after a restart the kernel calls this in place of a handler
 				    * that is told a signal's sender (SA_SIGINFO) … */
 	uint64_t handlers[GCK_SHIM_SIGNALS + 1]; /* R … which is here */
+	int32_t rank_pid;          /* R the kernel's PID of the rank, also in its descendants; 0: it
+				    * is in no step */
 };
 
 #endif

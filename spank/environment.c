@@ -17,7 +17,7 @@
 
 #define MAX_VALUE 65536
 #define MAX_VARIABLES 24
-#define STDIO_LEN 102 /* for the preload's text: shim/preload/start/task_stdio.c */
+#define STDIO_LEN 102 /* for the preload's text: shim/preload/pid/task_variables.c */
 
 /* Read a variable of the job; "": it is not set. */
 static int get(spank_t spank, const char *name, char *value, size_t size, struct gck_error *err)
@@ -175,8 +175,8 @@ static int set_preload(spank_t spank, const char *preload, struct gck_error *err
 	return rc;
 }
 
-int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
-			 struct gck_error *err)
+int gck_environment_rank(spank_t spank, const char *preload, const char *later, const char *link,
+			 unsigned restarts, struct gck_error *err)
 {
 	char pid[GCK_PID_DIGITS + 1], count[16], blank[STDIO_LEN + 1] = "";
 
@@ -184,7 +184,8 @@ int gck_environment_rank(spank_t spank, const char *preload, const char *link, u
 	snprintf(pid, sizeof pid, "%0*d", GCK_PID_DIGITS, (int)getpid());
 	snprintf(count, sizeof count, "%u", restarts);
 	if (set(spank, "GPUCKPT_LINK", link, err) || set(spank, "GPUCKPT_PID", pid, err) ||
-	    set(spank, "GPUCKPT_RESTARTS", count, err) || set(spank, "GPUCKPT_STDIO", blank, err))
+	    set(spank, "GPUCKPT_RESTARTS", count, err) || set(spank, "GPUCKPT_STDIO", blank, err) ||
+	    set(spank, "GPUCKPT_STANDINS", later, err))
 		return -1;
 	return set_preload(spank, preload, err);
 }

@@ -45,9 +45,9 @@ struct gck_control {
  *
  * The rank's environment: LD_PRELOAD (ours in front of the user's), GPUCKPT_LINK (the abstract name
  * of the listening socket, without the leading NUL: "gpuckpt-" and 16 hex digits), GPUCKPT_PID (its
- * own pid in GCK_PID_DIGITS digits: its children are not ranks), GPUCKPT_RESTARTS, GPUCKPT_STDIO.
- * Link and pid have a fixed length, so that in a restored rank the new values replace the old ones
- * in place. */
+ * own pid in GCK_PID_DIGITS digits: its children are not ranks), GPUCKPT_RESTARTS, GPUCKPT_STDIO,
+ * GPUCKPT_STANDINS. Link and pid have a fixed length, so that in a restored rank the new values
+ * replace the old ones in place. */
 #define GCK_PID_DIGITS 10
 
 #endif

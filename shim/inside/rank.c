@@ -20,6 +20,19 @@ bool gck_inside_is_rank(void)
 	return s && s->helper_tid;
 }
 
+bool gck_inside_has_agent(void)
+{
+	const volatile struct gck_shim_state *s = state();
+
+	return s && (s->helper_tid || s->features & GCK_SHIM_DESCENDANT);
+}
+
+int gck_inside_execute(const char *path, char *const *argv, char *const *envp)
+{
+	return gck_preload_execute ? gck_preload_execute(path, argv, envp)
+				   : execve(path, argv, envp);
+}
+
 void gck_inside_uses_mpi(const void *address)
 {
 	if (gck_preload_state)

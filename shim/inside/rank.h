@@ -10,6 +10,12 @@
 
 bool gck_inside_is_rank(void);
 
+/* Whether it is a rank, or a descendant of one, so that it may connect to the agent. */
+bool gck_inside_has_agent(void);
+
+/* execve() of this program, again: the stand-ins in envp's LD_PRELOAD stay there. */
+int gck_inside_execute(const char *path, char *const *argv, char *const *envp);
+
 /* Report that the process uses MPI or CUDA from now on, and the address of its state. */
 void gck_inside_uses_mpi(const void *state);
 void gck_inside_uses_cuda(const void *state);

@@ -15,6 +15,11 @@ int gck_preload_checkpoint(int all, char *why, size_t size);
 /* The rank's state, in the preload's data. Weak: NULL in a process without the preload. */
 struct gck_shim_state *gck_preload_state(void) __attribute__((weak));
 
+/* As execve(), for a stand-in that executes this program again: envp's LD_PRELOAD stays as it is in
+ * a descendant of the rank, too. Weak: NULL in a process without the preload. */
+int gck_preload_execute(const char *path, char *const *argv, char *const *envp)
+	__attribute__((weak));
+
 /* The name is the address sanitizer's. */
 const char *__asan_default_options(void);
 

@@ -28,6 +28,9 @@ json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 /* Whether the process has ended or is ending. Calls on it then fail for misleading reasons. */
 bool gck_process_ended(pid_t pid);
 
+/* Its parent; 0: it has none, or is gone. */
+pid_t gck_process_parent(pid_t pid);
+
 /* -1, EBUSY: it is stopped by a signal; what is in it, such as the shim's helper, does not answer
  * or connect. */
 int gck_process_runs(pid_t pid, struct gck_error *err) GCK_MUST_CHECK;

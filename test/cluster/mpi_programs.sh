@@ -20,10 +20,10 @@ is_named() { [[ $(alice gpuckpt able -v "$1" 2>&1) = *"$2"* ]]; }
 walk=$GPUCKPT_LAB/work/bin/mpi4py_walk.py
 install -D -m 755 "$top/test/programs/mpi4py_walk.py" "$walk"
 
-# python_walk LEVEL: mpi4py with this level of thread support
+# python_walk LEVEL [SCRIPT]: mpi4py with this level of thread support, started by the script
 python_walk()
 {
-	local dir want job i
+	local dir want job i name="mpi4py, $1${2:+, in a script}"
 	export MPI4PY_RC_THREAD_LEVEL=$1
 	dir=$(work_dir)
 	mkdir "$dir/want"
@@ -31,26 +31,71 @@ python_walk()
 	want=$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
 		/usr/bin/python3 "$walk" 800 0 "$dir/want" 2>/dev/null)
 	job=$(mpi_job "$dir" 4 "" "--mpi=pmix --export=ALL,MPI4PY_RC_THREAD_LEVEL=$1" \
-		/usr/bin/python3 "$walk" 800 30 "$dir")
-	check "mpi4py, $1: the step runs under gpuckpt" wait_ready "$job" || return
-	check "mpi4py, $1: it computes" wait_for 20 reached "$dir" 40 || return
+		${2:+"$2"} /usr/bin/python3 "$walk" 800 30 "$dir")
+	check "$name: the step runs under gpuckpt" wait_ready "$job" || return
+	check "$name: it computes" wait_for 20 reached "$dir" 40 || return
 	for i in 1 2 3; do
-		check "mpi4py, $1: create $i" alice gpuckpt create "$job"
-		check "mpi4py, $1: it goes on" \
+		check "$name: create $i" alice gpuckpt create "$job"
+		check "$name: it goes on" \
 			wait_for 20 reached "$dir" $(($(progress "$dir") + 1))
 	done
-	check "mpi4py, $1: requeue" alice gpuckpt requeue "$job" || return
-	check "mpi4py, $1: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
-	check "mpi4py, $1: the ranks run again" wait_ready "$job" 60
-	check "mpi4py, $1: create after the restart" alice gpuckpt create "$job"
+	check "$name: requeue" alice gpuckpt requeue "$job" || return
+	check "$name: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
+	check "$name: the ranks run again" wait_ready "$job" 60
+	check "$name: create after the restart" alice gpuckpt create "$job"
 	rm "$dir/hold"
-	check "mpi4py, $1: the job ends" wait_job "$job" COMPLETED 120
-	is "$(answers "$dir")" "$want" "mpi4py, $1: the digest is the uninterrupted run's"
+	check "$name: the job ends" wait_job "$job" COMPLETED 120
+	is "$(answers "$dir")" "$want" "$name: the digest is the uninterrupted run's"
 }
 
 if /usr/bin/python3 -c 'import mpi4py, numpy' 2>/dev/null; then
 	python_walk multiple
 	[[ -z ${GPUCKPT_LONG-} ]] || python_walk serialized
+fi
+
+# ---- a script that starts the program without exec: the rank is the script
+
+script=$GPUCKPT_LAB/work/bin/script
+cat >"$script" <<'END'
+#!/bin/bash
+"$@"
+status=$?
+# The program gets this start's variables, and not those that the shell has kept.
+now=$(printenv GPUCKPT_PID) task=$(printenv SLURM_TASK_PID)
+echo "script $status $((10#$now == 10#$task)) $((10#$now != 10#$GPUCKPT_PID))"
+until=${RING_UNTIL%/*}/end
+exec bash -c 'echo "executed $((10#$GPUCKPT_PID == 10#$SLURM_TASK_PID))"
+	until [[ -e $0 ]]; do sleep 0.1; done' "$until"
+END
+chmod 755 "$script"
+scripts() { [[ $(grep -c ^executed "$dir/answers") -eq 4 ]]; }
+said() { sed -n "s/^$1 //p" "$dir/answers" | sort | uniq -c | xargs; }
+
+ring=$(CC=mpicc program ring)
+dir=$(work_dir)
+job=$(mpi_job "$dir" 4 "" --mpi=pmix "$script" "$ring" 1000000 2000)
+check "a script: the step runs under gpuckpt" wait_ready "$job"
+check "a script: its programs talk" wait_for 40 reached "$dir" 100
+check "a script: create, while messages are under way" alice gpuckpt create "$job"
+check "a script: they go on" wait_for 20 reached "$dir" $(($(progress "$dir") + 100))
+check "a script: requeue" alice gpuckpt requeue "$job"
+check "a script: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
+check "a script: the ranks run again" wait_ready "$job" 60
+check "a script: create after the restart" alice gpuckpt create "$job"
+alice touch "$dir/enough"
+check "a script: MPI's programs end, and it executes another" wait_for 60 scripts
+check "a script: which is a rank: create" alice gpuckpt create "$job"
+alice touch "$dir/end"
+check "a script: the job ends" wait_job "$job" COMPLETED 60
+is "$(said script)" "4 0 1 1" "a script: what it executes has this start's variables"
+is "$(said executed)" "4 1" "a script: also by exec"
+is "$(answers "$dir" | grep ^rank)" "$(ring=$ring wanted "$dir" 4)" \
+	"a script: the answers are those of an uninterrupted run"
+
+# The same with mpi4py, which loads MPI at run time.
+if /usr/bin/python3 -c 'import mpi4py, numpy' 2>/dev/null; then
+	printf '#!/bin/bash\n"$@"\nexit $?\n' >"$script"
+	python_walk multiple "$script"
 fi
 
 # ---- not Open MPI 4: a library of another name or version. The program prints the library's name.

@@ -104,6 +104,8 @@ static int flags_of(pid_t pid, const char *fd)
 struct process {
 	pid_t pid;
 	uint32_t rank;
+	pid_t mpi_pid;         /* the descendant of the rank that uses MPI; 0: none */
+	uint64_t mpi_state;
 	struct task_stdio own; /* output that Slurm lets ranks share; every restart appends to it */
 };
 
@@ -164,14 +166,17 @@ static void look_at_children(struct uses *all, struct process *p, const char *pi
 }
 
 /* The process and those below it, except for descendants whose parents have ended. What is left out
- * of a rank is left out of its children, which have it at the same place. */
+ * of a process is left out of its children, which have it at the same place. */
 static void look_at_process(struct uses *all, struct process *p, const struct gck_exclusions *left)
 {
+	struct gck_exclusions own = { .link_fd = -1 };
 	int proc = gck_proc_open(p->pid, NULL), *tids = NULL;
 	size_t n = 0;
 
 	if (proc < 0)
 		return;
+	if (p->pid == p->mpi_pid && !gck_exclusions_read(&own, p->pid, p->mpi_state, 0, NULL))
+		left = &own;
 	read_maps(all, p->pid, p->rank, left);
 	read_fds(all, p, left);
 	if (gck_proc_list(proc, "task", &tids, &n, NULL))
@@ -188,6 +193,7 @@ static void look_at_process(struct uses *all, struct process *p, const struct gc
 	if (n)
 		free(tids);
 	close(proc);
+	gck_exclusions_free(&own);
 }
 
 /* ---- shared objects ------------------------------------------------------------------------ */
@@ -249,7 +255,8 @@ static json_t *entry(const struct use *a, const struct use *b)
 static void look_at(struct uses *all, const struct task *t)
 {
 	struct gck_exclusions left = { .link_fd = -1 };
-	struct process p = { .pid = t->pid, .rank = t->rank };
+	struct process p = { .pid = t->pid, .rank = t->rank, .mpi_state = t->mpi_state,
+			     .mpi_pid = t->mpi_pid == t->pid ? 0 : t->mpi_pid };
 	uint64_t states[2] = { 0 };
 	struct iovec to[2] = { { &states[0], sizeof states[0] }, { &states[1], sizeof states[1] } };
 	struct iovec from[2] = { to[0], to[1] };

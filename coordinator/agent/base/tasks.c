@@ -19,6 +19,15 @@ struct task *tasks_by_pid(const struct tasks *t, pid_t pid)
 	return NULL;
 }
 
+struct task *tasks_above(const struct tasks *t, pid_t pid)
+{
+	struct task *found = NULL;
+
+	for (; pid > 1 && !found; pid = gck_process_parent(pid))
+		found = tasks_by_pid(t, pid);
+	return found;
+}
+
 struct task *tasks_by_rank(const struct tasks *t, uint32_t rank)
 {
 	for (size_t i = 0; i < t->n; i++)

@@ -45,6 +45,8 @@ struct task {
 			       * does */
 	bool told_not_held;  /* agent: it was logged that it could not be stopped */
 	bool in_mpi;         /* agent: other ranks need it, from MPI_Init to MPI_Finalize */
+	pid_t mpi_pid;       /* agent: which process of the rank uses MPI; 0: none */
+	uint64_t mpi_state;  /* agent: address of its struct gck_mpi_state */
 };
 
 struct tasks {
@@ -54,6 +56,9 @@ struct tasks {
 };
 
 struct task *tasks_by_pid(const struct tasks *t, pid_t pid);
+
+/* The task that has this process, or from which it descends; NULL: none, or a parent has ended. */
+struct task *tasks_above(const struct tasks *t, pid_t pid);
 struct task *tasks_by_rank(const struct tasks *t, uint32_t rank);
 bool tasks_all_ended(const struct tasks *t);
 

@@ -27,6 +27,8 @@ static void take_mpi_hello(struct thread_link *l)
 		return;
 	}
 	memcpy(&l->hello, l->data, sizeof l->hello);
+	l->task->mpi_pid = l->pid;
+	l->task->mpi_state = l->hello.state;
 	l->task->in_mpi = !l->hello.mpi_inactive && l->hello.size != 1;
 	if (!l->hello.restored)
 		restart_back(l->agent, l->task, RESTART_MPI, NULL);

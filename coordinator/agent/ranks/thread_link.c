@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
 #include "shim/process/gpu/gpu.h"
+#include "shim/process/process.h"
 
 #define HEAD offsetof(struct gck_thread_msg, data)
 #define MESSAGE_MAX (64u << 20)
@@ -245,7 +246,7 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 
 /* ---- new links ----------------------------------------------------------------------------- */
 
-static struct thread_link *make(struct agent *a, int fd, struct task *t,
+static struct thread_link *make(struct agent *a, int fd, pid_t pid, struct task *t,
 				const struct thread_kind *kind)
 {
 	struct thread_link *l = calloc(1, sizeof *l);
@@ -253,6 +254,7 @@ static struct thread_link *make(struct agent *a, int fd, struct task *t,
 	if (!l)
 		return NULL;
 	l->agent = a;
+	l->pid = pid;
 	l->task = t;
 	l->kind = kind;
 	l->slot = kind->slot(t);
@@ -265,15 +267,24 @@ static struct thread_link *make(struct agent *a, int fd, struct task *t,
 	return l;
 }
 
+/* Whether another process of the rank has such a link, and runs. */
+static bool has_other(struct task *t, pid_t pid, const struct thread_kind *kind)
+{
+	const struct thread_link *l = *kind->slot(t);
+
+	return l && l->pid != pid && !gck_process_ended(l->pid);
+}
+
 void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_kind *kind,
 		       const struct gck_thread_msg *m, size_t size)
 {
-	struct task *t = tasks_by_pid(&a->tasks, pid);
-	struct thread_link *l = t ? make(a, fd, t, kind) : NULL;
+	struct task *t = tasks_above(&a->tasks, pid);
+	struct thread_link *l = t && !has_other(t, pid, kind) ? make(a, fd, pid, t, kind) : NULL;
 
 	if (!l) {
-		gck_info("the %s thread of pid %d is refused: it is not a rank", kind->name,
-			 (int)pid);
+		gck_info("the %s thread of pid %d is refused: %s", kind->name, (int)pid,
+			 t ? "another process of the rank has one"
+			   : "it is no rank, and no descendant of one");
 		close(fd);
 		return;
 	}

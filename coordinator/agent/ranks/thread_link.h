@@ -23,6 +23,7 @@ struct thread_link {
 	struct agent *agent;
 	struct task *task;
 	struct thread_link **slot;
+	pid_t pid;                          /* of the rank, or of a descendant */
 	int fd;
 	ev_io in, out;
 	struct gck_link_mpi_hello hello;  /* of an MPI thread */
@@ -36,8 +37,8 @@ struct thread_link {
 	uint32_t queued_ms;               /* of a CUDA thread: GPU work was queued for as long */
 };
 
-/* Takes over a connection of process pid, and its first packet. A newer link of a rank replaces
- * the older. */
+/* Takes over a connection of process pid, and its first packet. A newer link of a process replaces
+ * the older. Of all processes of a rank one has such a link: others are refused. */
 void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_kind *kind,
 		       const struct gck_thread_msg *m, size_t size);
 void thread_link_close(struct thread_link *l);

@@ -2,10 +2,12 @@
  * The agent's end of MPI threads' links: what they send is untrusted. */
 #include "config.h"
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "coordinator/agent/base/packet.h"
@@ -157,18 +159,71 @@ static void does_not_listen(void)
 	free(words);
 }
 
-static void no_rank(void)
+/* The MPI thread of a process connects. Returns whether its link was closed. */
+static bool is_refused(pid_t pid, int *fd)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_MPI_HELLO };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_HELLO,
+				  .total = sizeof(struct gck_link_mpi_hello),
+				  .hello = { .version = GCK_LINK_VERSION, .size = FAKE_RANKS } };
 	char byte;
 	int sv[2];
 
-	threads_begin();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
-	thread_messages.adopt(fake_agent, sv[0], getpid(), &m, HEAD);
-	is_int(recv(sv[1], &byte, 1, MSG_DONTWAIT), 0, "a process that is not a rank is refused");
-	close(sv[1]);
+	*fd = sv[1];
+	thread_messages.adopt(fake_agent, sv[0], pid, &m, HEAD + m.total);
+	return recv(sv[1], &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+static void no_rank(void)
+{
+	int fd;
+
+	threads_begin();
+	ok(is_refused(getpid(), &fd), "a process that descends from no rank is refused");
+	close(fd);
+	threads_end();
+}
+
+static pid_t begin_process(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* This process is the rank. */
+static void descendants(void)
+{
+	pid_t first = begin_process(), second = begin_process(), before;
+	int fds[3];
+
+	threads_begin();
+	thread_leave(1);
+	fake_turn();
+	before = fake_agent->tasks.v[1]->pid;
+	fake_agent->tasks.v[1]->pid = getpid();
+	ok(!is_refused(first, &fds[0]) && link_of(1) && link_of(1)->pid == first,
+	   "a rank's child may use MPI");
+	is_int(fake_agent->tasks.v[1]->mpi_pid, first, "the rank's task says which it is");
+	ok(is_refused(second, &fds[1]) && link_of(1)->pid == first,
+	   "a second one is refused while it runs");
+	end_process(first);
+	ok(!is_refused(second, &fds[2]) && link_of(1)->pid == second, "and not when it has ended");
+	end_process(second);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	fake_turn();
+	fake_agent->tasks.v[1]->pid = before;
 	threads_end();
 }
 
@@ -180,5 +235,6 @@ int main(void)
 	counts();
 	does_not_listen();
 	no_rank();
+	descendants();
 	return tap_done();
 }

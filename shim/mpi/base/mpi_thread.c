@@ -160,9 +160,12 @@ static void *run(void *arg)
 	return NULL;
 }
 
+static bool inherited; /* this process was forked from one with the thread, which has MPI */
+
 /* In a forked child: the thread does not exist there, and the link is the parent's. */
 static void forget_in_child(void)
 {
+	inherited = true;
 	if (mpi_thread.link.fd >= 0)
 		close(mpi_thread.link.fd);
 	mpi_thread.link.fd = gck_mpi_state.link_fd = -1;
@@ -188,7 +191,8 @@ int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_erro
 {
 	static bool fork_handled;
 
-	if (mpi_thread.runs || !(gck_inside_is_rank() || work->runs_without_step()))
+	if (mpi_thread.runs || inherited ||
+	    !(gck_inside_has_agent() || work->runs_without_step()))
 		return 0;
 	if (!fork_handled && pthread_atfork(NULL, NULL, forget_in_child))
 		return gck_fail(err, ENOMEM, "no memory to handle forks of an MPI program");

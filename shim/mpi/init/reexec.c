@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * This library is preloaded, so its MPI functions precede those of every other library in the
- * process. It therefore examines the process as soon as it is loaded, before the program runs:
+ * process (except where the preload loads it at run time, for a descendant of a rank, whose
+ * libraries find it by name). It therefore examines the process as soon as it is loaded, before the
+ * program runs:
  *
  * - A library needs Open MPI's libmpi.so.40 (or a libmpi_*.so.40): this library stays. If a tool
  *   that wraps MPI functions would come after it (the tool was linked before libmpi, or preloaded),
@@ -27,6 +29,7 @@
 #include <unistd.h>
 
 #include "shim/inside/path.h"
+#include "shim/inside/rank.h"
 #include "shim/mpi/handles/bind.h"
 #include "shim/namespace/namespace.h"
 
@@ -298,6 +301,13 @@ static const struct link_map *find_object(const struct link_map *from,
 
 /* ---- executing the program again ------------------------------------------------------------ */
 
+static bool is_preloaded(void)
+{
+	const char *list = getenv("LD_PRELOAD");
+
+	return list && strstr(list, OURS);
+}
+
 /* A copy of LD_PRELOAD without this library's files or, with `before`, that path in front of the
  * first of them. NULL: no memory, or the variable does not preload this library. */
 static char *edit_preload(const char *before)
@@ -334,7 +344,7 @@ static void execute_again(char **argv, const char *before)
 
 	path[n < 0 ? 0 : n] = '\0';
 	if (list && !(*list ? setenv("LD_PRELOAD", list, 1) : unsetenv("LD_PRELOAD")))
-		execv(path, argv);
+		gck_inside_execute(path, argv, environ);
 	free(list);
 	fprintf(stderr, "gpuckpt: %s cannot be executed again with another LD_PRELOAD (%s): ", path,
 		strerror(errno));
@@ -384,6 +394,8 @@ __attribute__((constructor)) static void examine_process(int argc, char **argv)
 	struct link_map *first = NULL;
 
 	(void)argc;
+	if (!is_preloaded())
+		return;
 	if (!self || dlinfo(self, RTLD_DI_LINKMAP, &first))
 		return;
 	if (find_object(first, needs_open_mpi)) {

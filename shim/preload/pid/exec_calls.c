@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Executing a program. In a restored process, or in a child of one, the numbers go with it, in its
- * environment (inherited_ids.c reads them). A child's program does without the stand-ins, which
- * serve ranks only, and whose loading costs much for a short program. */
+ * environment (inherited_ids.c reads them). A child's program is begun without the stand-ins, whose
+ * loading costs much for a short program. If it turns out to need one, it is executed again with
+ * them, before any of its code has run. */
 #include "config.h"
 
 #include <alloca.h>
 #include <errno.h>
+#include <limits.h>
+#include <link.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <string.h>
@@ -13,6 +16,7 @@
 
 #include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
+#include "shim/preload/preload.h"
 
 typedef char *const *list;
 
@@ -55,7 +59,7 @@ static bool is_stand_in(const char *path, size_t n)
 }
 
 /* Copy LD_PRELOAD without the stand-ins. */
-static char *without_stand_ins(const char *from, char *to)
+static void without_stand_ins(const char *from, char *to)
 {
 	char *end = to + sizeof PRELOAD - 1, *begin = end;
 
@@ -73,12 +77,12 @@ static char *without_stand_ins(const char *from, char *to)
 	while (end > begin && strchr(SEPARATORS, end[-1]))
 		end--;
 	*end = '\0';
-	return to;
 }
 
-/* The same environment with this variable (NULL: as it is there) and another LD_PRELOAD, in `to`,
- * which has room for one more. */
-static list with(list envp, char *ids, const char *old_preload, char *preload, char **to)
+/* The same environment with another LD_PRELOAD, in `to`. After a restart it also has the numbers,
+ * for which there must be room, and this start's variables (else both are NULL). */
+static list with(list envp, const char *old_preload, char *preload, char *ids,
+		 const struct gck_task_variables *now, char **to)
 {
 	size_t n = 0;
 
@@ -86,7 +90,7 @@ static list with(list envp, char *ids, const char *old_preload, char *preload, c
 		if (envp[i] == old_preload)
 			to[n++] = preload;
 		else if (!ids || !begins(envp[i], GCK_IDS))
-			to[n++] = envp[i];
+			to[n++] = now ? (char *)gck_task_variable(now, envp[i]) : envp[i];
 	}
 	if (ids)
 		to[n++] = ids;
@@ -98,13 +102,21 @@ static list with(list envp, char *ids, const char *old_preload, char *preload, c
  * execute a program. */
 #define ENVIRONMENT(envp, child)                                                   \
 	({                                                                         \
+		bool original_ = gck_is_original();                                \
 		const char *old_ = (child) ? find(envp, PRELOAD) : NULL;           \
 		char *preload_ = old_ ? alloca(strlen(old_) + 1) : NULL;           \
-		char *ids_ = gck_is_original() ? NULL : alloca(gck_ids_size());    \
+		char *ids_ = original_ ? NULL : alloca(gck_ids_size());            \
+		struct gck_task_variables *now_ =                                  \
+			original_ ? NULL : alloca(gck_task_variables_size());      \
                                                                                    \
+		if (old_)                                                          \
+			without_stand_ins(old_, preload_);                         \
+		if (ids_)                                                          \
+			gck_ids_write(ids_);                                       \
+		if (now_)                                                          \
+			gck_task_variables_write(now_);                            \
 		!old_ && !ids_ ? (envp)                                            \
-			       : with(envp, ids_ ? gck_ids_write(ids_) : NULL, old_, \
-				      old_ ? without_stand_ins(old_, preload_) : NULL, \
+			       : with(envp, old_, preload_, ids_, now_,            \
 				      alloca((count(envp) + 2) * sizeof(char *))); \
 	})
 
@@ -199,6 +211,51 @@ GCK_EXPORT int execle(const char *path, const char *first, ...)
 	envp = va_arg(v, char **);
 	va_end(v);
 	return execve(path, argv, envp);
+}
+
+GCK_EXPORT int gck_preload_execute(const char *path, list argv, list envp)
+{
+	return GCK_NEXT(execve, exec_fn *)(path, argv, ENVIRONMENT(envp, false));
+}
+
+/* ---- programs that need a stand-in --------------------------------------------------------- */
+
+#define MPI_LIBRARY "libmpi.so.40" /* in the list of objects only while the stand-in is not */
+
+static int is_mpi(struct dl_phdr_info *object, size_t size, void *unused)
+{
+	const size_t n = sizeof MPI_LIBRARY - 1, all = strlen(object->dlpi_name);
+
+	(void)size;
+	(void)unused;
+	return all > n && object->dlpi_name[all - n - 1] == '/' &&
+	       !strcmp(object->dlpi_name + all - n, MPI_LIBRARY);
+}
+
+/* They come last: a tool that the user has preloaded wraps the program's calls. A program that was
+ * executed with them once, or that the stand-in for MPI has set aside, is left as it is. */
+void gck_stand_ins_load(list argv, list envp)
+{
+	const char *names = find(envp, "GPUCKPT_STANDINS="), *old = find(envp, PRELOAD);
+	char path[PATH_MAX], *preload;
+	long n;
+
+	names = names ? strchr(names, '=') + 1 : "";
+	if (!*names || !old || strstr(old, names) || find(envp, "GPUCKPT_MPI_ASIDE="))
+		return;
+	if (!dl_iterate_phdr(is_mpi, NULL)) {
+		gck_stand_ins_later(names);
+		return;
+	}
+	n = gck_raw(SYS_readlink, "/proc/self/exe", path, sizeof path - 1);
+	if (n <= 0)
+		return;
+	path[n] = '\0';
+	preload = alloca(strlen(old) + strlen(names) + 2);
+	stpcpy(stpcpy(stpcpy(preload, old), ":"), names);
+	gck_raw(SYS_execve, path, argv,
+		with(envp, old, preload, NULL, NULL,
+		     alloca((count(envp) + 1) * sizeof(char *))));
 }
 
 /* ---- spawn --------------------------------------------------------------------------------- */

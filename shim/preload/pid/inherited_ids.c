@@ -40,7 +40,7 @@ size_t gck_ids_size(void)
 	return sizeof GCK_IDS + (gck_state.ntids + 1) * PAIR_MAX;
 }
 
-char *gck_ids_write(char *variable)
+void gck_ids_write(char *variable)
 {
 	uint32_t n = gck_state.ntids;
 	int32_t own = gck_raw(SYS_getpid);
@@ -55,7 +55,6 @@ char *gck_ids_write(char *variable)
 			at = put(put(at, x.vtid, ':'), x.rtid, ',');
 	}
 	*at = '\0';
-	return variable;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

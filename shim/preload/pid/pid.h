@@ -137,12 +137,31 @@ int32_t gck_entry_to_program(int fd, const char *name);
 #define GCK_IDS "GPUCKPT_IDS="
 
 /* Write the table as a variable of the environment for a program that this process, or a child that
- * it spawns, executes now. Returns the variable. */
+ * it spawns, executes now. */
 size_t gck_ids_size(void);
-char *gck_ids_write(char *variable);
+void gck_ids_write(char *variable);
 
 /* In a new program: take the table from this variable's value. */
 void gck_ids_inherit(const char *value);
+
+/* Find device and inode of the task's descriptors 0 to 2 (0, 0: closed). note: the value of
+ * GPUCKPT_STDIO in the environment (NULL: not set); if it is blank, it is filled in. */
+void gck_stdio_find(char *note, uint64_t stdio[3][2]);
+
+/* What the variables of a task are in this start, and the entry of the same name; others are
+ * returned as they are. */
+struct gck_task_variables;
+size_t gck_task_variables_size(void);
+void gck_task_variables_write(struct gck_task_variables *v);
+const char *gck_task_variable(const struct gck_task_variables *v, const char *entry);
+
+/* In a new program that a descendant of a rank executes, before any of its code: if it needs a
+ * library for which there is a stand-in, execute it again with the stand-ins. */
+void gck_stand_ins_load(char *const *argv, char *const *envp);
+
+/* … and if it loads any library at run time, load these stand-ins first: paths with colons between,
+ * which stay there. */
+void gck_stand_ins_later(const char *paths);
 
 /* ---- children ------------------------------------------------------------------------------ */
 

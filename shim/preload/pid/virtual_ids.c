@@ -247,6 +247,7 @@ void gck_child_begin(void)
 	int32_t rpid = gck_raw(SYS_getpid);
 
 	gck_link_leave();
+	gck_state.features |= GCK_SHIM_DESCENDANT;
 	gck_death_begin();
 	if (gck_is_original())
 		return;

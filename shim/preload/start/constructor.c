@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,82 +65,6 @@ static int64_t find_tid_offset(void)
 	if (gck_raw(SYS_prctl, PR_GET_TID_ADDRESS, &address) < 0)
 		return 0;
 	return address - (uint64_t)pthread_self();
-}
-
-/* ---- standard descriptors ------------------------------------------------------------------ */
-
-/* The task's descriptors 0 to 2, by device and inode. A shell that starts the program by exec may
- * have put its own files there. So the first constructor writes what it finds over the dots that
- * the plugin put into GPUCKPT_STDIO, and a later one reads it: 16 hexadecimal digits, a colon, 16
- * digits, a comma; three times. */
-#define DIGITS 16
-#define FIELDS 6
-#define FIELD (DIGITS + 1)
-
-static void put_hex(char *text, uint64_t n)
-{
-	for (int i = DIGITS - 1; i >= 0; i--, n >>= 4)
-		text[i] = "0123456789abcdef"[n & 15];
-}
-
-static uint64_t get_hex(const char *text)
-{
-	uint64_t n = 0;
-
-	for (int i = 0; i < DIGITS; i++)
-		n = n << 4 | (uint64_t)(text[i] <= '9' ? text[i] - '0' : text[i] - 'a' + 10);
-	return n;
-}
-
-static bool is_whole(const char *text)
-{
-	for (int i = 0; i < FIELDS * FIELD; i++) {
-		char c = text[i];
-
-		if (i % FIELD == DIGITS ? c != (i / FIELD % 2 ? ',' : ':') :
-		    !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
-			return false;
-	}
-	return text[FIELDS * FIELD] == '\0';
-}
-
-static bool is_blank(const char *text)
-{
-	int i = 0;
-
-	while (text[i] == '.')
-		i++;
-	return i == FIELDS * FIELD && !text[i];
-}
-
-static void look(uint64_t stdio[3][2])
-{
-	struct stat st;
-
-	for (int fd = 0; fd < 3; fd++) {
-		bool open = gck_raw(SYS_fstat, fd, &st) == 0;
-
-		stdio[fd][0] = open ? st.st_dev : 0;
-		stdio[fd][1] = open ? st.st_ino : 0;
-	}
-}
-
-/* note: the value of GPUCKPT_STDIO in the environment (NULL: not set); if it is blank, it is filled
- * in. stdio: device and inode of each; 0, 0: closed. */
-static void find_stdio(char *note, uint64_t stdio[3][2])
-{
-	if (note && is_whole(note)) {
-		for (int i = 0; i < FIELDS; i++)
-			stdio[i / 2][i % 2] = get_hex(note + i * FIELD);
-		return;
-	}
-	look(stdio);
-	if (!note || !is_blank(note))
-		return;
-	for (int i = 0; i < FIELDS; i++) {
-		put_hex(note + i * FIELD, stdio[i / 2][i % 2]);
-		note[i * FIELD + DIGITS] = i % 2 ? ',' : ':';
-	}
 }
 
 /* ---- state --------------------------------------------------------------------------------- */
@@ -297,37 +220,57 @@ static void obey(int fd, const struct gck_link_msg *m, char *restarted)
 		    "; this rank runs without checkpoints");
 }
 
-__attribute__((constructor)) static void begin(int argc, char **argv, char **envp)
+/* The name of the agent's socket, for this process's helper and the stand-ins. */
+static bool take_link(const char *link)
+{
+	if (*link && strlen(link) < sizeof gck_state.link) {
+		strcpy(gck_state.link, link);
+		return true;
+	}
+	print_line("GPUCKPT_LINK is not a socket's name: ", link, "; ignored");
+	return false;
+}
+
+/* A process of a step. What it takes over from its environment is in the state before a checkpoint
+ * may be taken. Returns whether it is a rank, which asks the agent what to become. */
+static bool enter_step(char **argv, char **envp)
 {
 	const char *link = find(envp, "GPUCKPT_LINK");
 	const char *pid = find(envp, "GPUCKPT_PID");
 	const char *ids = find(envp, "GPUCKPT_IDS");
-	bool in_step = link && pid;
+	bool is_rank;
+
+	if (!link || !pid || !take_link(link))
+		return false;
+	gck_state.rank_pid = atoi(pid);
+	is_rank = gck_state.rank_pid == gck_state.rpid;
+	if (!is_rank)
+		gck_stand_ins_load(argv, envp);
+	if (ids)
+		gck_ids_inherit(ids);
+#ifdef GCK_FAULTS
+	gck_fault_dir = find(envp, "GPUCKPT_FAULT");
+#endif
+	if (!is_rank) {
+		gck_state.features |= GCK_SHIM_DESCENDANT;
+		gck_tracer_allow(GCK_TRACER_ANY); /* a helper learns who the agent is */
+	}
+	return is_rank;
+}
+
+__attribute__((constructor)) static void begin(int argc, char **argv, char **envp)
+{
 	struct gck_link_msg m;
+	bool is_rank;
 
 	(void)argc;
-	(void)argv;
 	fill_state();
 	gck_real_resolve();
 	pthread_atfork(NULL, NULL, gck_child_begin);
-	if (in_step && ids)
-		gck_ids_inherit(ids);
-#ifdef GCK_FAULTS
-	gck_fault_dir = in_step ? find(envp, "GPUCKPT_FAULT") : NULL;
-#endif
+	is_rank = enter_step(argv, envp);
 	complete_state();
-	if (!in_step)
+	if (!is_rank)
 		return;
-	if (atoi(pid) != gck_state.rpid) {
-		/* a descendant: which process the agent is, it learns from a helper */
-		gck_tracer_allow(GCK_TRACER_ANY);
-		return;
-	}
-	if (!*link || strlen(link) >= sizeof gck_state.link) {
-		print_line("GPUCKPT_LINK is not a socket's name: ", link, "; ignored");
-		return;
-	}
-	strcpy(gck_state.link, link);
-	find_stdio(find(envp, "GPUCKPT_STDIO"), gck_state.stdio);
+	gck_stdio_find(find(envp, "GPUCKPT_STDIO"), gck_state.stdio);
 	obey(ask(&m), &m, find(envp, "GPUCKPT_RESTARTS"));
 }

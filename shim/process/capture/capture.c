@@ -245,6 +245,9 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 		return fail_not_at_rest("its GPU is not drained", c->t.excluded.drained_for, err);
 	if (c->t.shim->mpi_state && c->t.excluded.closed_for != seq)
 		return fail_not_at_rest("its MPI is not quiesced", c->t.excluded.closed_for, err);
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (gck_capture_quiesced(c->children[i], seq, err))
+			return gck_fail_in(err, "process %d", (int)c->children[i]->t.pid);
 	return 0;
 }
 

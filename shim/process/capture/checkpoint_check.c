@@ -19,9 +19,9 @@ static void note_limits(struct gck_obstacles *f)
 		{"clocks", "CPU time clocks and the kernel's usage counters start from zero",
 		 "use CLOCK_MONOTONIC"},
 		{"environment",
-		 "SLURM_* and other variables have the new step's values after a restart, but "
-		 "copies that a program has made keep the old ones; a program that is executed "
-		 "with such a copy (by a shell, by python) is then not a rank",
+		 "SLURM_* and other variables have the new step's values after a restart, in "
+		 "programs that are executed then, too, but a program's own copies keep the old "
+		 "ones",
 		 "read them again, with getenv"},
 		{"system calls",
 		 "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. in signal(7)) "
@@ -90,6 +90,18 @@ bool gck_process_ended(pid_t pid)
 	if (proc >= 0)
 		close(proc);
 	return ended;
+}
+
+pid_t gck_process_parent(pid_t pid)
+{
+	int proc = gck_proc_open(pid, NULL);
+	uint64_t v[GCK_STAT_FIELDS];
+	char state;
+	pid_t parent = proc >= 0 && !gck_proc_stat(proc, &state, v, NULL) ? (pid_t)v[4] : 0;
+
+	if (proc >= 0)
+		close(proc);
+	return parent;
 }
 
 int gck_process_runs(pid_t pid, struct gck_error *err)

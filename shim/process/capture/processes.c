@@ -27,7 +27,7 @@
 static const struct timespec pause_ns = {.tv_nsec = 1000000 / LOOKS_PER_MS};
 
 /* Open a process that may just have begun: it may have no preload yet, or may not have let itself
- * be traced. It runs on meanwhile. *waited_ms: what is waited is added; at most until longest_ms. */
+ * be traced. It runs on meanwhile. *waited_ms: what is waited is added, up to longest_ms. */
 static int open_begun(struct gck_target *t, const struct gck_target *parent, pid_t pid,
 		      int64_t *waited_ms, int64_t longest_ms, struct gck_error *err)
 {
@@ -75,10 +75,9 @@ int gck_scan_descendants(const struct gck_target *parent, const struct gck_image
 
 static void check_stand_ins(const struct gck_target *t, struct gck_obstacles *f)
 {
-	if (t->shim->mpi_state || t->shim->cuda_state)
+	if (t->shim->cuda_state)
 		gck_obstacle_add_passing(f, "process", "wait until it has ended",
-					 "it has a descendant process with MPI or CUDA: %d",
-					 (int)t->pid);
+					 "it has a descendant process with CUDA: %d", (int)t->pid);
 }
 
 int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,

@@ -389,7 +389,11 @@ uint64_t gck_restore_bytes(const struct gck_restore *r)
 
 bool gck_restore_has_mpi(const struct gck_restore *r)
 {
-	return r->has_mpi;
+	bool has = r->has_mpi;
+
+	for (size_t i = 0; i < r->nchildren && !has; i++)
+		has = gck_restore_has_mpi(r->children[i]);
+	return has;
 }
 
 void gck_restore_asked(struct gck_restore *r, uint32_t all)

@@ -85,6 +85,7 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	}
 	s->vpid = r->img->vpid; /* that of a child by fork is its parent's */
 	s->rpid = r->remote.pid;
+	s->rank_pid = r->root->remote.pid;
 	s->features &= ~GCK_SHIM_SUMMONED;
 	memcpy(s->link, r->link_name, sizeof s->link);
 	s->helper_tid = r->helper;

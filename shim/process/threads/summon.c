@@ -195,6 +195,8 @@ int gck_summon(struct gck_target *t, struct gck_held *h, const char *link, int l
 	       struct gck_error *err)
 {
 	struct gck_held_thread *x = NULL;
+	char agent[sizeof t->shim->link];
+	int failed;
 
 	for (size_t i = 0; i < h->n; i++)
 		if (h->v[i].tid == t->pid)
@@ -205,8 +207,12 @@ int gck_summon(struct gck_target *t, struct gck_held *h, const char *link, int l
 		return gck_fail(err, EAGAIN, "process %d has just been forked, is about to handle "
 				"a signal, or is not done with an earlier checkpoint; try again",
 				(int)t->pid);
-	if (write_state(t, link, err) || make_helper(t, x, err))
-		return -1;
-	t->link = accept_helper(t, listener, err);
-	return t->link < 0 ? -1 : gck_target_refresh(t, err);
+	memcpy(agent, t->shim->link, sizeof agent);
+	failed = write_state(t, link, err) || make_helper(t, x, err);
+	if (!failed)
+		t->link = accept_helper(t, listener, err);
+	/* the stand-ins connect to the agent */
+	failed = failed || t->link < 0 || put(t, t->address + offsetof(struct gck_shim_state, link),
+					      agent, sizeof agent, err);
+	return failed ? -1 : gck_target_refresh(t, err);
 }
