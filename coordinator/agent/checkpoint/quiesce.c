@@ -40,12 +40,14 @@ static void fail(struct transaction *t, const struct rank_checkpoint *m, int cod
 	transaction_fail(t, m, &err, false);
 }
 
-/* Words are numbered by the step's ranks, but MPI finds them by its own. */
+/* Words are numbered by the step's ranks, but MPI finds them by its own, which mpirun may have
+ * started in the rank. */
 static bool is_rank_of_step(const struct rank_checkpoint *m)
 {
 	const struct gck_link_mpi_hello *hello = &m->task->mpi->hello;
 
-	return hello->size <= 1 || hello->rank == m->task->rank;
+	return hello->size <= 1 || (hello->rank == m->task->rank &&
+				    hello->size == m->t->agent->step->ntasks);
 }
 
 /* From here on ranks wait at MPI's gate, which is a hold: the freeze gets what is left of its
@@ -67,8 +69,8 @@ void quiesce_start(struct transaction *t)
 
 		one->asked_mpi = !one->carried && one->task->mpi;
 		if (one->asked_mpi && !is_rank_of_step(one)) {
-			fail(t, one, ENOTSUP, "it is another rank in MPI_COMM_WORLD: start the "
-			     "program with srun itself");
+			fail(t, one, ENOTSUP, "its MPI_COMM_WORLD has other ranks than the step: "
+			     "start the program with srun itself");
 			return;
 		}
 		if (one->asked_mpi)
