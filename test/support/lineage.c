@@ -82,15 +82,33 @@ static int output(const struct lineage *l, const char *name)
 	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-/* The next process gets a number, if no other one comes first. */
-static void choose_number(pid_t number)
+static void set_last_number(pid_t number)
 {
-	FILE *last = number ? fopen("/proc/sys/kernel/ns_last_pid", "we") : NULL;
+	FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "we");
 
 	if (last) {
-		fprintf(last, "%d", number - 1);
+		fprintf(last, "%d", number);
 		fclose(last);
 	}
+}
+
+/* The next process gets a number, if no other one comes first. A thread that was killed may have it
+ * for a moment. */
+static void choose_number(pid_t number)
+{
+	pid_t got = -1;
+
+	for (int tries = 0; number && got != number && tries < TRIES; tries++) {
+		set_last_number(number - 1);
+		got = fork();
+		if (!got)
+			_exit(0);
+		waitpid(got, NULL, 0);
+		if (got != number)
+			pause_ms(10);
+	}
+	if (number)
+		set_last_number(number - 1);
 }
 
 /* The rank inherits the test's standard output and error. Both are files of its own, since a

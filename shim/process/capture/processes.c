@@ -23,6 +23,7 @@
 #define LOOKS_PER_MS 5
 #define BEGIN_MS 2000     /* for a process to come as far as its preload */
 #define SCAN_BEGIN_MS 500 /* the same in a scan: for all of its processes */
+#define HOLD_TRIES 10
 
 static const struct timespec pause_ns = {.tv_nsec = 1000000 / LOOKS_PER_MS};
 
@@ -189,25 +190,43 @@ static int await_end(pid_t pid, int timeout_ms, struct gck_error *err)
 	return 0;
 }
 
+/* Hold a child and make a helper in it; else it runs on. *again: it may be ready in a moment. */
+static int hold_one(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_ms, bool *again,
+		    struct gck_error *err)
+{
+	struct gck_capture *c = add(parent, pid, err);
+	bool held;
+
+	*again = false;
+	if (!c)
+		return -1;
+	c->orphan = orphan;
+	gck_threads_wait_transfers(&c->t);
+	held = !gck_threads_hold(&c->held, &c->t, timeout_ms, err);
+	if (held && !prepare(c, err))
+		return 0;
+	*again = held && err->code == EAGAIN;
+	parent->nchildren--;
+	gck_capture_close(c);
+	return -1;
+}
+
 /* Hold a child and all below it. One that has ended meanwhile is a child like those that had ended
- * before. */
+ * before. One that was about to handle a signal, say, does so while its parent is held. */
 static int hold(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_ms,
 		struct gck_error *err)
 {
-	struct gck_capture *c = add(parent, pid, err);
+	bool again;
+	int tries = 1;
 
-	if (!c)
-		return gck_process_ended(pid) ? await_end(pid, timeout_ms, err) : -1;
-	c->orphan = orphan;
-	gck_threads_wait_transfers(&c->t);
-	if (gck_threads_hold(&c->held, &c->t, timeout_ms, err)) {
-		if (!gck_process_ended(pid))
+	while (hold_one(parent, pid, orphan, timeout_ms, &again, err)) {
+		if (gck_process_ended(pid))
+			return await_end(pid, timeout_ms, err);
+		if (!again || tries++ == HOLD_TRIES)
 			return -1;
-		parent->nchildren--;
-		gck_capture_close(c);
-		return await_end(pid, timeout_ms, err);
+		nanosleep(&pause_ns, NULL);
 	}
-	return prepare(c, err) || gck_tree_hold(c, timeout_ms, err) ? -1 : 0;
+	return gck_tree_hold(parent->children[parent->nchildren - 1], timeout_ms, err);
 }
 
 static bool is_held(const struct gck_capture *c, pid_t pid)

@@ -176,6 +176,7 @@ static void test_script(void)
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct lineage l;
 	bool good;
+	int link;
 
 	if (!mkdtemp(directory) || lineage_begin(&l, "/tmp", argv))
 		return;
@@ -193,8 +194,11 @@ static void test_script(void)
 		good = good && !lineage_restore(&l, l.seq);
 		ok(good, "script: restart %d (%.1f ms)", i + 1, l.restored * 1e3);
 	}
-	is_int(good ? lineage_wait(&l) : -1, 0, "it ends well");
+	link = good ? agent_admit(&l.agent, &l.hello) : -1;
+	ok(link >= 0, "it executes a program in its own place, which is a rank again");
+	is_int(link >= 0 ? lineage_wait(&l) : -1, 0, "it ends well");
 	is_str(lineage_output(&l), "5", "with the same result");
+	close(link);
 	lineage_end(&l);
 	snprintf(path, sizeof path, "rm -rf %s", directory);
 	ok(!system(path), "its files are removed");

@@ -1855,7 +1855,7 @@ static void answer_lines(const char *path)
 	pid_t pid;
 
 	CHECK(setsid() == getpid() && !sigaction(SIGHUP, &hup, NULL));
-	fd = open(path, O_RDWR);
+	CHECK((fd = open(path, O_RDWR)) >= 0);
 	terminal_flags = fcntl(fd, F_GETFL);
 	signal(SIGTTOU, SIG_IGN);
 	signal(SIGTTIN, SIG_IGN);
