@@ -86,9 +86,8 @@ void gck_stdio_find(char *note, uint64_t stdio[3][2])
 		return;
 	}
 	look(stdio);
-	if (!note || !is_blank(note))
-		return;
-	put_stdio(note, stdio);
+	if (note && is_blank(note))
+		put_stdio(note, stdio);
 }
 
 /* ---- in this start ------------------------------------------------------------------------- */

@@ -44,10 +44,23 @@ static int open_begun(struct gck_target *t, const struct gck_target *parent, pid
 
 /* ---- before the rank is held --------------------------------------------------------------- */
 
+/* The agent quiesces MPI in one process of a rank. A child by fork has what its parent has. */
+static void note_mpi(const struct gck_target *t, struct gck_obstacles *f)
+{
+	if (!t->shim->mpi_state)
+		return;
+	if (f->mpi_pid)
+		gck_obstacle_add_passing(f, "process", "wait until one of them has ended",
+					 "two of its processes have MPI: %d and %d",
+					 (int)f->mpi_pid, (int)t->pid);
+	f->mpi_pid = t->pid;
+}
+
 int gck_scan_descendants(const struct gck_target *parent, const struct gck_image *img,
 			 const struct gck_options *o, struct gck_obstacles *f,
 			 struct gck_error *err)
 {
+	note_mpi(parent, f);
 	for (size_t i = 0; i < img->nchildren; i++) {
 		struct gck_target t;
 		struct gck_error why;

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/base/error.h"
 
@@ -16,6 +17,7 @@ struct gck_obstacles {
 	struct gck_error *err; /* gets the first that refuses, or that stays (may be NULL) */
 	bool refused, passing; /* passing: err has one that passes */
 	int64_t waited_ms;     /* for processes that had just begun */
+	pid_t mpi_pid;         /* a process of the rank that has MPI; 0: none was found yet */
 };
 
 /* Report an obstacle. refuse: no checkpoint can be taken; else it is a limit that the user should

@@ -28,7 +28,7 @@ static bool passes(const char *name)
 {
 	static const char *const passing[] = {"connected", "lease", "broken-lease",
 					      "lease-of-parent", "unnamed-lease", "bare-child",
-					      "zombie", "orphans", "procfd",
+					      "mpi-child", "zombie", "orphans", "procfd",
 					      "procother", "procthread", "unread"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
@@ -77,7 +77,8 @@ static void test_able(void)
 		{"terminal", "the other end of a pseudo-terminal"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},
 		{"epoll", "closed under that number"},
-		{"bare-child", "has no preload"}, {"sysv", "System V shared memory"},
+		{"bare-child", "has no preload"},
+		{"mpi-child", "two of its processes have MPI"}, {"sysv", "System V shared memory"},
 		{"sem", "it uses System V semaphores"}, {"msg", "it uses a System V message queue"},
 		{"shm", "it uses System V shared memory"}, {"mq", "a POSIX message queue"},
 		{"aio", "asynchronous I/O of the kernel"}, {"userfault", "[userfaultfd]"},

@@ -518,6 +518,20 @@ static void do_child(void)
 			pause();
 }
 
+/* A child by fork of a process with MPI. */
+static void do_mpi_child(void)
+{
+	do_mpi();
+	do_child();
+}
+
+static void undo_mpi_child(void)
+{
+	undo_child();
+	gck_preload_state()->mpi_state = 0;
+	close(listed);
+}
+
 /* A child that shares memory with the rank, and has a pipe to a process that is no descendant. */
 static void do_outside(void)
 {
@@ -1259,6 +1273,7 @@ static const struct {
 	{"starting", do_starting, undo_child},
 	{"outside", do_outside, undo_outside},
 	{"answering", do_answering, undo_child}, {"bare-child", do_bare_child, undo_child},
+	{"mpi-child", do_mpi_child, undo_mpi_child},
 	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
 	{"procfd", do_procfd, NULL},
 	{"procother", do_procother, NULL},
