@@ -28,6 +28,7 @@ enum gck_link_type {
 	GCK_LINK_ASK,       /* ask: calls of gck_checkpoint() wait. Sent at any time, also between
 			     * a request and its answer, and again every second */
 	GCK_LINK_DIRTY_FD,  /* pid: 0, with a userfaultfd of the rank by SCM_RIGHTS; or -errno */
+	GCK_LINK_STAYS,     /* pid: -errno, why there is no process in a namespace */
 	/* agent to rank */
 	GCK_LINK_GO = 16,   /* Run on. pid: the agent's; it and its descendants may trace from here
 			     * on. number: calls of gck_checkpoint_all() that this task's earlier
@@ -49,6 +50,9 @@ enum gck_link_type {
 	GCK_LINK_LEASE,     /* number: ms from now, after which the kernel stops the rank by SIGSTOP
 			     * unless another LEASE comes before. 0, or the link's end: it is not
 			     * stopped. Only to a rank that takes it. No answer */
+	GCK_LINK_APART,     /* pid: a number. To a process that holds: have one with that number,
+			     * in a PID namespace, hold in its place, which connects with a
+			     * HELLO of its own; or STAYS answers */
 
 	/* The MPI thread's own link, in packets of struct gck_thread_msg. Rank to agent: */
 	GCK_LINK_MPI_HELLO = 32, /* hello; sent again when any of it changes */
@@ -178,7 +182,7 @@ struct gck_link_cuda_hello {
 			      * is lost; RESUMED follows */
 	uint32_t data_missing; /* 1: restored, and no page of the image has its device data;
 			      * RESTORE follows */
-	uint32_t unused;
+	uint32_t pid;        /* as getpid() gives it to the program: the image knows it by that */
 	uint64_t state;      /* address of struct gck_cuda_state (shim/cuda/base/state.h) */
 };
 
@@ -270,6 +274,8 @@ struct gck_shim_tid {
 			      * has of the driver's devices is its parent's */
 #define GCK_SHIM_DESCENDANT 16u /* a descendant of the rank: without a helper, its stand-ins may
 			      * connect to the agent all the same */
+#define GCK_SHIM_IMPLANTED 32u /* W its program takes no preload: the agent has put this one into it
+				* for the helper, unrelocated */
 #define GCK_SHIM_DEATH_SHIFT 8
 #define GCK_SHIM_DEATH (127u << GCK_SHIM_DEATH_SHIFT) /* the main thread's PR_SET_PDEATHSIG */
 
@@ -279,7 +285,7 @@ struct gck_shim_tid {
  * tracer is needed for that. */
 #define GCK_SHIM_SUMMON_AT 49152
 struct gck_shim_summon {
-	uint64_t mask, all;        /* a place for its signal mask; all signals */
+	uint64_t mask, all;        /* its signal mask; all signals */
 	uint64_t stack;            /* the helper's */
 	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
 	uint64_t rip, cs, eflags, rsp, ss;
@@ -317,6 +323,18 @@ struct gck_shim_made {
 
 #define GCK_SHIM_SIGNALS 64
 
+/* A thread is about to execute a program or to spawn one: it prepares an environment that holds for
+ * one start. At `mark`, on its stack, is GCK_SHIM_EXECUTION xor that address. A thread that has
+ * jumped out of the call (siglongjmp) leaves this behind: its stack then ends above, or has other
+ * bytes there. */
+#define GCK_SHIM_EXECUTION 0x676b636578656331ull
+struct gck_shim_execution {
+	uint64_t mark;           /* 0: it is not */
+	int32_t pid;             /* the kernel's PID of its process, which may be a child by vfork
+				  * or the parent of one by fork */
+	uint32_t unused;
+};
+
 struct gck_shim_state {
 	uint64_t magic;
 	uint32_t version, size;
@@ -344,7 +362,7 @@ struct gck_shim_state {
 				    * differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 	uint32_t overflow;         /* not 0: a table was full; the rank cannot be checkpointed */
-	uint32_t features;         /* GCK_SHIM_WAITS; 0 in a shim of 0.1.0 */
+	uint32_t features;         /* GCK_SHIM_WAITS and those after it */
 	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/namespace/state.h) once
 				    * the process has loaded MPI; else 0 */
 	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/base/state.h) from
@@ -371,6 +389,8 @@ struct gck_shim_state {
 	uint64_t handlers[GCK_SHIM_SIGNALS + 1]; /* R … which is here */
 	int32_t rank_pid;          /* R the kernel's PID of the rank, also in its descendants; 0: it
 				    * is in no step */
+	int64_t execution_offset;  /* from a thread's fs_base to its struct gck_shim_execution; 0:
+				    * no thread has executed or spawned a program yet */
 };
 
 #endif

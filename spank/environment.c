@@ -4,6 +4,7 @@
 #include "spank/environment.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <slurm/slurm.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,7 +14,9 @@
 #include <unistd.h>
 
 #include "common/base/control.h"
+#include "common/program/program.h"
 #include "spank/option.h"
+#include "spank/parent.h"
 
 #define MAX_VALUE 65536
 #define MAX_VARIABLES 24
@@ -175,8 +178,16 @@ static int set_preload(spank_t spank, const char *preload, struct gck_error *err
 	return rc;
 }
 
-int gck_environment_rank(spank_t spank, const char *preload, const char *later, const char *link,
-			 unsigned restarts, struct gck_error *err)
+/* Those behind the preload are the stand-ins, which descendants load when they need one. */
+static int set_stand_ins(spank_t spank, const char *preload, struct gck_error *err)
+{
+	const char *rest = strchr(preload, ':');
+
+	return set(spank, "GPUCKPT_STANDINS", rest ? rest + 1 : "", err);
+}
+
+int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
+			 struct gck_error *err)
 {
 	char pid[GCK_PID_DIGITS + 1], count[16], blank[STDIO_LEN + 1] = "";
 
@@ -184,10 +195,9 @@ int gck_environment_rank(spank_t spank, const char *preload, const char *later, 
 	snprintf(pid, sizeof pid, "%0*d", GCK_PID_DIGITS, (int)getpid());
 	snprintf(count, sizeof count, "%u", restarts);
 	if (set(spank, "GPUCKPT_LINK", link, err) || set(spank, "GPUCKPT_PID", pid, err) ||
-	    set(spank, "GPUCKPT_RESTARTS", count, err) || set(spank, "GPUCKPT_STDIO", blank, err) ||
-	    set(spank, "GPUCKPT_STANDINS", later, err))
+	    set(spank, "GPUCKPT_RESTARTS", count, err) || set(spank, "GPUCKPT_STDIO", blank, err))
 		return -1;
-	return set_preload(spank, preload, err);
+	return set_stand_ins(spank, preload, err) || set_preload(spank, preload, err) ? -1 : 0;
 }
 
 int gck_environment_mpi(spank_t spank, bool must, const char *left_out, struct gck_error *err)
@@ -202,6 +212,26 @@ int gck_environment_kernels(spank_t spank, const char *kernels, struct gck_error
 {
 	spank_unsetenv(spank, "GPUCKPT_KERNELS"); /* inherited from a submitting shell */
 	return *kernels ? set(spank, "GPUCKPT_KERNELS", kernels, err) : 0;
+}
+
+void gck_environment_parent(spank_t spank, const char *agent_path)
+{
+	char parent[PATH_MAX], program[PATH_MAX], list[PATH_MAX] = "", **argv, *own;
+	int n;
+
+	/* inherited from a submitting shell */
+	spank_unsetenv(spank, GCK_PARENT_VARIABLE);
+	spank_unsetenv(spank, GCK_PROGRAM_VARIABLE);
+	spank_getenv(spank, "PATH", list, sizeof list);
+	if (gck_parent_path(agent_path, parent) ||
+	    spank_setenv(spank, GCK_PARENT_VARIABLE, parent, 1) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_ARGV, &n, &argv) != ESPANK_SUCCESS || n < 1 ||
+	    gck_parent_needed(argv[0], list, program) ||
+	    spank_setenv(spank, GCK_PROGRAM_VARIABLE, program, 1) != ESPANK_SUCCESS)
+		return;
+	own = strdup(parent);
+	if (own)
+		argv[0] = own;
 }
 
 /* ---- agent ---------------------------------------------------------------------------------- */

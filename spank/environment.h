@@ -30,9 +30,9 @@ bool gck_environment_heterogeneous(spank_t spank);
 /* In srun, before the step is launched: set what a restart needs of Slurm's PMIx, if it is used. */
 GCK_MUST_CHECK int gck_environment_launch(struct gck_error *err);
 
-/* In a task: set the variables of the rank. preload, later: as in struct gck_standins. */
-GCK_MUST_CHECK int gck_environment_rank(spank_t spank, const char *preload, const char *later,
-					const char *link, unsigned restarts, struct gck_error *err);
+/* In a task: set the variables of the rank. preload: libraries, separated by colons. */
+GCK_MUST_CHECK int gck_environment_rank(spank_t spank, const char *preload, const char *link,
+					unsigned restarts, struct gck_error *err);
 
 /* In a task: tell the stand-in for MPI whether it is required (must: mpi=openmpi), and `gpuckpt
  * able` why it was left out (left_out; "": it was not). */
@@ -42,6 +42,10 @@ GCK_MUST_CHECK int gck_environment_mpi(spank_t spank, bool must, const char *lef
 /* In a task: tell the stand-in for the CUDA driver which kernels are to have points. */
 GCK_MUST_CHECK int gck_environment_kernels(spank_t spank, const char *kernels,
 					   struct gck_error *err);
+
+/* In a task: have Slurm, and later the preload, execute gpuckpt-parent for a program that takes no
+ * preload. Where that is not possible, the task stays as it is. */
+void gck_environment_parent(spank_t spank, const char *agent_path);
 
 /* In a task: the agent's environment and arguments, NULL-terminated. They live until the exec. */
 char **gck_environment_agent(spank_t spank, const char *conf_path, const char *link,

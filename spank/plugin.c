@@ -197,8 +197,8 @@ static int join_agent(spank_t spank)
 
 	if (!agent_is_up(spank))
 		return -1;
-	if (gck_environment_rank(spank, step.standins.preload, step.standins.later, step.agent.link,
-				 step.restarts, &err) ||
+	if (gck_environment_rank(spank, step.standins.preload, step.agent.link, step.restarts,
+				 &err) ||
 	    gck_environment_mpi(spank, step.options.mpi == GCK_MPI_OPENMPI,
 				step.standins.mpi_left_out.text, &err) ||
 	    gck_environment_kernels(spank, step.options.kernels, &err) ||
@@ -206,6 +206,7 @@ static int join_agent(spank_t spank)
 		fail(&err);
 		return -1;
 	}
+	gck_environment_parent(spank, step.conf.agent);
 	return 0;
 }
 

@@ -48,25 +48,14 @@ static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck
 	return rc;
 }
 
-static void append(char *list, size_t size, const char *path)
-{
-	size_t n = strlen(list);
-
-	if (n)
-		list[n++] = ':';
-	gck_conf_preload(path, list + n, size - n);
-}
-
 /* Add a library to LD_PRELOAD. */
 static void add(struct gck_standins *s, const char *path)
 {
-	append(s->preload, sizeof s->preload, path);
-}
+	size_t n = strlen(s->preload);
 
-static void add_for_all(struct gck_standins *s, const char *path)
-{
-	add(s, path);
-	append(s->later, sizeof s->later, path);
+	if (n)
+		s->preload[n++] = ':';
+	gck_conf_preload(path, s->preload + n, sizeof s->preload - n);
 }
 
 /* Add the stand-ins for MPI behind the preload, which must be first. Fortran's lies beside the
@@ -82,9 +71,9 @@ static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const ch
 	if (check_mpi(c, conf_path, o->mpi == GCK_MPI_OPENMPI ? err : &s->mpi_left_out))
 		return o->mpi == GCK_MPI_OPENMPI ? -1 : 0;
 	beside_mpi(fortran, c, MPI_FORTRAN);
-	add_for_all(s, c->mpi);
+	add(s, c->mpi);
 	if (is_there(fortran, R_OK))
-		add_for_all(s, fortran);
+		add(s, fortran);
 	return 0;
 }
 
@@ -118,6 +107,6 @@ static int choose_cuda(struct gck_standins *s, const struct gck_conf *c,
 int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
 			const struct gck_options *o, struct gck_error *err)
 {
-	s->preload[0] = s->later[0] = '\0';
+	s->preload[0] = '\0';
 	return choose_mpi(s, c, conf_path, o, err) || choose_cuda(s, c, o, err) ? -1 : 0;
 }

@@ -11,8 +11,6 @@
 
 struct gck_standins {
 	char preload[4 * (PATH_MAX + 40)]; /* put in front of the tasks' LD_PRELOAD */
-	char later[2 * (PATH_MAX + 40)]; /* of these, those that a task's descendants load when
-			       * they need one; "": none */
 	struct gck_error mpi_left_out; /* why mpi=auto left out MPI's stand-in; 0: it is in */
 };
 

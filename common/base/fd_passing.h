@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define GCK_FDS_MAX 4
+#define GCK_FDS_MAX 64
 
 /* send() with MSG_NOSIGNAL and n descriptors (0 to GCK_FDS_MAX), which stay open in this
  * process. */

@@ -2,7 +2,7 @@
  * Paths in which another user may have put a link or a file: which are followed, and what is found
  * to be another file. */
 #define _GNU_SOURCE
-#include "common/base/place.h"
+#include "common/place/place.h"
 
 #include <errno.h>
 #include <fcntl.h>

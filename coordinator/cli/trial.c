@@ -153,7 +153,7 @@ static int build_in(struct trial *t, struct gck_restore *r, const json_t *manife
 
 static const char *skipped(const struct gck_restore *r)
 {
-	bool mpi = gck_restore_has_mpi(r), cuda = gck_restore_has_cuda(r);
+	bool mpi = gck_restore_has_mpi(r), cuda = gck_restore_cuda(r, 0);
 
 	return mpi && cuda ? "MPI, GPU" : mpi ? "MPI" : cuda ? "GPU" : NULL;
 }

@@ -13,13 +13,6 @@ static const volatile struct gck_shim_state *state(void)
 	return gck_preload_state ? gck_preload_state() : NULL;
 }
 
-bool gck_inside_is_rank(void)
-{
-	const volatile struct gck_shim_state *s = state();
-
-	return s && s->helper_tid;
-}
-
 bool gck_inside_has_agent(void)
 {
 	const volatile struct gck_shim_state *s = state();

@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-bool gck_inside_is_rank(void);
-
 /* Whether it is a rank, or a descendant of one, so that it may connect to the agent. */
 bool gck_inside_has_agent(void);
 

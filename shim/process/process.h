@@ -28,8 +28,9 @@ json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 /* Whether the process has ended or is ending. Calls on it then fail for misleading reasons. */
 bool gck_process_ended(pid_t pid);
 
-/* Its parent; 0: it has none, or is gone. */
-pid_t gck_process_parent(pid_t pid);
+/* Whether the process is one of the rank's: by its parents or, if one has ended, by the rank's
+ * number in its environment. */
+bool gck_is_descendant(pid_t pid, pid_t rank);
 
 /* -1, EBUSY: it is stopped by a signal; what is in it, such as the shim's helper, does not answer
  * or connect. */
@@ -56,20 +57,17 @@ uint64_t gck_capture_expected(const struct gck_capture *c);
 /* Upper limit of the image's chunks: in sparsely touched memory each page may be a chunk. */
 uint64_t gck_capture_chunks(const struct gck_capture *c);
 
-/* Whether the rank uses MPI or CUDA, through gpuckpt's stand-ins. */
+/* Whether the rank uses MPI, through gpuckpt's stand-in. */
 bool gck_capture_has_mpi(const struct gck_capture *c);
-bool gck_capture_has_cuda(const struct gck_capture *c);
 
-/* Bytes of device data, which are part of those expected. A drain without device copies takes this
- * much host memory. */
-uint64_t gck_capture_device(const struct gck_capture *c);
+/* What its n processes that use CUDA through the stand-in have on their devices (gpu.h). These
+ * bytes are part of those expected; a drain without device copies takes as much host memory. Owned
+ * by the capture. */
+struct gck_gpu_data;
+const struct gck_gpu_data *gck_capture_gpus(const struct gck_capture *c, size_t *n);
 
-/* The same for each of its n devices, in the rank's order. Owned by the capture. */
-const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n);
-
-/* Bytes of device data that are managed memory. A drain copies it slowly: how long a rank with this
- * much on its GPUs is held, in ms, as measured on an H200. */
-uint64_t gck_capture_managed(const struct gck_capture *c);
+/* A drain copies managed memory slowly: how long a rank with this much on its GPUs is held, in ms,
+ * as measured on an H200. */
 uint64_t gck_managed_hold_ms(uint64_t bytes);
 
 /* Stop every thread but the helper. */
@@ -100,9 +98,11 @@ void gck_capture_end(struct gck_capture *c);
 /* CLOCK_REALTIME when the first thread was asked to stop, and when the last was let go. */
 void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns);
 
-/* Set the channel (struct gck_device_channel_ends.own, borrowed) over which the device copies are
- * read when the image is written. hashes: the previous commit may have the same data. */
-void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_FDS], bool hashes);
+/* Set the channel (struct gck_device_channel_ends.own, borrowed) over which the device copies of
+ * process pid are read when the image is written. hashes: the previous commit may have the same
+ * data. */
+void gck_capture_device_data(struct gck_capture *c, pid_t pid, const int fds[GCK_LINK_DATA_FDS],
+			     bool hashes);
 
 /* Write the image's chunks and wait until they are stored (gck_writer_finish). They are read from
  * the clone, which ends after that; no copy of the rank's memory or device data is needed any more.
@@ -169,10 +169,10 @@ int gck_restore_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHE
 
 int gck_restore_run(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* After a build: whether the image uses MPI or CUDA. The stand-ins rebuild them once the rank
- * runs. */
+/* After a build: whether the image uses MPI, and the number (the program's) of its i-th process
+ * that uses CUDA; 0: there are no more. The stand-ins rebuild both once the rank runs. */
 bool gck_restore_has_mpi(const struct gck_restore *r);
-bool gck_restore_has_cuda(const struct gck_restore *r);
+int32_t gck_restore_cuda(const struct gck_restore *r, size_t i);
 
 /* Once an image is chosen: bytes that its build reads. */
 uint64_t gck_restore_bytes(const struct gck_restore *r);

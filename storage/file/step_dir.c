@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/place/owner.h"
 #include "common/user/user.h"
 #include "storage/file/file.h"
 
@@ -67,7 +68,7 @@ static bool may_make_cluster(int root)
 {
 	struct stat st;
 
-	return fstat(root, &st) == 0 && st.st_uid == geteuid();
+	return gck_owner_fstat(root, &st) == 0 && st.st_uid == geteuid();
 }
 
 static int check_cluster_dir(int fd, const char *path, const char *cluster, bool create,
@@ -76,7 +77,7 @@ static int check_cluster_dir(int fd, const char *path, const char *cluster, bool
 	char user[GCK_USER_MAX];
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (gck_owner_fstat(fd, &st) < 0)
 		return gck_fail(err, errno, "store %s: %s: %s", path, cluster, strerror(errno));
 	if (geteuid() == 0 && !create)
 		return 0;
@@ -177,7 +178,8 @@ static int enter_job(struct gck_file_store *f, bool create, struct gck_error *er
 	int fd = find_job(f, err) < 0 ? -1 :
 		 enter(f->cluster_fd, f->job, f->cluster, create, 0700, err);
 
-	if (fd < 0 || fstat(fd, &st) < 0 || f->owner == GCK_ANY_OWNER || st.st_uid == f->owner)
+	if (fd < 0 || gck_owner_fstat(fd, &st) < 0 || f->owner == GCK_ANY_OWNER ||
+	    st.st_uid == f->owner)
 		return fd;
 	close(fd);
 	return gck_fail(err, EAGAIN, "store %s: %s was just made and belongs to %s: try again, or "

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/place/owner.h"
 #include "storage/file/file.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
@@ -47,7 +48,7 @@ static size_t list(int fd, const char *name, struct entry **v, uid_t *owner)
 			close(sub);
 		return 0;
 	}
-	*owner = fstat(sub, &st) == 0 ? st.st_uid : (uid_t)-1;
+	*owner = gck_owner_fstat(sub, &st) == 0 ? st.st_uid : (uid_t)-1;
 	while ((e = readdir(d))) {
 		if (!parse(&one, e->d_name))
 			continue;

@@ -81,12 +81,15 @@ GCK_MUST_CHECK struct gck_reader *gck_reader_open(struct gck_store *s, const jso
 
 /* Plan which chunks will be read, in that order, so that threads read ahead within the store's
  * limit of memory. The plan gives the next chunk, or false after the last one; it is called within
- * this function and those below, so that it need not be a table. Other chunks, or another order,
- * can be read too, without reading ahead. plan NULL: no more chunks will be read; threads and
- * memory are freed. */
+ * this function and gck_reader_view, so that it need not be a table. Other chunks, or another
+ * order, can be read too, without reading ahead. A new plan ends the one before it, and uses its
+ * threads and memory. plan NULL: ends the plan, and does not fail. */
 typedef bool gck_plan_fn(void *arg, struct gck_chunk *c);
 GCK_MUST_CHECK int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void *arg,
 				   struct gck_error *err);
+
+/* End the plan, and free threads and memory until there is another one. */
+void gck_reader_rest(struct gck_reader *r);
 
 /* Read and verify a chunk. The bytes are the reader's, and valid until the next call. NULL on
  * failure; an error names object, offset and reason. EBADMSG: damaged; ENOENT: the object does not
@@ -118,19 +121,20 @@ GCK_MUST_CHECK int gck_store_check_rank(struct gck_store *s, const json_t *manif
  * Open it after fork(), in the process that uses it. */
 struct gck_readahead;
 
-/* Which chunks of one manifest will be read. Everything is borrowed until close. `next` is called
- * within gck_readahead_open and gck_readahead_next. */
-struct gck_readahead_plan {
+/* The manifest whose chunks will be read. Everything is borrowed until close. */
+struct gck_readahead_source {
 	const json_t *objects;         /* the manifest's table of names: all chunks are in these */
 	const uint64_t *ends;          /* by object: bytes that others may read too, or 0 */
 	const struct gck_job_key *key; /* NULL: the chunks are not encrypted */
-	gck_plan_fn *next;
-	void *arg;
 };
 
 GCK_MUST_CHECK struct gck_readahead *gck_readahead_open(struct gck_store *s,
-							const struct gck_readahead_plan *plan,
+							const struct gck_readahead_source *source,
 							struct gck_error *err);
+
+/* Read these chunks ahead instead of those of an earlier plan. `plan` and its argument are called
+ * within this function and gck_readahead_next. NULL: none. */
+void gck_readahead_plan(struct gck_readahead *a, gck_plan_fn *plan, void *arg);
 
 /* The verified bytes of c, valid until the next call; earlier chunks of the plan are skipped. NULL:
  * c is not near in the plan, or could not be read or is damaged; reading it alone tells why. */

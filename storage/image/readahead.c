@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "storage/image/codec.h"
 #include "storage/image/image.h"
@@ -11,6 +12,7 @@
 
 #define RUN_MAX (4u * 1024 * 1024)
 #define RUN_CHUNKS 256
+#define HUGE (2u * 1024 * 1024)
 #define RUNS_MAX 16u
 #define THREADS_MAX 8u
 
@@ -25,7 +27,9 @@ struct run {
 
 struct gck_readahead {
 	struct gck_store *s;
-	struct gck_readahead_plan plan;
+	struct gck_readahead_source source;
+	gck_plan_fn *plan;         /* NULL: none */
+	void *arg;                 /* its */
 	uint32_t run_size;
 	struct gck_chunk pending;  /* of the plan, in no run yet; size 0: none */
 
@@ -78,7 +82,7 @@ static int read_run(struct gck_readahead *a, const struct run *r, char *stored)
 	const struct gck_chunk *first = &r->chunks[0];
 	struct gck_backend *b = a->s->b;
 
-	uint64_t end = a->plan.ends[first->object];
+	uint64_t end = a->source.ends[first->object];
 
 	if (end)
 		return gck_node_cache_get(a->s, r->name, end, first->offset, stored, r->stored,
@@ -89,7 +93,7 @@ static int read_run(struct gck_readahead *a, const struct run *r, char *stored)
 /* Raw chunks are read directly to their destination. */
 static int fetch(struct gck_readahead *a, struct run *r, struct buffers *h)
 {
-	bool raw = !a->plan.key && r->stored == r->size;
+	bool raw = !a->source.key && r->stored == r->size;
 	char *stored;
 
 	if (!raw && !h->stored && !(h->stored = malloc(a->run_size + RUN_CHUNKS * GCK_CODEC_EXTRA)))
@@ -132,7 +136,7 @@ static void serve(struct gck_readahead *a, struct buffers *h)
 static void *work(void *arg)
 {
 	struct gck_readahead *a = arg;
-	struct buffers h = { gck_codec_new(GCK_COMPRESS_NONE, 0, a->plan.key, NULL), NULL };
+	struct buffers h = { gck_codec_new(GCK_COMPRESS_NONE, 0, a->source.key, NULL), NULL };
 
 	serve(a, &h);
 	gck_codec_free(h.codec);
@@ -162,13 +166,13 @@ static bool plan_run(struct gck_readahead *a, struct run *r)
 {
 	struct gck_chunk c;
 
-	if (!a->pending.size && !a->plan.next(a->plan.arg, &a->pending))
+	if (!a->plan || (!a->pending.size && !a->plan(a->arg, &a->pending)))
 		return false;
 	r->n = r->stored = r->size = 0;
-	r->name = json_string_value(json_array_get(a->plan.objects, a->pending.object));
+	r->name = json_string_value(json_array_get(a->source.objects, a->pending.object));
 	append(r, &a->pending);
 	a->pending.size = 0;
-	while (a->plan.next(a->plan.arg, &c)) {
+	while (a->plan(a->arg, &c)) {
 		if (!continues(a, r, &c)) {
 			a->pending = c;
 			break;
@@ -263,7 +267,42 @@ const void *gck_readahead_next(struct gck_readahead *a, const struct gck_chunk *
 	return await_first(a) ? data : NULL;
 }
 
+/* Drop all runs, once no thread works on any. The next plan begins with the first, whose memory is
+ * in the caches if the plans are short. */
+static void drop_all(struct gck_readahead *a)
+{
+	pthread_mutex_lock(&a->lock);
+	for (unsigned i = 0; i < a->n; i++)
+		if (run_at(a, i)->state == WAITING)
+			run_at(a, i)->state = FAILED;
+	for (unsigned i = 0; i < a->n; i++)
+		while (run_at(a, i)->state == TAKEN)
+			pthread_cond_wait(&a->ready, &a->lock);
+	a->head = a->n = 0;
+	pthread_mutex_unlock(&a->lock);
+	a->at = a->offset = a->pending.size = 0;
+}
+
+void gck_readahead_plan(struct gck_readahead *a, gck_plan_fn *plan, void *arg)
+{
+	drop_all(a);
+	a->plan = plan;
+	a->arg = arg;
+	refill(a);
+}
+
 /* ---- opening and closing -------------------------------------------------------------------- */
+
+/* In huge pages if there are any: a page fault for each 4 KiB takes longer than reading them. */
+static char *make_buffer(size_t size)
+{
+	char *data = size < HUGE ? malloc(size)
+				 : aligned_alloc(HUGE, (size + HUGE - 1) / HUGE * HUGE);
+
+	if (data && size >= HUGE)
+		madvise(data, size, MADV_HUGEPAGE);
+	return data;
+}
 
 static int make_runs(struct gck_readahead *a, unsigned threads, struct gck_error *err)
 {
@@ -276,7 +315,7 @@ static int make_runs(struct gck_readahead *a, unsigned threads, struct gck_error
 	most = a->s->memory / a->run_size;
 	most = most > 2 * threads ? most - threads : threads + 1;
 	for (; a->nruns < (most < RUNS_MAX ? most : RUNS_MAX); a->nruns++) {
-		a->runs[a->nruns].data = malloc(a->run_size);
+		a->runs[a->nruns].data = make_buffer(a->run_size);
 		if (!a->runs[a->nruns].data)
 			return gck_fail(err, ENOMEM, "no memory to read from %s", a->s->b->where);
 	}
@@ -311,7 +350,8 @@ static int make_threads(struct gck_readahead *a, unsigned n, struct gck_error *e
 					  a->s->b->where, strerror(code));
 }
 
-struct gck_readahead *gck_readahead_open(struct gck_store *s, const struct gck_readahead_plan *plan,
+struct gck_readahead *gck_readahead_open(struct gck_store *s,
+					 const struct gck_readahead_source *source,
 					 struct gck_error *err)
 {
 	struct gck_readahead *a = calloc(1, sizeof *a);
@@ -322,14 +362,12 @@ struct gck_readahead *gck_readahead_open(struct gck_store *s, const struct gck_r
 		return NULL;
 	}
 	a->s = s;
-	a->plan = *plan;
+	a->source = *source;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->task, NULL);
 	pthread_cond_init(&a->ready, NULL);
-	if (make_runs(a, threads, err) == 0 && make_threads(a, threads, err) == 0) {
-		refill(a);
+	if (make_runs(a, threads, err) == 0 && make_threads(a, threads, err) == 0)
 		return a;
-	}
 	gck_readahead_close(a);
 	return NULL;
 }

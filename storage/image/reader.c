@@ -15,7 +15,7 @@ struct gck_reader {
 	struct gck_codec *codec;
 	json_t *objects;
 	uint64_t *ends;              /* by object: 0, or how many bytes other ranks may read too */
-	struct gck_readahead *ahead; /* NULL: there is no plan */
+	struct gck_readahead *ahead; /* NULL: there was no plan, or the reader rests */
 	char *alone;                 /* a chunk that was not read ahead */
 	bool failed;
 };
@@ -76,20 +76,27 @@ void gck_reader_close(struct gck_reader *r)
 	free(r);
 }
 
-static struct gck_readahead *open_ahead(struct gck_reader *r, gck_plan_fn *plan, void *arg,
-					struct gck_error *err)
+static struct gck_readahead *open_ahead(struct gck_reader *r, struct gck_error *err)
 {
-	const struct gck_readahead_plan p = { .objects = r->objects, .ends = r->ends,
-					      .key = r->seal, .next = plan, .arg = arg };
+	const struct gck_readahead_source source = { .objects = r->objects, .ends = r->ends,
+						     .key = r->seal };
 
-	return gck_readahead_open(r->s, &p, err);
+	return gck_readahead_open(r->s, &source, err);
 }
 
 int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void *arg, struct gck_error *err)
 {
+	if (plan && !r->ahead && !(r->ahead = open_ahead(r, err)))
+		return -1;
+	if (r->ahead)
+		gck_readahead_plan(r->ahead, plan, arg);
+	return 0;
+}
+
+void gck_reader_rest(struct gck_reader *r)
+{
 	gck_readahead_close(r->ahead);
-	r->ahead = plan ? open_ahead(r, plan, arg, err) : NULL;
-	return plan && !r->ahead ? -1 : 0;
+	r->ahead = NULL;
 }
 
 /* cached: read through the node cache; otherwise from the store itself. */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/place/owner.h"
 #include "common/user/user.h"
 #include "storage/document/document.h"
 #include "storage/document/json.h"
@@ -33,7 +34,7 @@ static int check_disk(int fd, const char *dir, struct gck_error *err)
 	char user[GCK_USER_MAX];
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (gck_owner_fstat(fd, &st) < 0)
 		return gck_fail(err, errno, "stage %s: %s", dir, strerror(errno));
 	if (st.st_uid != 0 && st.st_uid != geteuid())
 		return gck_fail(err, EPERM,
@@ -53,7 +54,7 @@ static int check_own(int fd, const char *dir, const char *name, struct gck_error
 	char user[GCK_USER_MAX];
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (gck_owner_fstat(fd, &st) < 0)
 		return gck_fail(err, errno, "stage %s/%s: %s", dir, name, strerror(errno));
 	if (st.st_uid != geteuid())
 		return gck_fail(err, EPERM, "stage %s: %s belongs to %s; have it removed", dir,

@@ -155,6 +155,29 @@ static void test_plans(const char *what)
 		  wrong(r, &back) == 0), "another plan in the middle of a plan");
 	ok(all_of(gck_reader_plan(r, NULL, NULL, NULL) == 0, wrong(r, &few) == 0),
 	   "and then no plan");
+	few.n = all.at = few.at = 0;
+	for (unsigned i = 0; i < CHUNKS; i += 7)
+		few.v[few.n++] = i;
+	must(gck_reader_plan(r, next_planned, &few, NULL));
+	gck_reader_rest(r);
+	ok(all_of(wrong(r, &few) == 0, gck_reader_plan(r, next_planned, &all, NULL) == 0,
+		  wrong(r, &all) == 0), "and a rest, and a plan");
+	gck_reader_close(r);
+}
+
+/* A plan that replaces another, in the middle of it, reads nothing that only that one has. */
+static void test_again(struct order *all)
+{
+	struct gck_reader *r = gck_reader_open(s, manifest, NULL);
+	static struct order few = { .n = 3, .v = { 0, 1, 2 } }, twice;
+
+	for (twice.n = 0; twice.n < 2 * CHUNKS; twice.n++)
+		twice.v[twice.n] = twice.n % CHUNKS;
+	ok(all_of(gck_reader_plan(r, next_planned, &twice, NULL) == 0, wrong(r, &few) == 0,
+		  gck_reader_plan(r, NULL, NULL, NULL) == 0), "a few of many, and no plan");
+	all->at = gets = 0;
+	ok(all_of(gck_reader_plan(r, next_planned, all, NULL) == 0, wrong(r, all) == 0), "all");
+	is_int(gets, 10, "the same requests as without an earlier plan");
 	gck_reader_close(r);
 }
 
@@ -168,6 +191,7 @@ static void test_together(void)
 	check(&all, &all, "all");
 	/* 37.5 MiB in three objects, 4 MiB at a time: 4 + 4 + 2 */
 	is_int(gets, 10, "neighbouring chunks are fetched together");
+	test_again(&all);
 	for (all.n = 0; all.n < CHUNKS / 2; all.n++)
 		all.v[all.n] = 2 * all.n;
 	gets = 0;

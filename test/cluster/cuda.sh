@@ -86,8 +86,19 @@ release() { rm "${dir[$1]}/hold"; }
 ended() { job_is "${job[$1]}" COMPLETED; }
 on_n1() { job_nodes "${job[$1]}" | grep -qx n1; }
 
+# script_with COMMAND: a script that runs it beside its arguments, and executes neither in its own
+# place: two processes of the rank use a GPU
+script_with()
+{
+	printf '#!/bin/bash\n%s &\n"$@" && wait $!\nexit $?\n' "$1" >"$bin/script"
+	chmod 755 "$bin/script"
+}
+
 if [[ $option ]]; then
 	program_is "one rank" 1 1 "$bin/mpi_cuda" $rounds $mib 1000
+	cp "$built/cuda_bulk" "$bin"
+	script_with "$bin/cuda_bulk 16 400 \${GPUCKPT_SELF:-/}"
+	program_is "a script with two programs" 1 1 "$bin/script" "$bin/mpi_cuda" $rounds $mib 1000
 elif [[ -x $built/work ]]; then
 	cp "$built/work" "$bin"
 	program_is "CUDA's runtime" 1 1 "$bin/work" $rounds 256
@@ -95,7 +106,9 @@ fi
 python=$(command -v python3)
 if [[ ! $option ]] && "$python" -c 'import torch' 2>/dev/null; then
 	cp "$top/test/gpu/train.py" "$bin"
-	program_is PyTorch 1 1 "$python" "$bin/train.py" 300
+	script_with "$bin/work $rounds 256"
+	program_is "PyTorch and another program in a script" 1 1 "$bin/script" \
+		"$python" "$bin/train.py" 300
 fi
 
 # Last: node 1 has processors for all of them.

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Programs run with --gpu-ckpt as without: each row of launch.tbl is a task of one step without the
-# option and of one with it. Exit status and output are compared. Arguments: names of rows. Ranks
-# that mpirun starts run, too.
+# option and of one with it. Exit status and output are compared. Arguments: names of rows. So are
+# static programs and broken ones that Slurm executes itself. Ranks that mpirun starts run, too.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 dir=$(work_dir)
@@ -151,6 +151,26 @@ for name in "${skipped[@]}"; do
 	report 0 "$name"
 done
 
+# ---- programs that Slurm executes itself: static ones, and what cannot be executed
+
+# shellcheck disable=SC2016 # for that script
+printf '#!/bin/busybox sh\necho "$0 $1"; kill -USR1 $$\n' >"$dir/static"
+cp "$dir/static" "$dir/no-execution"
+head -c 3000 /bin/busybox >"$dir/torn"
+printf '#!/none/sh\n' >"$dir/no-interpreter"
+chmod 755 "$dir"/{static,torn,no-interpreter}
+chmod 644 "$dir/no-execution"
+# alone [OPTION] PROGRAM...: what it, srun and slurmstepd say, whose lines may come in any order
+alone()
+{
+	alice timeout 60 srun -n1 --chdir="$dir" "$@" </dev/null 2>&1 |
+		sed 's/StepId=[0-9.]*//' | sort
+}
+for program in static no-execution torn no-interpreter absent; do
+	is "$(alone --gpu-ckpt "./$program" x)" "$(alone "./$program" x)" \
+		"srun ./$program: the same with the option as without"
+done
+
 # ---- what has no preload is refused by name
 
 # refuses JOB TEXT: able does, with that text
@@ -160,10 +180,11 @@ refuses() { [[ $(alice gpuckpt able "$1" 2>&1) = *"$2"* ]]; }
 if [[ -x $b/launched-musl ]]; then
 	job=$(submit "$dir" -n1 --gpu-ckpt <<-END
 		#!/bin/bash
-		LAUNCHED_UNTIL=$dir/end srun -n1 $b/launched-musl wait
+		srun -n1 env -i LAUNCHED_UNTIL=$dir/end $b/launched-musl wait
 	END
 	)
-	check "able refuses a program of musl by name" wait_for 30 refuses "$job" "not glibc's"
+	check "able refuses a program of musl without its parent by name" \
+		wait_for 30 refuses "$job" "static without gpuckpt-parent"
 	end_job "$job"
 fi
 
@@ -175,7 +196,7 @@ has_tried() { [[ $(tries "$1") -ge $2 ]]; }
 job=$(submit "$dir" -n1 --gpu-ckpt <<-END
 	#!/bin/bash
 	LAUNCHED_UNTIL=$dir/first srun -n1 bash -c \
-		"$b/launched-static wait; until [ -e $dir/second ]; do sleep 0.1; done"
+		"$b/launched-setuid wait; until [ -e $dir/second ]; do sleep 0.1; done"
 END
 )
 check "able names a process without the preload" wait_for 30 refuses "$job" "has no preload"

@@ -36,12 +36,16 @@ strike()
 # without it.
 long() { [[ -z ${GPUCKPT_LONG-} ]] || "$@"; }
 
+# at_most N: so many requests are under way
+at_most() { (($(requests ^begin | wc -l) - $(requests ^end | wc -l) <= $1)); }
+
 # who_of JOB: root works on half of the jobs, alice on the others.
 who_of() { (($1 % 2)) && echo alice || echo root; }
 
-# begin NAME CMD...: in the background
+# begin NAME CMD...: in the background, once the server has few requests of the others
 begin()
 {
+	wait_for 60 at_most 8
 	{
 		"${@:2}" >"$dir/$1.said" 2>"$dir/$1.error"
 		echo $? >"$dir/$1.status"
@@ -49,10 +53,12 @@ begin()
 	running+=($!)
 }
 
-# fails JOB WHAT: the command failed, and printed the reason in one line
+# fails JOB WHAT: the command failed, and printed the reason in one line, besides how far it was
+# after ten seconds
 fails()
 {
 	local name=$1.$2
+	sed -i -E "/^gpuckpt: $1[.]0 checkpoint [12]: [a-z ]+ [0-9]+% of /d" "$dir/$name.error"
 	is "$(<"$dir/$name.status") $(wc -l <"$dir/$name.error")" "1 1" \
 		"$2, ${rules[$1 - none - 1]}: fails, with one line"
 	like "$(<"$dir/$name.error")" "^gpuckpt: .*${words[$1]}" \
@@ -166,6 +172,7 @@ done
 # ---- all commands at once
 
 faults "${rules[@]}"
+forget
 running=()
 for ((i = none + 1; i <= read_data; i++)); do
 	begin $i.export alice gpuckpt export "$i:2" "$dir/$i.image"

@@ -4,8 +4,9 @@
 # other, each beside tee, with other processes behind a name of a pipe and behind a named pipe; a
 # Python program with a pool of processes and memory that they share; make, of whose programs one
 # waits in system(); a program that has a shell in a pseudo-terminal; and programs of
-# test/programs/trees. Their jobs are requeued twice, and they go on where they were. Where faults
-# can be made, their processes may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1.
+# test/programs/trees, one of them a static one with static programs. Their jobs are requeued twice,
+# and they go on where they were. Where faults can be made, their processes may be traced by whom
+# Yama allows it with kernel.yama.ptrace_scope 1, but for the static ones, which it would not allow.
 # With GPUCKPT_LONG=1 also tmux with a shell, which goes on on another node; and each of
 # test/programs/trees is checkpointed at ten random moments, and requeued at some (GPUCKPT_SEED=N
 # repeats them).
@@ -14,9 +15,9 @@
 
 burn=$(program burn)
 args=(16 200 50)
-programs=(pipe.sh locks.sh sqlite.py)
+programs=(pipe.sh locks.sh sqlite.py static.sh)
 long_programs=(xargs.sh time.sh gxx.sh parallel.sh workers.js Builder.java loky.py mclapply.R
-	loader.py)
+	loader.py goroutines.go)
 jobs=()
 faults=$(work_dir)
 touch "$faults/on.YAMA"
@@ -29,7 +30,7 @@ start()
 	dir=$(work_dir)
 	local until=$dir/enough
 	local environment=UNTIL=$until,BURN_UNTIL=$until,POOL_UNTIL=$until,TERMINALS_UNTIL=$until
-	environment+=,GPUCKPT_FAULT=$faults
+	[[ $2 =~ static[.]sh|/goroutines$ ]] || environment+=,GPUCKPT_FAULT=$faults
 	jobs+=("$(submit "$dir" -N1 -n1 --export="ALL,$environment" \
 		< <(printf '#!/bin/bash\nsrun --gpu-ckpt=hold=60s %s\n' "$2"))")
 }
@@ -57,11 +58,13 @@ command_of()
 {
 	local run
 	case $1 in
+	static.sh) run="" ;;
 	*.sh) run=bash ;;
 	*.py) run=/usr/bin/python3 ;;
 	*.js) run=node ;;
 	*.java) run="java -Xmx128m" ;;
 	*.R) run=Rscript ;;
+	*.go) echo "$built/${1%.go}" && return ;;
 	esac
 	echo "$run $top/test/programs/trees/$1"
 }
@@ -136,7 +139,7 @@ on_all "create, after a restart" alice gpuckpt create
 on_all "requeue, once more" alice gpuckpt requeue
 on_all "the job is started again" has_restarted 2
 # shellcheck disable=SC2154
-alice touch {"$script","$pool","$make","$terminals","$pipe","$locks","$sqlite"}/enough
+alice touch {"$script","$pool","$make","$terminals","$pipe","$locks","$sqlite","$static"}/enough
 on_all "the job ends" completes
 spoiled "${jobs[1]}" # the pool has removed the directory of its sockets
 
@@ -216,6 +219,8 @@ moments()
 	done
 }
 
+built=$(work_dir)
+GOCACHE=$built/cache go build -o "$built" "$top/test/programs/trees/goroutines.go"
 for file in "${programs[@]}" "${long_programs[@]}"; do
 	read -r -a run <<<"$(command_of "$file")"
 	if ! command -v "${run[0]}" >/dev/null; then

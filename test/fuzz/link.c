@@ -150,10 +150,9 @@ bool gck_process_ended(pid_t pid)
 	return pid != PID;
 }
 
-pid_t gck_process_parent(pid_t pid)
+bool gck_is_descendant(pid_t pid, pid_t rank)
 {
-	(void)pid;
-	return 0;
+	return pid == rank;
 }
 
 void gck_device_channel_drop(int fds[GCK_LINK_DATA_FDS])
@@ -206,9 +205,9 @@ static void take(struct thread_link *l)
 		thread_link_send(l, &l->head, l->data, l->head.total);
 }
 
-static void lost(struct agent *a, struct task *t)
+static void lost(struct agent *a, struct task *t, pid_t pid)
 {
-	must(a == &agent && t == &task);
+	must(a == &agent && t == &task && pid == PID);
 }
 
 static struct thread_link **mpi_slot(struct task *t)
@@ -222,8 +221,15 @@ static struct thread_link **cuda_slot(struct task *t)
 }
 
 static const struct thread_kind kinds[] = {
-	{"MPI", mpi_slot, take, lost}, {"CUDA", cuda_slot, take, lost}
+	{"MPI", true, mpi_slot, take, lost}, {"CUDA", false, cuda_slot, take, lost}
 };
+
+static void moved(struct agent *a, const struct task *t, int code)
+{
+	(void)a;
+	(void)t;
+	(void)code;
+}
 
 static void adopt(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m, size_t size)
 {
@@ -238,7 +244,7 @@ static void ask(struct agent *a, struct task *t, const struct gck_link_ask *m)
 	must(a == &agent && t == &task && m->asked[GCK_REQUEST_ONE] + 1ull > 0);
 }
 
-static const struct links_ops ops = { ask, adopt };
+static const struct links_ops ops = { ask, moved, adopt };
 
 /* Each connection gets the packets up to its end; the first says whose it is. */
 static void serve_agent(unsigned gate)

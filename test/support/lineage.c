@@ -20,6 +20,8 @@
 
 #define LONGEST_MS 120000
 #define TRIES 200 /* of a checkpoint that is refused for now: reached only by a failure */
+#define ABOVE 4000
+#define MOST_KILLED 256
 #define NONCE "0123456789abcdef"
 
 double seconds(void)
@@ -295,9 +297,14 @@ static bool kill_orphans(pid_t rank)
 	return any;
 }
 
+struct killed {
+	pid_t v[MOST_KILLED];
+	size_t n;
+};
+
 /* A process that is stopped makes no more children while these are killed. Slurm kills all that are
  * in a step's cgroup. */
-static void kill_below(pid_t pid)
+static void kill_below(pid_t pid, struct killed *killed)
 {
 	char path[64], line[4096], *at = line, *end;
 	FILE *f;
@@ -310,20 +317,34 @@ static void kill_below(pid_t pid)
 		fclose(f);
 	for (long child; (child = strtol(at, &end, 10)) > 0; at = end) {
 		kill((pid_t)child, SIGSTOP);
-		kill_below((pid_t)child);
+		kill_below((pid_t)child, killed);
 		kill((pid_t)child, SIGKILL);
+		if (killed->n < MOST_KILLED)
+			killed->v[killed->n++] = (pid_t)child;
 	}
+}
+
+/* Their numbers are free again when another process has waited for them. */
+static void await_numbers(const struct killed *killed)
+{
+	for (size_t i = 0; i < killed->n; i++)
+		for (int tries = 0; tries < TRIES && !kill(killed->v[i], 0); tries++)
+			pause_ms(10);
 }
 
 void lineage_kill(struct lineage *l)
 {
+	struct killed killed = {.n = 0};
+
 	if (l->pid) {
 		kill(l->pid, SIGSTOP);
-		kill_below(l->pid);
+		kill_below(l->pid, &killed);
 		kill(l->pid, SIGKILL);
 		waitpid(l->pid, NULL, 0);
 		while (kill_orphans(l->pid))
 			pause_ms(1);
+		if (l->number)
+			await_numbers(&killed);
 	}
 	if (l->link >= 0)
 		close(l->link);
@@ -334,6 +355,13 @@ void lineage_kill(struct lineage *l)
 int lineage_hold(struct lineage *l)
 {
 	l->pid = run(l);
+	for (int tries = 0; l->number && l->pid != l->number && tries < TRIES; tries++) {
+		kill(l->pid, SIGKILL); /* another process has come first */
+		waitpid(l->pid, NULL, 0);
+		l->pid = run(l);
+	}
+	if (l->number)
+		set_last_number(l->number + ABOVE); /* not those that the image may have */
 	l->link = agent_accept(&l->agent, WAIT_MS, &l->hello, NULL);
 	if (l->link < 0)
 		return -1;

@@ -3,12 +3,14 @@
 #include "coordinator/agent/base/tasks.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/process/proc/procfs.h"
 #include "shim/process/process.h"
 
 struct task *tasks_by_pid(const struct tasks *t, pid_t pid)
@@ -19,12 +21,51 @@ struct task *tasks_by_pid(const struct tasks *t, pid_t pid)
 	return NULL;
 }
 
+/* The number of a process in a PID namespace below ours, and its parent here. 0: it is in ours. */
+static pid_t number_inside(pid_t pid, pid_t *parent)
+{
+	int proc = gck_proc_open(pid, NULL), own = 0, inside = 0;
+	char *status = proc < 0 ? NULL : gck_proc_read(proc, "status", NULL, NULL);
+	const char *numbers = status ? gck_proc_field(status, "NSpid:") : NULL;
+
+	*parent = status ? (pid_t)gck_proc_number(status, "PPid:", 10, 0) : 0;
+	if (!numbers || sscanf(numbers, "%d %d", &own, &inside) != 2)
+		inside = 0;
+	free(status);
+	if (proc >= 0)
+		close(proc);
+	return inside;
+}
+
+struct task *tasks_take_apart(const struct tasks *t, pid_t pid)
+{
+	pid_t parent, number = number_inside(pid, &parent);
+	struct task *task = number ? tasks_by_pid(t, parent) : NULL;
+
+	if (task) {
+		task->pid = pid;
+		task->number = number;
+	}
+	return task;
+}
+
+pid_t task_number(const struct task *t)
+{
+	return t->number ? t->number : t->pid;
+}
+
+pid_t task_beside(const struct task *t)
+{
+	return t->number ? t->pid : 0;
+}
+
 struct task *tasks_above(const struct tasks *t, pid_t pid)
 {
-	struct task *found = NULL;
+	struct task *found = tasks_by_pid(t, pid);
 
-	for (; pid > 1 && !found; pid = gck_process_parent(pid))
-		found = tasks_by_pid(t, pid);
+	for (size_t i = 0; i < t->n && !found; i++)
+		if (!t->v[i]->ended && gck_is_descendant(pid, t->v[i]->pid))
+			found = t->v[i];
 	return found;
 }
 

@@ -31,13 +31,16 @@ struct task_requests {
 struct task {
 	uint32_t rank;
 	pid_t pid;
+	pid_t number;        /* agent: the rank is in a PID namespace of its own, where this is
+			      * its pid; 0: it is in the agent's */
 	int pidfd;           /* supervisor: signals reach this task only, even if its pid is used
 			      * again */
 	bool ended;
 	int status;          /* as from wait, once it has ended */
 	struct link *link;   /* agent: its shim's connection; NULL: none */
 	uint64_t shim_state; /* agent: address of its struct gck_shim_state; 0: no link */
-	struct thread_link *mpi, *cuda; /* agent: links of its MPI and CUDA threads; NULL: none */
+	struct thread_link *mpi, *cuda; /* agent: lists of links of its MPI thread, and of the CUDA
+			      * threads of its processes; NULL: none */
 	struct task_requests requests; /* agent: checkpoints that it asks for */
 	int tracker_fds[2]; /* agent: a worker leaves its dirty page tracker here for the next; -1:
 			     * none yet */
@@ -57,7 +60,15 @@ struct tasks {
 
 struct task *tasks_by_pid(const struct tasks *t, pid_t pid);
 
-/* The task that has this process, or from which it descends; NULL: none, or a parent has ended. */
+/* The task in whose process's place this one is, in a PID namespace (shim/preload/start/apart.h):
+ * from now on the rank's process. NULL: none. */
+struct task *tasks_take_apart(const struct tasks *t, pid_t pid);
+
+/* For a worker of the rank: the rank's pid there, and in whose namespaces; 0: in the agent's. */
+pid_t task_number(const struct task *t);
+pid_t task_beside(const struct task *t);
+
+/* The task that has this process, or from which it descends; NULL: none. */
 struct task *tasks_above(const struct tasks *t, pid_t pid);
 struct task *tasks_by_rank(const struct tasks *t, uint32_t rank);
 bool tasks_all_ended(const struct tasks *t);

@@ -9,6 +9,7 @@
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/upstream/upstream.h"
+#include "coordinator/agent/worker/beside.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/scontrol.h"
 #include "coordinator/agent/worker/store_job.h"
@@ -59,17 +60,17 @@ static void add_said(const struct task *t, const struct thread_link *l, const ch
 }
 
 /* No obstacle: a checkpoint waits for what is queued (gpu_prepare). */
-static void add_queue(const struct agent *a, const struct task *t, json_t *items)
+static void add_queue(const struct agent *a, const struct thread_link *l, json_t *items)
 {
 	char reason[160], remedy[160];
 
-	if (!t->cuda || !t->cuda->queued_ms)
+	if (!l->queued_ms)
 		return;
 	snprintf(reason, sizeof reason, "work that was queued %u ms ago is not done; how far the "
-		 "queue reaches is not known", t->cuda->queued_ms);
+		 "queue reaches is not known", l->queued_ms);
 	snprintf(remedy, sizeof remedy, "a checkpoint waits for it within timeout=%gs: give more "
 		 "if it reaches further", a->step->options.timeout_ms / 1000.);
-	json_array_append_new(items, item(t, "GPU queue", reason, remedy, false));
+	json_array_append_new(items, item(l->task, "GPU queue", reason, remedy, false));
 }
 
 /* A rank that could not be looked at. */
@@ -92,9 +93,10 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 	}
 	if (!t->link || t->link->waiting) {
 		json_array_append_new(items, item(t, "preload",
-			"it has no link to its agent: not started yet, static, set-uid, not "
-			"glibc's, or with a seccomp filter for all threads",
-			"run a dynamically linked program of glibc; leave LD_PRELOAD in place",
+			"it has no link to its agent: not started yet, set-uid, 32-bit, static "
+			"without gpuckpt-parent, or with a seccomp filter for all threads",
+			"leave LD_PRELOAD in place; for a static program GPUCKPT_PARENT, too, and "
+			"in a --multi-prog file: env PROGRAM",
 			true));
 		return;
 	}
@@ -104,12 +106,15 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 			"timeout=", true));
 		return;
 	}
-	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
+	found = t->number ? beside_able(t->pid, t->number, &t->link->hello, &a->step->options, &err)
+			  : gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
 	add_said(t, t->mpi, "MPI", "its MPI thread did not answer: it is inside a checkpoint",
 		 items);
-	add_said(t, t->cuda, "CUDA", "its CUDA thread did not answer: it is inside a checkpoint",
-		 items);
-	add_queue(a, t, items);
+	for (const struct thread_link *l = t->cuda; l; l = l->next) {
+		add_said(t, l, "CUDA", "its CUDA thread did not answer: it is inside a checkpoint",
+			 items);
+		add_queue(a, l, items);
+	}
 	if (found)
 		add_all(items, found, t->rank);
 	else

@@ -4,6 +4,7 @@
 
 #include "coordinator/agent/checkpoint/gpu.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,221 +19,318 @@ static int64_t now_ns(void)
 	return (int64_t)(ev_time() * 1e9);
 }
 
+/* ---- the processes ------------------------------------------------------------------------- */
+
+/* Where a search through the GPUs of all ranks is. It begins as {0}. */
+struct place {
+	size_t rank, gpu;
+};
+
+/* The next process that uses CUDA of a rank that takes part; NULL: no more. */
+static struct gpu_process *next(const struct transaction *t, struct place *at)
+{
+	for (; at->rank < t->n; at->rank++, at->gpu = 0) {
+		const struct rank_checkpoint *m = &t->ranks[at->rank];
+
+		if (!m->carried && at->gpu < m->ngpus)
+			return &m->gpus[at->gpu++];
+	}
+	return NULL;
+}
+
+/* The rank of the process that next() has found. */
+static struct rank_checkpoint *rank_at(const struct transaction *t, const struct place *at)
+{
+	return &t->ranks[at->rank];
+}
+
+static struct thread_link *link_of(const struct rank_checkpoint *m, const struct gpu_process *g)
+{
+	return thread_link_of(m->task->cuda, g->pid);
+}
+
+/* Enter the processes that have begun to use CUDA since. */
+static void enter_linked(struct transaction *t)
+{
+	struct gck_error err = { 0 };
+
+	for (size_t i = 0; i < t->n && !t->failed; i++) {
+		const struct thread_link *l = t->ranks[i].carried ? NULL : t->ranks[i].task->cuda;
+
+		for (; l && !t->failed; l = l->next)
+			if (!rank_checkpoint_add_gpu(&t->ranks[i], l->pid, &err))
+				transaction_fail(t, &t->ranks[i], &err, false);
+	}
+}
+
 /* ---- orders -------------------------------------------------------------------------------- */
 
 /* Whether copies may stay on the devices: not while ranks are held for the write, nor without a
  * channel to read them. */
-static bool may_copy_on_devices(const struct rank_checkpoint *m, bool held)
+static bool may_copy_on_devices(const struct gpu_process *g, bool held)
 {
-	return !held && m->device.rank[0] >= 0;
+	return !held && g->device.rank[0] >= 0;
 }
 
-static json_int_t host_needs(const struct rank_checkpoint *m, bool held)
+static json_int_t host_needs(const struct gpu_process *g, bool held)
 {
-	json_int_t has = m->carried ? 0 : packet_int(m->answer[PHASE_PREPARE], "device", 0);
-
-	return has && may_copy_on_devices(m, held) ? has - m->fits_device : has;
+	return g->bytes && may_copy_on_devices(g, held) ? g->bytes - g->fits_device : g->bytes;
 }
 
 json_int_t gpu_host_needs(const struct transaction *t, bool held)
 {
+	const struct gpu_process *g;
+	struct place at = { 0 };
 	json_int_t sum = 0;
 
-	for (size_t i = 0; i < t->n; i++)
-		sum += host_needs(&t->ranks[i], held);
+	while ((g = next(t, &at)))
+		sum += host_needs(g, held);
 	return sum;
 }
 
-static struct gck_link_cuda_drain order(const struct rank_checkpoint *m, bool held, double seconds)
+static struct gck_link_cuda_drain order(const struct gpu_process *g, bool held, double seconds)
 {
 	struct gck_link_cuda_drain d = {
 		.limit_ms = (uint32_t)(seconds * 1000),
-		.host_copy_max = (uint64_t)host_needs(m, held),
+		.host_copy_max = (uint64_t)host_needs(g, held),
 	};
 
-	if (may_copy_on_devices(m, held))
-		memcpy(d.device_copy_max, m->device_copy_max, sizeof d.device_copy_max);
+	if (may_copy_on_devices(g, held))
+		memcpy(d.device_copy_max, g->device_copy_max, sizeof d.device_copy_max);
 	return d;
 }
 
-/* Memory that, as far as is known, no rank needs, divided equally. */
+/* Memory that, as far as is known, no rank needs, divided equally among processes with CUDA. */
 static uint64_t spare_memory(const struct transaction *t, bool held)
 {
 	json_int_t spare = packet_int(t->checked, "memory", 0) - gpu_host_needs(t, held);
+	struct place at = { 0 };
+	uint64_t n = 0;
 
-	return spare > 0 ? (uint64_t)spare / t->n : 0;
+	while (next(t, &at))
+		n++;
+	return n && spare > 0 ? (uint64_t)spare / n : 0;
 }
 
 bool gpu_prepare(struct transaction *t, bool held, double seconds)
 {
 	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_PREPARE, .seq = t->seq };
+	struct gpu_process *g;
+	struct place at = { 0 };
 
-	for (size_t i = 0; i < t->n; i++) {
-		struct rank_checkpoint *one = &t->ranks[i];
-		struct gck_link_cuda_drain d = order(one, held, seconds);
+	enter_linked(t);
+	while (!t->failed && (g = next(t, &at))) {
+		struct gck_link_cuda_drain d = order(g, held, seconds);
+		struct thread_link *l = link_of(rank_at(t, &at), g);
 
-		if (one->carried || one->announced || !one->task->cuda)
+		if (g->announced || !l)
 			continue;
 		if (d.host_copy_max < PREPARE_MIN)
 			d.host_copy_max = 0;
-		one->announced = true;
-		one->gpu = GPU_PREPARES;
-		thread_link_send(one->task->cuda, &m, &d, sizeof d);
+		g->announced = true;
+		g->state = GPU_PREPARES;
+		thread_link_send(l, &m, &d, sizeof d);
 	}
-	return gpu_awaited(t) != NULL;
+	return t->failed || gpu_awaited(t);
 }
 
 void gpu_drain(struct transaction *t, double seconds)
 {
 	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_DRAIN, .seq = t->seq };
-	uint64_t spare = spare_memory(t, t->held_write);
+	struct gpu_process *g;
+	struct place at = { 0 };
+	uint64_t spare;
 
-	for (size_t i = 0; i < t->n; i++) {
-		struct rank_checkpoint *one = &t->ranks[i];
-		struct gck_link_cuda_drain d = order(one, t->held_write, seconds);
+	enter_linked(t);
+	spare = spare_memory(t, t->held_write);
+	while (!t->failed && (g = next(t, &at))) {
+		struct gck_link_cuda_drain d = order(g, t->held_write, seconds);
+		struct thread_link *l = link_of(rank_at(t, &at), g);
 
 		d.watchdog_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS;
 		d.host_copy_max += spare;
-		if (one->carried || !one->task->cuda)
+		if (!l)
 			continue;
 		if (!t->gpu_first_ns)
 			t->gpu_first_ns = now_ns();
-		one->gpu = GPU_DRAINS;
-		one->announced = false;
-		thread_link_send(one->task->cuda, &m, &d, sizeof d);
+		g->state = GPU_DRAINS;
+		g->announced = false;
+		thread_link_send(l, &m, &d, sizeof d);
 	}
 }
 
 bool gpu_has_copies(const struct transaction *t)
 {
-	for (size_t i = 0; i < t->n; i++)
-		if (t->ranks[i].device_copy)
+	const struct gpu_process *g;
+	struct place at = { 0 };
+
+	while ((g = next(t, &at)))
+		if (g->device_copy)
 			return true;
 	return false;
 }
 
 const struct rank_checkpoint *gpu_awaited(const struct transaction *t)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		const struct rank_checkpoint *m = &t->ranks[i];
+	const struct gpu_process *g;
+	struct place at = { 0 };
 
-		if (!m->carried && m->gpu != GPU_RUNS && m->gpu != GPU_DRAINED)
-			return m;
-	}
+	while ((g = next(t, &at)))
+		if (g->state != GPU_RUNS && g->state != GPU_DRAINED)
+			return rank_at(t, &at);
 	return NULL;
 }
 
-static void tell(const struct rank_checkpoint *m, uint32_t type)
+static void tell(const struct rank_checkpoint *m, const struct gpu_process *g, uint32_t type)
 {
-	if (m->task->cuda)
-		thread_link_send(m->task->cuda, &(struct gck_thread_msg){ .type = type,
-				 .seq = m->t->seq }, NULL, 0);
+	struct thread_link *l = link_of(m, g);
+
+	if (l)
+		thread_link_send(l, &(struct gck_thread_msg){ .type = type, .seq = m->t->seq },
+				 NULL, 0);
 }
 
 void gpu_hold(struct transaction *t)
 {
-	for (size_t i = 0; i < t->n; i++)
-		if (t->ranks[i].gpu == GPU_DRAINS || t->ranks[i].gpu == GPU_DRAINED)
-			tell(&t->ranks[i], GCK_LINK_CUDA_HOLD);
+	const struct gpu_process *g;
+	struct place at = { 0 };
+
+	while ((g = next(t, &at)))
+		if (g->state == GPU_DRAINS || g->state == GPU_DRAINED)
+			tell(rank_at(t, &at), g, GCK_LINK_CUDA_HOLD);
 }
 
 /* Device copies are sent to the worker if the image is still wanted; else they are freed when the
- * rank resumes. */
-static void resume_one(struct rank_checkpoint *m)
+ * process resumes. */
+static void resume_one(struct rank_checkpoint *m, struct gpu_process *g)
 {
 	struct gck_thread_msg order = { .type = GCK_LINK_CUDA_RESUME, .seq = m->t->seq };
+	struct thread_link *l = link_of(m, g);
 
-	m->sends_device_copy = m->device_copy && m->device.rank[0] >= 0 && m->task->cuda &&
-		!m->t->failed &&
-		    !m->t->aborted;
-	if (m->sends_device_copy)
-		thread_link_give(m->task->cuda, &order, m->device.rank);
+	g->sends_device_copy = g->device_copy && g->device.rank[0] >= 0 && l && !m->t->failed &&
+			       !m->t->aborted;
+	if (g->sends_device_copy)
+		thread_link_give(l, &order, g->device.rank);
 	else
-		tell(m, GCK_LINK_CUDA_RESUME);
-	m->gpu = m->task->cuda ? GPU_RESUMES : GPU_RUNS;
+		tell(m, g, GCK_LINK_CUDA_RESUME);
+	g->state = l ? GPU_RESUMES : GPU_RUNS;
 }
 
-static void expect_no_more(struct rank_checkpoint *m)
+static void expect_no_more(struct rank_checkpoint *m, struct gpu_process *g)
 {
-	tell(m, GCK_LINK_CUDA_RESUME);
-	m->announced = false;
-	m->gpu = GPU_RUNS;
+	tell(m, g, GCK_LINK_CUDA_RESUME);
+	g->announced = false;
+	g->state = GPU_RUNS;
 }
 
 void gpu_resume(struct transaction *t)
 {
-	for (size_t i = 0; i < t->n; i++)
-		if (t->ranks[i].gpu == GPU_DRAINS || t->ranks[i].gpu == GPU_DRAINED)
-			resume_one(&t->ranks[i]);
-		else if (t->ranks[i].announced)
-			expect_no_more(&t->ranks[i]);
+	struct gpu_process *g;
+	struct place at = { 0 };
+
+	while ((g = next(t, &at)))
+		if (g->state == GPU_DRAINS || g->state == GPU_DRAINED)
+			resume_one(rank_at(t, &at), g);
+		else if (g->announced)
+			expect_no_more(rank_at(t, &at), g);
+}
+
+bool gpu_may_be_drained(const struct rank_checkpoint *m)
+{
+	for (size_t i = 0; i < m->ngpus; i++)
+		if (m->gpus[i].state >= GPU_DRAINS)
+			return true;
+	return false;
+}
+
+json_t *gpu_senders(const struct rank_checkpoint *m)
+{
+	json_t *pids = json_array();
+
+	for (size_t i = 0; i < m->ngpus; i++)
+		if (m->gpus[i].sends_device_copy)
+			json_array_append_new(pids, json_integer(m->gpus[i].pid));
+	return pids;
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool copies,
-		  const struct gck_error *why)
+/* The process of a link whose message is of this checkpoint; NULL: it is not, or has no part. */
+static struct gpu_process *process_of(const struct rank_checkpoint *m, const struct thread_link *l)
 {
-	struct rank_checkpoint *m = transaction_rank(a, task);
+	return m && l->head.seq == m->t->seq ? rank_checkpoint_gpu(m, l->pid) : NULL;
+}
 
-	if (!m || m->gpu != GPU_DRAINS || seq != m->t->seq)
+void gpu_drained(const struct thread_link *l, bool copies, const struct gck_error *why)
+{
+	struct rank_checkpoint *m = transaction_rank(l->agent, l->task);
+	struct gpu_process *g = process_of(m, l);
+
+	if (!g || g->state != GPU_DRAINS)
 		return;
-	m->gpu = why ? GPU_RUNS : GPU_DRAINED;
-	m->device_copy = copies && !why;
+	g->state = why ? GPU_RUNS : GPU_DRAINED;
+	g->device_copy = copies && !why;
 	if (why)
 		transaction_fail(m->t, m, why, false);
 	else if (!m->t->failed && m->t->asked == PHASE_FREEZE)
 		m->t->ops->drained(m->t);
 }
 
-void gpu_prepared(struct agent *a, const struct task *task, uint64_t seq,
-		  const struct gck_error *why)
+void gpu_prepared(const struct thread_link *l, const struct gck_error *why)
 {
-	struct rank_checkpoint *m = transaction_rank(a, task);
+	struct rank_checkpoint *m = transaction_rank(l->agent, l->task);
+	struct gpu_process *g = process_of(m, l);
 
-	if (!m || m->gpu != GPU_PREPARES || seq != m->t->seq)
+	if (!g || g->state != GPU_PREPARES)
 		return;
-	m->gpu = GPU_RUNS;
+	g->state = GPU_RUNS;
 	if (why)
 		transaction_fail(m->t, m, why, false);
 	else
 		m->t->ops->advance(m->t);
 }
 
-void gpu_resumed(struct agent *a, const struct task *task, uint64_t seq)
+void gpu_resumed(const struct thread_link *l)
 {
-	struct rank_checkpoint *m = transaction_rank(a, task);
+	struct rank_checkpoint *m = transaction_rank(l->agent, l->task);
+	struct gpu_process *g = process_of(m, l);
 
-	if (!m || m->gpu == GPU_RUNS || seq != m->t->seq)
+	if (!g || g->state == GPU_RUNS)
 		return;
-	m->gpu = GPU_RUNS;
+	g->state = GPU_RUNS;
 	m->t->gpu_last_ns = now_ns();
 	m->t->ops->advance(m->t);
 }
 
-void gpu_lost(struct agent *a, const struct task *task)
+/* The worker finds out whether a descendant that was to drain has ended: one that runs is not
+ * drained. */
+void gpu_lost(struct agent *a, const struct task *task, pid_t pid)
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
-	bool drains = m && m->gpu == GPU_DRAINS;
+	struct gpu_process *g = m ? rank_checkpoint_gpu(m, pid) : NULL;
+	bool drains = g && g->state == GPU_DRAINS;
 
-	if (!m || m->gpu == GPU_RUNS)
+	if (!g || g->state == GPU_RUNS)
 		return;
-	m->gpu = GPU_RUNS;
+	g->state = GPU_RUNS;
 	if (m->t->failed)
 		return;
-	if (drains)
+	if (drains && pid == task->pid)
 		m->t->ops->await_status(m);
+	else if (drains)
+		m->t->ops->drained(m->t);
 	else
 		m->t->ops->advance(m->t);
 }
 
 /* ---- memory for copies --------------------------------------------------------------------- */
 
-/* A device: the bytes of its ranks' data there, and the free bytes in the last rank's report. */
+/* A device: the bytes of all processes' data there, the least free bytes that one has reported, and
+ * how many processes have data there. */
 struct device {
 	const char *uuid;
 	json_int_t bytes, free_bytes;
-	size_t ranks;
+	size_t processes;
 };
 
 struct devices {
@@ -240,12 +338,12 @@ struct devices {
 	size_t n, capacity;
 };
 
-/* Read a rank's report on one device; false: it has no data there. */
+/* Read a process's report on one device; false: it has no data there. */
 static bool read_one(const json_t *said, struct device *d)
 {
 	*d = (struct device){ .uuid = packet_text(said, "uuid", ""),
 			      .bytes = packet_int(said, "bytes", 0),
-			      .free_bytes = packet_int(said, "room", 0), .ranks = 1 };
+			      .free_bytes = packet_int(said, "room", 0), .processes = 1 };
 	return d->bytes > 0;
 }
 
@@ -265,7 +363,7 @@ static int add(struct devices *all, const struct device *one)
 	if (d) {
 		d->free_bytes = d->free_bytes < one->free_bytes ? d->free_bytes : one->free_bytes;
 		d->bytes += one->bytes;
-		d->ranks++;
+		d->processes++;
 		return 0;
 	}
 	if (all->n == all->capacity) {
@@ -279,30 +377,33 @@ static int add(struct devices *all, const struct device *one)
 	return 0;
 }
 
+/* What `prepare` said of the processes that use CUDA. */
+static const json_t *said_gpus(const struct rank_checkpoint *m)
+{
+	return m->carried ? NULL : json_object_get(m->answer[PHASE_PREPARE], "gpus");
+}
+
 static int count(const struct transaction *t, struct devices *all)
 {
+	const json_t *gpu, *said;
 	struct device one;
-	const json_t *said;
-	size_t k;
+	size_t k, d;
 
-	for (size_t i = 0; i < t->n; i++) {
-		if (t->ranks[i].carried)
-			continue;
-		json_array_foreach(json_object_get(t->ranks[i].answer[PHASE_PREPARE], "devices"), k,
-				   said)
-			if (read_one(said, &one) && add(all, &one) < 0)
-				return -1;
-	}
+	for (size_t i = 0; i < t->n; i++)
+		json_array_foreach(said_gpus(&t->ranks[i]), k, gpu)
+			json_array_foreach(json_object_get(gpu, "devices"), d, said)
+				if (read_one(said, &one) && add(all, &one) < 0)
+					return -1;
 	return 0;
 }
 
-static void share(struct rank_checkpoint *m, const struct devices *all)
+static void share(struct gpu_process *g, const json_t *gpu, const struct devices *all)
 {
 	struct device one;
 	const json_t *said;
 	size_t i;
 
-	json_array_foreach(json_object_get(m->answer[PHASE_PREPARE], "devices"), i, said) {
+	json_array_foreach(json_object_get(gpu, "devices"), i, said) {
 		const struct device *d;
 
 		if (i >= GCK_LINK_CUDA_DEVICES || !read_one(said, &one))
@@ -311,23 +412,39 @@ static void share(struct rank_checkpoint *m, const struct devices *all)
 		if (d->bytes > d->free_bytes)
 			one.bytes = (json_int_t)((double)one.bytes / (double)d->bytes *
 						 (double)d->free_bytes);
-		m->device_copy_max[i] = d->ranks > 1 ? (uint64_t)one.bytes : UINT64_MAX;
-		m->fits_device += one.bytes;
+		g->device_copy_max[i] = d->processes > 1 ? (uint64_t)one.bytes : UINT64_MAX;
+		g->fits_device += one.bytes;
 	}
 }
 
-void gpu_share_memory(struct transaction *t)
+static int share_with(struct rank_checkpoint *m, const struct devices *all, struct gck_error *err)
+{
+	const json_t *gpu;
+	size_t i;
+
+	json_array_foreach(said_gpus(m), i, gpu) {
+		pid_t pid = (pid_t)packet_int(gpu, "pid", 0);
+		struct gpu_process *g = rank_checkpoint_add_gpu(m, pid, err);
+
+		if (!g)
+			return -1;
+		memset(g->device_copy_max, 0, sizeof g->device_copy_max);
+		g->fits_device = 0;
+		g->bytes = packet_int(gpu, "device", 0);
+		share(g, gpu, all);
+	}
+	return 0;
+}
+
+int gpu_share_memory(struct transaction *t, struct gck_error *err)
 {
 	struct devices all = { .v = NULL };
-	bool counted = count(t, &all) == 0;
+	int rc = count(t, &all);
 
-	for (size_t i = 0; i < t->n; i++) {
-		struct rank_checkpoint *m = &t->ranks[i];
-
-		memset(m->device_copy_max, 0, sizeof m->device_copy_max);
-		m->fits_device = 0;
-		if (counted && !m->carried)
-			share(m, &all);
-	}
+	if (rc < 0)
+		gck_fail(err, ENOMEM, "no memory for a list of devices");
+	for (size_t i = 0; i < t->n && rc == 0; i++)
+		rc = share_with(&t->ranks[i], &all, err);
 	free(all.v);
+	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The CUDA threads of this node's ranks. GPUs are drained before the ranks are stopped, and resumed
- * with them. Ranks without CUDA need nothing. */
+ * The CUDA threads of this node's ranks: one in each process that uses CUDA. GPUs are drained
+ * before the ranks are stopped, and resumed with them. Ranks without CUDA need nothing. */
 #ifndef AGENT_GPU_H
 #define AGENT_GPU_H
 
@@ -17,7 +17,7 @@ json_int_t gpu_host_needs(const struct transaction *t, bool held);
  * than the copy. True: one is not ready yet, and ops->advance is called when one is. */
 bool gpu_prepare(struct transaction *t, bool held, double seconds);
 
-/* Drain all GPUs within this many seconds. Calls ops->drained for each rank that is drained. */
+/* Drain all GPUs within this many seconds. Calls ops->drained for each process that is drained. */
 void gpu_drain(struct transaction *t, double seconds);
 
 /* Send a sign of life to ranks that are drained. */
@@ -30,24 +30,29 @@ bool gpu_has_copies(const struct transaction *t);
  * Calls ops->advance when a rank has its GPU. */
 void gpu_resume(struct transaction *t);
 
-/* Answers of a CUDA thread. seq: its checkpoint; answers to another are ignored. why: the reason of
- * a failure; NULL: it succeeded. copies: there are device copies. */
-void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool copies,
-		  const struct gck_error *why);
-void gpu_prepared(struct agent *a, const struct task *task, uint64_t seq,
-		  const struct gck_error *why);
-void gpu_resumed(struct agent *a, const struct task *task, uint64_t seq);
+/* Is a process of the rank drained, or being drained or resumed? */
+bool gpu_may_be_drained(const struct rank_checkpoint *m);
 
-/* The thread's link has ended: its program has ended, which is awaited if it was to drain, or has
- * executed another one. A rank that is drained does not need the link. */
-void gpu_lost(struct agent *a, const struct task *task);
+/* The PIDs of a rank's processes that send device copies to its worker. */
+json_t *gpu_senders(const struct rank_checkpoint *m);
 
-/* A rank that is not ready, not drained, or without its GPU yet; NULL: none. */
+/* Answers of a CUDA thread, whose message has the number of its checkpoint: answers to another are
+ * ignored. why: the reason of a failure; NULL: it succeeded. copies: there are device copies. */
+void gpu_drained(const struct thread_link *l, bool copies, const struct gck_error *why);
+void gpu_prepared(const struct thread_link *l, const struct gck_error *why);
+void gpu_resumed(const struct thread_link *l);
+
+/* The link of the thread of process pid has ended: its program has ended, which is awaited if it is
+ * the rank and was to drain, or has executed another one. A process that is drained does not need
+ * the link. */
+void gpu_lost(struct agent *a, const struct task *task, pid_t pid);
+
+/* A rank with a process that is not ready, not drained, or without its GPU yet; NULL: none. */
 const struct rank_checkpoint *gpu_awaited(const struct transaction *t);
 
-/* After `prepare` of all ranks: sets each rank's device_copy_max and fits_device. Ranks that share
- * a device, identified by its UUID, share its free memory in proportion to their data there.
- * If memory for this count runs out, nothing fits. */
-void gpu_share_memory(struct transaction *t);
+/* After `prepare` of all ranks: enters each process's bytes, device_copy_max and fits_device.
+ * Processes that share a device, identified by its UUID, share its free memory in proportion to
+ * their data there. */
+int gpu_share_memory(struct transaction *t, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

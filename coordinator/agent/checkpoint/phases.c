@@ -53,7 +53,8 @@ static void freeze(struct transaction *t)
 	transaction_bound_hold(t, t->keep_held ? t->timeout_s : hold_left(t));
 	ev_timer_again(t->agent->loop, &t->tick);
 	gpu_drain(t, DRAIN_PART * hold_left(t));
-	phase_freeze(t);
+	if (!t->failed)
+		phase_freeze(t);
 }
 
 void phase_freeze(struct transaction *t)
@@ -110,10 +111,9 @@ void phase_write_more(struct transaction *t)
 		if (!m->carried && !m->told_write && writing < most) {
 			m->told_write = true;
 			writing++;
-			rank_checkpoint_tell(m, json_pack("{s:s, s:b, s:b, s:I}", "op", "write",
+			rank_checkpoint_tell(m, json_pack("{s:s, s:b, s:o, s:I}", "op", "write",
 						 "held", rank_checkpoint_held(m), "device",
-						 m->sends_device_copy,
-						 "chunks", chunks));
+						 gpu_senders(m), "chunks", chunks));
 		} else if (m->staged && !m->told_upload && uploading < most) {
 			m->told_upload = true;
 			uploading++;
@@ -266,7 +266,10 @@ static void prepared(struct transaction *t)
 	bool pmix;
 	unsigned mpi = thread_links_mpi(t->agent, &pmix);
 
-	gpu_share_memory(t);
+	if (gpu_share_memory(t, &err) < 0) {
+		transaction_fail(t, NULL, &err, false);
+		return;
+	}
 	host = expected - sum(t, PHASE_PREPARE, "device") + gpu_host_needs(t, false);
 	if (check_space(t, expected, &err) < 0 ||
 	    check_memory(t, t->keep_held || memory < host, &err) < 0) {

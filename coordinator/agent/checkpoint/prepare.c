@@ -150,16 +150,30 @@ static void look(struct transaction *t)
 
 /* ---- threads' links ------------------------------------------------------------------------ */
 
+/* A process with CUDA may have ended since the worker looked. */
+static bool lacks_cuda_link(const struct rank_checkpoint *m)
+{
+	const json_t *gpu;
+	size_t i;
+
+	json_array_foreach(json_object_get(m->answer[PHASE_PREPARE], "gpus"), i, gpu) {
+		pid_t pid = (pid_t)packet_int(gpu, "pid", 0);
+
+		if (!thread_link_of(m->task->cuda, pid) && !gck_process_ended(pid))
+			return true;
+	}
+	return false;
+}
+
 /* A rank with a thread of ours that has no link; name: which thread. */
 static const struct rank_checkpoint *without_link(const struct transaction *t, const char **name)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		const struct rank_checkpoint *m = &t->ranks[i];
-		const json_t *said = m->answer[PHASE_PREPARE];
-		bool mpi = !m->task->mpi && packet_bool(said, "mpi");
+		bool mpi = !m->task->mpi && packet_bool(m->answer[PHASE_PREPARE], "mpi");
 
 		*name = mpi ? "MPI" : "CUDA";
-		if (!m->carried && (mpi || (!m->task->cuda && packet_bool(said, "cuda"))))
+		if (!m->carried && (mpi || lacks_cuda_link(m)))
 			return m;
 	}
 	return NULL;

@@ -11,6 +11,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/worker/child.h"
 #include "shim/process/process.h"
 
@@ -71,7 +72,27 @@ static const struct child_ops ops = { worker_main, on_message, on_end };
 
 void rank_checkpoint_init(struct rank_checkpoint *m, struct transaction *t, struct task *task)
 {
-	*m = (struct rank_checkpoint){ .t = t, .task = task, .device = { { -1, -1 }, { -1, -1 } } };
+	*m = (struct rank_checkpoint){ .t = t, .task = task };
+}
+
+struct gpu_process *rank_checkpoint_gpu(const struct rank_checkpoint *m, pid_t pid)
+{
+	for (size_t i = 0; i < m->ngpus; i++)
+		if (m->gpus[i].pid == pid)
+			return &m->gpus[i];
+	return NULL;
+}
+
+struct gpu_process *rank_checkpoint_add_gpu(struct rank_checkpoint *m, pid_t pid,
+					    struct gck_error *err)
+{
+	struct gpu_process *g = rank_checkpoint_gpu(m, pid);
+
+	if (!g)
+		g = gck_grow(&m->gpus, &m->ngpus, sizeof *g, err);
+	if (g && !g->pid)
+		*g = (struct gpu_process){ .pid = pid, .device = { { -1, -1 }, { -1, -1 } } };
+	return g;
 }
 
 /* The agent gives a sign of life twice a second. The worker's limit is the longest that ranks
@@ -79,7 +100,7 @@ void rank_checkpoint_init(struct rank_checkpoint *m, struct transaction *t, stru
 static void fill(struct rank_checkpoint *m, const json_t *prepare, const struct step *s)
 {
 	m->work = (struct worker_task){
-		.step = s, .rank = m->task->rank, .pid = m->task->pid,
+		.step = s, .rank = m->task->rank, .pid = task_number(m->task),
 		.link = m->task->link->fd, .hello = m->task->link->hello,
 		.seq = (uint32_t)packet_int(prepare, "seq", 0),
 		.backstop_ms = m->t->held_ms + TRANSACTION_BACKSTOP_MORE_MS,
@@ -90,25 +111,59 @@ static void fill(struct rank_checkpoint *m, const json_t *prepare, const struct 
 	snprintf(m->work.nonce, sizeof m->work.nonce, "%s", packet_text(prepare, "nonce", ""));
 	snprintf(m->work.key, sizeof m->work.key, "%s", packet_text(prepare, "key", ""));
 	snprintf(m->work.hash, sizeof m->work.hash, "%s", packet_text(prepare, "base_hash", ""));
-	memcpy(m->work.device, m->device.own, sizeof m->work.device);
 }
 
-/* The worker gets its link to the rank and its end of the channel for the devices' data. Without
- * a channel that data goes to host memory. */
+/* A channel for the data of each process's devices. Without one that data goes to host memory. */
+static int make_channels(struct rank_checkpoint *m, struct gck_error *err)
+{
+	for (const struct thread_link *l = m->task->cuda; l; l = l->next) {
+		struct gpu_process *g = rank_checkpoint_add_gpu(m, l->pid, err);
+		struct worker_device *d = g ? gck_grow(&m->work.devices, &m->work.ndevices,
+						       sizeof *d, err) : NULL;
+
+		if (!d)
+			return -1;
+		(void)!gck_device_channel_make(&g->device, NULL); /* optional, see above */
+		d->pid = l->pid;
+		memcpy(d->fds, g->device.own, sizeof d->fds);
+	}
+	return 0;
+}
+
+/* The worker's descriptors: its link to the rank, and its ends of the channels. */
+static struct child *start_child(struct rank_checkpoint *m, struct gck_error *err)
+{
+	const size_t n = 3 + GCK_LINK_DATA_FDS * m->work.ndevices;
+	int *keep = calloc(n, sizeof *keep);
+	struct child *child;
+
+	if (!keep) {
+		gck_fail(err, ENOMEM, "no memory for a worker");
+		return NULL;
+	}
+	keep[0] = m->task->link->fd;
+	memcpy(keep + 1, m->task->tracker_fds, sizeof m->task->tracker_fds);
+	for (size_t i = 0; i < m->work.ndevices; i++)
+		memcpy(keep + 3 + GCK_LINK_DATA_FDS * i, m->work.devices[i].fds,
+		       sizeof m->work.devices[i].fds);
+	child = child_start(m->t->agent->loop, &ops, &m->work,
+			    task_beside(m->task), keep, n, m, err);
+	free(keep);
+	return child;
+}
+
 static struct child *start_worker(struct rank_checkpoint *m, const json_t *prepare,
 				  struct gck_error *err)
 {
-	struct link *l = m->task->link;
-	struct agent *a = l->all->agent;
-	int keep[3 + GCK_LINK_DATA_FDS] = {l->fd, m->task->tracker_fds[0], m->task->tracker_fds[1]};
 	struct child *child;
 
-	if (m->task->cuda) /* optional, see above */
-		(void)!gck_device_channel_make(&m->device, NULL);
-	fill(m, prepare, a->step);
-	memcpy(keep + 3, m->device.own, sizeof m->device.own);
-	child = child_start(a->loop, &ops, &m->work, keep, sizeof keep / sizeof *keep, m, err);
-	gck_device_channel_drop(m->device.own);
+	fill(m, prepare, m->t->agent->step);
+	child = make_channels(m, err) == 0 ? start_child(m, err) : NULL;
+	for (size_t i = 0; i < m->ngpus; i++)
+		gck_device_channel_drop(m->gpus[i].device.own);
+	free(m->work.devices);
+	m->work.devices = NULL;
+	m->work.ndevices = 0;
 	return child;
 }
 
@@ -185,5 +240,9 @@ void rank_checkpoint_clear(struct rank_checkpoint *m)
 	memset(m->answer, 0, sizeof m->answer);
 	free(m->trouble);
 	m->trouble = NULL;
-	gck_device_channel_drop(m->device.rank);
+	for (size_t i = 0; i < m->ngpus; i++)
+		gck_device_channel_drop(m->gpus[i].device.rank);
+	free(m->gpus);
+	m->gpus = NULL;
+	m->ngpus = 0;
 }

@@ -24,6 +24,23 @@ enum gpu_state {
 	GPU_RESUMES,             /* has the order to resume */
 };
 
+/* A process of a rank that uses CUDA. */
+struct gpu_process {
+	pid_t pid;
+	enum gpu_state state;     /* of its CUDA thread */
+	json_int_t bytes;         /* on its devices, as of `prepare` */
+	uint64_t device_copy_max[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
+						    * bytes; UINT64_MAX: no other process uses the
+						    * device, so what it finds free */
+	json_int_t fits_device;   /* estimate of its bytes that fit there */
+	struct gck_device_channel_ends device; /* channel for the device copies; -1: they cannot be
+						* read */
+	bool announced;           /* it has the order for a drain, and not yet one to drain or
+				   * resume */
+	bool device_copy;         /* its drain left copies on the devices */
+	bool sends_device_copy;   /* it has the order to send those to the worker */
+};
+
 struct rank_checkpoint {
 	struct transaction *t;
 	struct task *task;
@@ -34,17 +51,8 @@ struct rank_checkpoint {
 	bool staged;              /* its memory is not needed any more */
 	bool asked_mpi;           /* its MPI thread has the order to quiesce, and not yet to
 				   * resume */
-	enum gpu_state gpu;       /* state of its CUDA thread */
-	uint64_t device_copy_max[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
-						    * bytes; UINT64_MAX: no other rank uses the
-						    * device, so what it finds free */
-	json_int_t fits_device;   /* estimate of its bytes that fit there */
-	struct gck_device_channel_ends device; /* channel for the device copies; -1: they cannot be
-						* read */
-	bool announced;           /* it has the order for a drain, and not yet one to drain or
-				   * resume */
-	bool device_copy;         /* its drain left copies on the devices */
-	bool sends_device_copy;   /* it has the order to send those to its worker */
+	struct gpu_process *gpus; /* of its processes */
+	size_t ngpus;
 	uint32_t round;           /* the last that it waited for */
 	bool carried;             /* it ended before the freeze: its exit status is its image */
 	bool gone;                /* it seems so, and its exit status is awaited */
@@ -65,6 +73,14 @@ void rank_checkpoint_tell(struct rank_checkpoint *m, json_t *body);
 
 /* The worker is not needed any more: it leaves by itself, or (at_once) is killed. */
 void rank_checkpoint_dismiss(struct rank_checkpoint *m, bool at_once);
+
+/* Its process's entry; NULL: it has none. With an address that stays valid until the next is
+ * added. */
+struct gpu_process *rank_checkpoint_gpu(const struct rank_checkpoint *m, pid_t pid);
+
+/* The same; an entry that it has not is added. NULL: no memory. */
+struct gpu_process *rank_checkpoint_add_gpu(struct rank_checkpoint *m, pid_t pid,
+					    struct gck_error *err) GCK_MUST_CHECK;
 
 /* Is the rank stopped by its worker? */
 bool rank_checkpoint_held(const struct rank_checkpoint *m);

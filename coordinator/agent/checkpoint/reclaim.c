@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Device memory that other ranks free for a rank that found none. */
+ * Device memory that other processes free for one that found none. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/reclaim.h"
@@ -19,13 +19,13 @@
 struct reclaim {
 	struct reclaim *next;
 	struct agent *agent;
-	const struct task *who;
+	pid_t who;
 	int fd;
-	ev_io end;            /* ends when the asking rank closes it */
+	ev_io end;            /* ends when the asking process closes it */
 	uint64_t seq;
 	uint32_t freed;
-	size_t n, nawaited;
-	bool awaited[];       /* by place in agent->tasks, n of them */
+	size_t nasked, nawaited;
+	pid_t awaited[];      /* processes that are asked; 0: it has answered */
 };
 
 static void drop(struct reclaim *n)
@@ -57,17 +57,16 @@ static void on_end(struct ev_loop *loop, ev_io *io, int events)
 	drop(io->data);
 }
 
-static struct reclaim *make(struct agent *a, const struct task *who, int fd)
+static struct reclaim *make(struct agent *a, pid_t who, int fd, size_t most)
 {
 	static uint64_t serial;
-	struct reclaim *n = calloc(1, sizeof *n + a->tasks.n * sizeof *n->awaited);
+	struct reclaim *n = calloc(1, sizeof *n + most * sizeof *n->awaited);
 
 	if (!n)
 		return NULL;
 	n->agent = a;
 	n->who = who;
 	n->fd = fd;
-	n->n = a->tasks.n;
 	n->seq = ++serial;
 	n->next = a->reclaims;
 	a->reclaims = n;
@@ -77,51 +76,66 @@ static struct reclaim *make(struct agent *a, const struct task *who, int fd)
 	return n;
 }
 
-/* Does t wait at its gate for an answer to its own request? It is to be drained and has no
- * copies yet, and two such ranks would wait for each other. */
-static bool is_stuck(struct agent *a, const struct task *t)
+/* Does the process wait at its gate for an answer to its own request? It is to be drained and has
+ * no copies yet, and two such processes would wait for each other. */
+static bool is_stuck(struct agent *a, const struct task *t, pid_t pid)
 {
 	const struct rank_checkpoint *m = transaction_rank(a, t);
+	const struct gpu_process *g = m ? rank_checkpoint_gpu(m, pid) : NULL;
 	const struct reclaim *n = a->reclaims;
 
-	while (n && n->who != t)
+	while (n && n->who != pid)
 		n = n->next;
-	return n && m && m->gpu == GPU_DRAINS;
+	return n && g && g->state == GPU_DRAINS;
+}
+
+static size_t count_links(const struct agent *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->tasks.n; i++)
+		for (const struct thread_link *l = a->tasks.v[i]->cuda; l; l = l->next)
+			n++;
+	return n;
+}
+
+static void ask(struct reclaim *n, struct thread_link *l, const void *uuid)
+{
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_YIELD, .seq = n->seq };
+
+	if (l->pid == n->who || is_stuck(n->agent, l->task, l->pid))
+		return;
+	n->awaited[n->nawaited++] = l->pid;
+	thread_link_send(l, &m, uuid, UUID);
 }
 
 void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m, size_t size)
 {
-	const struct task *who = tasks_by_pid(&a->tasks, pid);
+	const struct task *who = tasks_above(&a->tasks, pid);
 	bool good = who && size == HEAD + UUID && m->total == UUID;
-	struct reclaim *n = good ? make(a, who, fd) : NULL;
+	struct reclaim *n = good ? make(a, pid, fd, count_links(a)) : NULL;
 
 	if (!n) {
-		gck_info("a request for device memory by pid %d is refused: it is not a rank",
-			 (int)pid);
+		gck_info("a request for device memory by pid %d is refused: it is no rank, "
+			 "and no descendant of one", (int)pid);
 		close(fd);
 		return;
 	}
-	for (size_t i = 0; i < n->n; i++) {
-		struct task *t = a->tasks.v[i];
-
-		n->awaited[i] = t != who && t->cuda && !is_stuck(a, t);
-		n->nawaited += n->awaited[i];
-		if (n->awaited[i])
-			thread_link_send(t->cuda,
-					 &(struct gck_thread_msg){ .type = GCK_LINK_CUDA_YIELD,
-					 .seq = n->seq }, m->data, UUID);
-	}
-	if (is_stuck(a, who))
-		reclaim_lost(a, who);
+	for (size_t i = 0; i < a->tasks.n; i++)
+		for (struct thread_link *l = a->tasks.v[i]->cuda; l; l = l->next)
+			ask(n, l, m->data);
+	n->nasked = n->nawaited;
+	if (is_stuck(a, who, pid))
+		reclaim_lost(a, pid);
 	answer_if_all(n);
 }
 
-static void answered(struct reclaim *n, const struct task *t, bool freed)
+static void answered(struct reclaim *n, pid_t pid, bool freed)
 {
-	for (size_t i = 0; i < n->n; i++) {
-		if (n->agent->tasks.v[i] != t || !n->awaited[i])
+	for (size_t i = 0; i < n->nasked; i++) {
+		if (n->awaited[i] != pid)
 			continue;
-		n->awaited[i] = false;
+		n->awaited[i] = 0;
 		n->nawaited--;
 		n->freed += freed;
 		answer_if_all(n);
@@ -129,22 +143,22 @@ static void answered(struct reclaim *n, const struct task *t, bool freed)
 	}
 }
 
-void reclaim_answered(struct agent *a, const struct task *t, uint64_t seq, bool freed)
+void reclaim_answered(const struct thread_link *l, bool freed)
 {
-	struct reclaim *n = a->reclaims;
+	struct reclaim *n = l->agent->reclaims;
 
-	while (n && n->seq != seq)
+	while (n && n->seq != l->head.seq)
 		n = n->next;
 	if (n)
-		answered(n, t, freed);
+		answered(n, l->pid, freed);
 }
 
-void reclaim_lost(struct agent *a, const struct task *t)
+void reclaim_lost(struct agent *a, pid_t pid)
 {
 	struct reclaim *next;
 
 	for (struct reclaim *n = a->reclaims; n; n = next) {
 		next = n->next;
-		answered(n, t, false);
+		answered(n, pid, false);
 	}
 }

@@ -222,5 +222,5 @@ bool transaction_has_rank(struct agent *a, const struct task *task)
 {
 	const struct rank_checkpoint *m = transaction_rank(a, task);
 
-	return m && (m->asked_mpi || m->gpu >= GPU_DRAINS || rank_checkpoint_may_be_held(m));
+	return m && (m->asked_mpi || gpu_may_be_drained(m) || rank_checkpoint_may_be_held(m));
 }

@@ -124,13 +124,14 @@ static const struct child_ops ops = { rank_tracer_main, on_message, on_end };
 
 static void hold(struct agent *a, struct task *t)
 {
-	struct worker_task work = { .pid = t->pid };
+	struct worker_task work = { .pid = task_number(t) };
 	struct gck_error err;
 
 	if (t->ended || t->tracer || !t->link || t->link->waiting || transaction_has_rank(a, t))
 		return;
 	work.hello = t->link->hello;
-	t->tracer = child_start(a->loop, &ops, &work, NULL, 0, t, &err);
+	t->tracer = child_start(a->loop, &ops, &work, task_beside(t), NULL, 0, t,
+				&err);
 	if (!t->tracer)
 		not_held(t, err.text);
 }

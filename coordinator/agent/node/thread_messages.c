@@ -31,7 +31,7 @@ static void take_mpi_hello(struct thread_link *l)
 	l->task->mpi_state = l->hello.state;
 	l->task->in_mpi = !l->hello.mpi_inactive && l->hello.size != 1;
 	if (!l->hello.restored)
-		restart_back(l->agent, l->task, RESTART_MPI, NULL);
+		restart_back(l, RESTART_MPI, NULL);
 }
 
 /* May free what l points at. */
@@ -58,7 +58,7 @@ static void take_mpi(struct thread_link *l)
 		l->looked = true;
 		break;
 	case GCK_LINK_MPI_REBUILT:
-		restart_back(l->agent, l->task, RESTART_MPI, l->head.value ? &err : NULL);
+		restart_back(l, RESTART_MPI, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_MPI_BYE:
 		thread_link_lost(l);
@@ -69,12 +69,18 @@ static void take_mpi(struct thread_link *l)
 	}
 }
 
+static void lose_mpi(struct agent *a, struct task *task, pid_t pid)
+{
+	(void)pid;
+	quiesce_lost(a, task);
+}
+
 static struct thread_link **mpi_slot(struct task *t)
 {
 	return &t->mpi;
 }
 
-static const struct thread_kind mpi = { "MPI", mpi_slot, take_mpi, quiesce_lost };
+static const struct thread_kind mpi = { "MPI", true, mpi_slot, take_mpi, lose_mpi };
 
 /* ---- CUDA threads -------------------------------------------------------------------------- */
 
@@ -89,25 +95,23 @@ static void take_cuda_hello(struct thread_link *l)
 	if (l->head.total != sizeof hello || hello.version != GCK_LINK_VERSION) {
 		gck_warn("rank %u: its CUDA thread is of another release", l->task->rank);
 		thread_link_lost(l);
-	} else if (!hello.restored) {
-		restart_back(l->agent, l->task, RESTART_CUDA, NULL);
-	} else if (hello.data_missing) {
-		device_restore_wanted(l->agent, l->task);
+		return;
 	}
+	l->number = (pid_t)hello.pid;
+	if (!hello.restored)
+		restart_back(l, RESTART_CUDA, NULL);
+	else if (hello.data_missing)
+		device_restore_wanted(l);
 }
 
 /* Comes after a checkpoint, even an earlier one, after a restart, and when the rank's watchdog
  * lets it resume. A rank whose GPU does not come back waits at the gate for ever: the step
  * cannot go on. */
-static void resumed(struct thread_link *l, const struct gck_error *why)
+static void resumed(const struct thread_link *l, const struct gck_error *why)
 {
-	struct agent *a = l->agent;
-	const struct task *task = l->task;
-	uint64_t seq = l->head.seq;
-
-	restart_back(a, task, RESTART_CUDA, why);
+	restart_back(l, RESTART_CUDA, why);
 	if (!why)
-		gpu_resumed(a, task, seq);
+		gpu_resumed(l);
 }
 
 static void take_cuda(struct thread_link *l)
@@ -121,17 +125,16 @@ static void take_cuda(struct thread_link *l)
 		take_cuda_hello(l);
 		break;
 	case GCK_LINK_CUDA_DRAINED:
-		gpu_drained(l->agent, l->task, l->head.seq, l->head.round, l->head.value ? &err :
-			    NULL);
+		gpu_drained(l, l->head.round, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_CUDA_RESUMED:
 		resumed(l, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_CUDA_PREPARED:
-		gpu_prepared(l->agent, l->task, l->head.seq, l->head.value ? &err : NULL);
+		gpu_prepared(l, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_CUDA_YIELDED:
-		reclaim_answered(l->agent, l->task, l->head.seq, l->head.round);
+		reclaim_answered(l, l->head.round);
 		break;
 	case GCK_LINK_CUDA_OBSTACLE:
 		thread_link_item(l);
@@ -146,11 +149,10 @@ static void take_cuda(struct thread_link *l)
 	}
 }
 
-
-static void lose_cuda(struct agent *a, struct task *task)
+static void lose_cuda(struct agent *a, struct task *task, pid_t pid)
 {
-	reclaim_lost(a, task);
-	gpu_lost(a, task);
+	reclaim_lost(a, pid);
+	gpu_lost(a, task, pid);
 }
 
 static struct thread_link **cuda_slot(struct task *t)
@@ -158,7 +160,7 @@ static struct thread_link **cuda_slot(struct task *t)
 	return &t->cuda;
 }
 
-static const struct thread_kind cuda = { "CUDA", cuda_slot, take_cuda, lose_cuda };
+static const struct thread_kind cuda = { "CUDA", false, cuda_slot, take_cuda, lose_cuda };
 
 /* ---- connections --------------------------------------------------------------------------- */
 
@@ -172,4 +174,4 @@ static void adopt(struct agent *a, int fd, pid_t pid, const struct gck_thread_ms
 		thread_link_adopt(a, fd, pid, &cuda, m, size);
 }
 
-const struct links_ops thread_messages = { rank_request_take, adopt };
+const struct links_ops thread_messages = { rank_request_take, restart_moved, adopt };

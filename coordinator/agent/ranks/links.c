@@ -68,7 +68,7 @@ static void answer(struct link *l)
 {
 	const struct agent *a = l->all->agent;
 	enum gate gate = l->hello.reconnect ? GATE_OPEN : a->gate;
-	pid_t tracer = a->step->supervisor;
+	pid_t tracer = l->task->number ? GCK_TRACER_ANY : a->step->supervisor; /* not seen there */
 
 	if (gate == GATE_WAIT || (gate == GATE_HOLD && l->held))
 		return;
@@ -88,6 +88,7 @@ static void match_task(struct link *l)
 {
 	struct agent *a = l->all->agent;
 	struct task *t = tasks_by_pid(&a->tasks, l->pid);
+	bool moves = !t && (t = tasks_take_apart(&a->tasks, l->pid));
 
 	if (!l->greeted || l->task || !t)
 		return;
@@ -104,6 +105,8 @@ static void match_task(struct link *l)
 		tasks_begin_requests(&t->requests);
 	say_unsaid(&a->tasks);
 	answer(l);
+	if (moves && l->held)
+		l->all->ops->moved(a, t, 0);
 }
 
 static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
@@ -167,6 +170,8 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 		hand_on(l, &m.mpi, (size_t)n);
 	else if (l->task && n == (ssize_t)ASK_SIZE && m.shim.type == GCK_LINK_ASK)
 		l->all->ops->ask(l->all->agent, l->task, &m.shim.ask);
+	else if (l->task && l->held && m.shim.type == GCK_LINK_STAYS)
+		l->all->ops->moved(l->all->agent, l->task, -m.shim.pid);
 	else
 		take_hello(l, &m.shim, n);
 }
@@ -237,7 +242,7 @@ void links_stop(struct links *all)
 
 		if (t->mpi)
 			thread_link_close(t->mpi);
-		if (t->cuda)
+		while (t->cuda)
 			thread_link_close(t->cuda);
 	}
 	ev_io_stop(all->agent->loop, &all->listener);

@@ -12,6 +12,8 @@
 struct links_ops {
 	/* A rank asks for a checkpoint. */
 	void (*ask)(struct agent *a, struct task *t, const struct gck_link_ask *m);
+	/* A rank that holds has moved into a PID namespace (0), or cannot (an errno value). */
+	void (*moved)(struct agent *a, const struct task *t, int code);
 	/* A connection of process pid that is not a shim's: m, of size bytes, was its first
 	 * packet. The callee closes fd. */
 	void (*adopt)(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m,

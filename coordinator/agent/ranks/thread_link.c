@@ -38,10 +38,13 @@ static void packet_free(struct thread_packet *p)
 
 void thread_link_close(struct thread_link *l)
 {
+	struct thread_link **at = l->slot;
 	struct thread_packet *next;
 
-	if (*l->slot == l)
-		*l->slot = NULL;
+	while (*at && *at != l)
+		at = &(*at)->next;
+	if (*at)
+		*at = l->next;
 	ev_io_stop(l->agent->loop, &l->in);
 	ev_io_stop(l->agent->loop, &l->out);
 	close(l->fd);
@@ -56,12 +59,20 @@ void thread_link_close(struct thread_link *l)
 
 void thread_link_lost(struct thread_link *l)
 {
-	void (*lost)(struct agent *, struct task *) = l->kind->lost;
+	void (*lost)(struct agent *, struct task *, pid_t) = l->kind->lost;
 	struct agent *a = l->agent;
 	struct task *t = l->task;
+	pid_t pid = l->pid;
 
 	thread_link_close(l);
-	lost(a, t);
+	lost(a, t, pid);
+}
+
+struct thread_link *thread_link_of(struct thread_link *first, pid_t pid)
+{
+	while (first && first->pid != pid)
+		first = first->next;
+	return first;
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -209,6 +220,13 @@ static int take_piece(struct thread_link *l, const struct gck_thread_msg *m, siz
 	return 0;
 }
 
+static bool is_open(const struct thread_link *first, const struct thread_link *l)
+{
+	while (first && first != l)
+		first = first->next;
+	return first;
+}
+
 static void take_packet(struct thread_link *l, const struct gck_thread_msg *m, size_t size)
 {
 	struct thread_link **slot = l->slot;
@@ -222,7 +240,7 @@ static void take_packet(struct thread_link *l, const struct gck_thread_msg *m, s
 	if (l->have < l->head.total)
 		return;
 	l->kind->take(l);
-	if (*slot == l) { /* else the link is closed */
+	if (is_open(*slot, l)) {
 		free(l->data);
 		l->data = NULL;
 	}
@@ -267,20 +285,31 @@ static struct thread_link *make(struct agent *a, int fd, pid_t pid, struct task 
 	return l;
 }
 
-/* Whether another process of the rank has such a link, and runs. */
-static bool has_other(struct task *t, pid_t pid, const struct thread_kind *kind)
+/* Close the older link of a process, and those of processes that have ended, which a child may hold
+ * open. */
+static void close_old(struct thread_link **list, pid_t pid)
 {
-	const struct thread_link *l = *kind->slot(t);
+	struct thread_link *l = *list;
 
-	return l && l->pid != pid && !gck_process_ended(l->pid);
+	while (l) {
+		struct thread_link *next = l->next;
+
+		if (l->pid == pid || gck_process_ended(l->pid))
+			thread_link_lost(l);
+		l = next;
+	}
 }
 
 void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_kind *kind,
 		       const struct gck_thread_msg *m, size_t size)
 {
 	struct task *t = tasks_above(&a->tasks, pid);
-	struct thread_link *l = t && !has_other(t, pid, kind) ? make(a, fd, pid, t, kind) : NULL;
+	struct thread_link *l = NULL;
 
+	if (t)
+		close_old(kind->slot(t), pid);
+	if (t && !(kind->single && *kind->slot(t)))
+		l = make(a, fd, pid, t, kind);
 	if (!l) {
 		gck_info("the %s thread of pid %d is refused: %s", kind->name, (int)pid,
 			 t ? "another process of the rank has one"
@@ -288,8 +317,7 @@ void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_k
 		close(fd);
 		return;
 	}
-	if (*l->slot)
-		thread_link_lost(*l->slot);
+	l->next = *l->slot;
 	*l->slot = l;
 	ev_io_start(a->loop, &l->in);
 	take_packet(l, m, size);
@@ -310,8 +338,8 @@ void thread_links_look(struct agent *a)
 	for (size_t i = 0; i < a->tasks.n; i++) {
 		if (a->tasks.v[i]->mpi)
 			look(a->tasks.v[i]->mpi, GCK_LINK_MPI_LIST_OBSTACLES);
-		if (a->tasks.v[i]->cuda)
-			look(a->tasks.v[i]->cuda, GCK_LINK_CUDA_LIST_OBSTACLES);
+		for (struct thread_link *l = a->tasks.v[i]->cuda; l; l = l->next)
+			look(l, GCK_LINK_CUDA_LIST_OBSTACLES);
 	}
 }
 
@@ -319,8 +347,11 @@ bool thread_links_looked(const struct agent *a)
 {
 	for (size_t i = 0; i < a->tasks.n; i++) {
 		const struct task *t = a->tasks.v[i];
+		const struct thread_link *l = t->cuda;
 
-		if (!t->ended && ((t->mpi && !t->mpi->looked) || (t->cuda && !t->cuda->looked)))
+		while (l && l->looked)
+			l = l->next;
+		if (!t->ended && ((t->mpi && !t->mpi->looked) || l))
 			return false;
 	}
 	return true;

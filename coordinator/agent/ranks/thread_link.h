@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Links of our threads in this node's ranks, one for MPI and one for CUDA, beside the shim's own
- * (shim/link.h). What they send is untrusted. */
+ * Links of our threads in this node's ranks, beside the shim's own (shim/link.h): one of a rank's
+ * MPI thread, and one of the CUDA thread in each of its processes that uses CUDA. What they send is
+ * untrusted. */
 #ifndef AGENT_THREAD_LINK_H
 #define AGENT_THREAD_LINK_H
 
@@ -12,13 +13,16 @@ struct thread_link;
 
 struct thread_kind {
 	const char *name;                            /* "MPI" */
-	struct thread_link **(*slot)(struct task *); /* where a task keeps its link of this kind */
+	bool single;                                 /* one process of a rank may have one */
+	struct thread_link **(*slot)(struct task *); /* a task's list of links of this kind */
 	void (*take)(struct thread_link *l);         /* a message came: head and data; it may
 						      * close l */
-	void (*lost)(struct agent *a, struct task *t); /* the link ended by itself, and is freed */
+	void (*lost)(struct agent *a, struct task *t, pid_t pid); /* the link of process pid ended
+						      * by itself, and is freed */
 };
 
 struct thread_link {
+	struct thread_link *next;           /* of the task's, of this kind */
 	const struct thread_kind *kind;
 	struct agent *agent;
 	struct task *task;
@@ -27,6 +31,7 @@ struct thread_link {
 	int fd;
 	ev_io in, out;
 	struct gck_link_mpi_hello hello;  /* of an MPI thread */
+	pid_t number;                     /* of a CUDA thread's process: the program's */
 	struct gck_thread_msg head;         /* of the message that is being received */
 	unsigned char *data;
 	size_t have;
@@ -38,10 +43,13 @@ struct thread_link {
 };
 
 /* Takes over a connection of process pid, and its first packet. A newer link of a process replaces
- * the older. Of all processes of a rank one has such a link: others are refused. */
+ * the older. If the kind is single, another process of the rank that runs and has one keeps it. */
 void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_kind *kind,
 		       const struct gck_thread_msg *m, size_t size);
 void thread_link_close(struct thread_link *l);
+
+/* The link of a process in a task's list; NULL: it has none. */
+struct thread_link *thread_link_of(struct thread_link *first, pid_t pid);
 
 /* Closes a link that broke off or broke the rules, and reports it as lost. */
 void thread_link_lost(struct thread_link *l);

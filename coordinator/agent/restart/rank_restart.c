@@ -4,8 +4,10 @@
 
 #include "coordinator/agent/restart/rank_restart.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/ranks/links.h"
@@ -32,9 +34,11 @@ static bool is_late(const struct rank_restart *one, const json_t *body)
 
 enum restart_part rank_restart_lacks(const struct rank_restart *one)
 {
-	for (enum restart_part p = 0; p < RESTART_PARTS; p++)
-		if (one->has[p] && !one->back[p])
-			return p;
+	if (one->has_mpi && !one->mpi_back)
+		return RESTART_MPI;
+	for (size_t i = 0; i < one->ngpus; i++)
+		if (!one->gpus[i].back)
+			return RESTART_CUDA;
 	return RESTART_PARTS;
 }
 
@@ -66,15 +70,85 @@ void rank_restart_ended(struct rank_restart *one)
 		fail_ended(one); /* else its restorer still has to report */
 }
 
-void rank_restart_back(struct rank_restart *one, enum restart_part part)
+/* The process with this number, if it must come back. */
+static struct gpu_restart *find_gpu(const struct rank_restart *one, pid_t number)
 {
-	one->back[part] = true;
+	for (size_t i = 0; i < one->ngpus; i++)
+		if (one->gpus[i].number == number)
+			return &one->gpus[i];
+	return NULL;
+}
+
+void rank_restart_back(struct rank_restart *one, enum restart_part part, pid_t number)
+{
+	struct gpu_restart *g = part == RESTART_CUDA ? find_gpu(one, number) : NULL;
+
+	one->mpi_back |= part == RESTART_MPI;
+	if (g)
+		g->back = true;
 	finish(one);
+}
+
+static void forget_gpus(struct rank_restart *one)
+{
+	for (size_t i = 0; i < one->ngpus; i++)
+		if (one->gpus[i].child)
+			child_forget(one->gpus[i].child);
+	free(one->gpus);
+	one->gpus = NULL;
+	one->ngpus = 0;
+}
+
+static int take_gpus(struct rank_restart *one, const json_t *numbers, struct gck_error *err)
+{
+	const json_t *number;
+	size_t i;
+
+	forget_gpus(one);
+	json_array_foreach(numbers, i, number) {
+		struct gpu_restart *g = gck_grow(&one->gpus, &one->ngpus, sizeof *g, err);
+
+		if (!g)
+			return -1;
+		g->one = one;
+		g->number = (pid_t)json_integer_value(number);
+	}
+	return 0;
+}
+
+/* Its restorer has looked at the image, and at nothing else. */
+static void go_apart(struct rank_restart *one, pid_t number)
+{
+	struct gck_error err = { 0 };
+
+	child_forget(one->child);
+	one->child = NULL;
+	if (one->task->link && link_tell(one->task->link, GCK_LINK_APART, number, 0) == 0)
+		return;
+	gck_fail(&err, ESRCH, "it has no link to the agent");
+	restart_fail(one->r, one->task, &err);
+}
+
+void rank_restart_moved(struct rank_restart *one, int code)
+{
+	struct gck_error err = { 0 };
+
+	if (!code) {
+		rank_restart_start(one);
+		return;
+	}
+	gck_fail(&err, code == EINVAL ? EPROTO : EPERM, "its image has a static program, which "
+		 "needs its old process numbers, and this node lets %s make no user and PID "
+		 "namespace for them: %s (sysctl user.max_user_namespaces, "
+		 "kernel.unprivileged_userns_clone, AppArmor)", getuid() ? "its user" : "root",
+		 strerror(code));
+	restart_fail(one->r, one->task, &err);
 }
 
 static void take_done(struct rank_restart *one, const json_t *body)
 {
 	const char *phase = packet_text(body, "phase", "");
+	struct gck_error err = { 0 };
 
 	if (is_late(one, body))
 		return;
@@ -82,12 +156,15 @@ static void take_done(struct rank_restart *one, const json_t *body)
 		take_failure(one, body);
 		return;
 	}
-	if (!strcmp(phase, "build")) {
+	if (!strcmp(phase, "apart")) {
+		go_apart(one, (pid_t)packet_int(body, "number", 0));
+	} else if (!strcmp(phase, "build")) {
 		one->reached = STAGE_BUILT;
 		one->sized = true;
 		one->exit = packet_int(body, "exit", -1);
-		one->has[RESTART_MPI] = packet_bool(body, "mpi");
-		one->has[RESTART_CUDA] = packet_bool(body, "cuda");
+		one->has_mpi = packet_bool(body, "mpi");
+		if (take_gpus(one, json_object_get(body, "cuda"), &err) < 0)
+			restart_fail(one->r, one->task, &err);
 	} else if (!strcmp(phase, "files")) {
 		one->reached = STAGE_FILED;
 	} else {
@@ -134,7 +211,7 @@ void rank_restart_start(struct rank_restart *one)
 	struct gck_error err = { 0 };
 
 	one->work = (struct worker_task){
-		.step = r->agent->step, .rank = one->task->rank, .pid = one->task->pid,
+		.step = r->agent->step, .rank = one->task->rank, .pid = task_number(one->task),
 		.link = -1, .seq = r->seq, .from_job = r->from_job, .from_step = r->from_step,
 		.pool = r->pool,
 	};
@@ -142,9 +219,10 @@ void rank_restart_start(struct rank_restart *one)
 	one->reached = STAGE_BUILDING;
 	one->exit = -1;
 	one->ran = false;
-	memset(one->has, 0, sizeof one->has);
-	memset(one->back, 0, sizeof one->back);
-	one->child = child_start(r->agent->loop, &ops, &one->work, &r->pool, 1, one, &err);
+	one->has_mpi = one->mpi_back = false;
+	forget_gpus(one);
+	one->child = child_start(r->agent->loop, &ops, &one->work,
+				 task_beside(one->task), &r->pool, 1, one, &err);
 	one->work.pool = -1; /* it is not kept open here */
 	if (!one->child)
 		restart_fail(one->r, one->task, &err);
@@ -193,48 +271,42 @@ void rank_restart_end(struct rank_restart *one)
 {
 	if (one->child)
 		child_kill(one->child);
-	device_restore_end(one);
+	forget_gpus(one);
 }
 
 /* ---- device data --------------------------------------------------------------------------- */
 
-#define TIMES_MAX 3 /* for each rank, in case something kills the process */
+#define TIMES_MAX 3 /* for each process, in case something kills the child */
 
 static void on_restore_message(void *data, const json_t *body)
 {
-	struct rank_restart *one = data;
+	struct gpu_restart *g = data;
+	struct restart *r = g->one->r;
 	uint64_t done = (uint64_t)packet_int(body, "done", 0);
 	struct gck_error err = { 0 };
 
 	if (!strcmp(packet_text(body, "op", ""), "progress")) {
-		if (done > one->device_bytes)
-			ev_timer_again(one->r->agent->loop, &one->r->rebuild);
-		one->device_bytes = done > one->device_bytes ? done : one->device_bytes;
+		if (done > g->bytes)
+			ev_timer_again(r->agent->loop, &r->rebuild);
+		g->bytes = done > g->bytes ? done : g->bytes;
 		return;
 	}
 	gck_fail(&err, (int)packet_int(body, "code", EIO), "the data of its devices: %s",
 		 packet_text(body, "error", "failed without a reason"));
-	restart_fail(one->r, one->task, &err);
+	restart_fail(r, g->one->task, &err);
 }
 
 /* The rank sees the end of its socket, and asks again if it lacks data. */
 static void on_restore_end(void *data, int status)
 {
-	struct rank_restart *one = data;
+	struct gpu_restart *g = data;
 
 	(void)status;
-	one->device_restore = NULL;
+	g->child = NULL;
 }
 
 static const struct child_ops device_restore_ops = { device_restore_main, on_restore_message,
 					     on_restore_end };
-
-void device_restore_end(struct rank_restart *one)
-{
-	if (one->device_restore)
-		child_forget(one->device_restore);
-	one->device_restore = NULL;
-}
 
 static void refuse(struct thread_link *l, const struct gck_error *why)
 {
@@ -243,60 +315,73 @@ static void refuse(struct thread_link *l, const struct gck_error *why)
 	thread_link_send(l, &m, why->text, strlen(why->text) + 1);
 }
 
-static int start_device_restore(struct rank_restart *one, struct gck_device_channel_ends *e,
-			struct gck_error *err)
+static int start_device_restore(struct gpu_restart *g, pid_t number,
+				struct gck_device_channel_ends *e, struct gck_error *err)
 {
-	struct worker_task work = one->work;
+	const struct restart *r = g->one->r;
+	struct worker_task work = g->one->work;
+	struct worker_device device = { .pid = number };
 
-	if (one->device_restores == TIMES_MAX)
+	if (g->children == TIMES_MAX)
 		return gck_fail(err, EIO,
 				"the process that sends its devices' data ended %d times",
 				TIMES_MAX);
 	if (gck_device_channel_make(e, err) < 0)
 		return -1;
-	one->device_restores++;
-	one->device_bytes = 0; /* each starts over */
-	work.seq = one->r->seq;
-	memcpy(work.hash, one->r->hash, sizeof work.hash);
-	memcpy(work.device, e->own, sizeof work.device);
-	one->device_restore = child_start(one->r->agent->loop, &device_restore_ops, &work, e->own,
-					  GCK_LINK_DATA_FDS, one, err);
+	g->children++;
+	g->bytes = 0; /* each starts over */
+	memcpy(device.fds, e->own, sizeof device.fds);
+	work.seq = r->seq;
+	memcpy(work.hash, r->hash, sizeof work.hash);
+	work.devices = &device;
+	work.ndevices = 1;
+	g->child = child_start(r->agent->loop, &device_restore_ops, &work, 0, e->own,
+			       GCK_LINK_DATA_FDS, g, err);
 	gck_device_channel_drop(e->own);
-	if (one->device_restore)
+	if (g->child)
 		return 0;
 	gck_device_channel_drop(e->rank);
 	return -1;
 }
 
-static void fill(struct rank_restart *one)
+static void fill(struct gpu_restart *g, struct thread_link *l)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RESTORE, .seq = one->r->seq };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RESTORE, .seq = g->one->r->seq };
 	struct gck_device_channel_ends e;
 	struct gck_error err = { 0 };
 
-	device_restore_end(one);
-	if (start_device_restore(one, &e, &err) == 0) {
-		thread_link_give(one->task->cuda, &m, e.rank);
+	if (g->child)
+		child_forget(g->child);
+	g->child = NULL;
+	if (start_device_restore(g, l->number, &e, &err) == 0) {
+		thread_link_give(l, &m, e.rank);
 		return;
 	}
-	refuse(one->task->cuda, &err);
-	restart_fail(one->r, one->task, &err);
+	refuse(l, &err);
+	restart_fail(g->one->r, g->one->task, &err);
+}
+
+static struct gpu_restart *gpu_of(const struct restart *r, const struct thread_link *l)
+{
+	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++)
+		if (r->ranks[i].task == l->task)
+			return find_gpu(&r->ranks[i], l->number);
+	return NULL;
 }
 
 /* An agent that was started during the restart knows nothing of it: the coordinator's next
  * command fails, and the job is requeued. */
-void device_restore_wanted(struct agent *a, struct task *t)
+void device_restore_wanted(struct thread_link *l)
 {
-	const struct restart *r = a->restart;
+	struct gpu_restart *g = gpu_of(l->agent->restart, l);
 	struct gck_error err = { 0 };
 
-	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++)
-		if (r->ranks[i].task == t) {
-			fill(&r->ranks[i]);
-			return;
-		}
+	if (g) {
+		fill(g, l);
+		return;
+	}
 	gck_fail(&err, ESRCH,
 		 "node %s: no restart is in progress here that could send its "
-		 "devices' data", a->step->node);
-	refuse(t->cuda, &err);
+		 "devices' data", l->agent->step->node);
+	refuse(l, &err);
 }

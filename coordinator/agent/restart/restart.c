@@ -273,6 +273,15 @@ void restart_command(struct agent *a, const char *op, const json_t *body)
 	}
 }
 
+void restart_moved(struct agent *a, const struct task *t, int code)
+{
+	struct restart *r = a->restart;
+
+	for (size_t i = 0; r && r->stage == STAGE_BUILDING && i < r->n; i++)
+		if (r->ranks[i].task == t && !r->ranks[i].child)
+			rank_restart_moved(&r->ranks[i], code);
+}
+
 bool restart_building(const struct restart *r, uint32_t *seq)
 {
 	if (r->stage == STAGE_OFFERED || r->stage == STAGE_DONE)

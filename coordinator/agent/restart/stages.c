@@ -137,9 +137,10 @@ static void end_half_restored(struct agent *a, const struct task *t, struct gck_
 		a->ops->end_ranks(a, why->text, true);
 }
 
-void restart_back(struct agent *a, const struct task *t, enum restart_part part,
-		  const struct gck_error *why)
+void restart_back(const struct thread_link *l, enum restart_part part, const struct gck_error *why)
 {
+	struct agent *a = l->agent;
+	const struct task *t = l->task;
 	struct gck_error err = why ? *why : (struct gck_error){ 0 };
 	struct restart *r = a->restart;
 
@@ -155,7 +156,7 @@ void restart_back(struct agent *a, const struct task *t, enum restart_part part,
 		if (why)
 			restart_fail(r, t, &err);
 		else
-			rank_restart_back(&r->ranks[i], part);
+			rank_restart_back(&r->ranks[i], part, l->number);
 	}
 	if (r)
 		restart_advance(r);

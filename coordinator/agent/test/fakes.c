@@ -24,6 +24,7 @@
 #define PATIENCE_S 60. /* reached only by a failure */
 
 struct fake_world *fake_world;
+pid_t fake_second;
 struct agent *fake_agent;
 bool fake_opened, fake_holding, fake_ended;
 int fake_link_peer[FAKE_RANKS];
@@ -189,25 +190,51 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 	return 0;
 }
 
+/* A rank's own process, and the first rank's second one, if it has one. */
+static json_t *gpus_of(unsigned rank)
+{
+	const pid_t pids[2] = { fake_agent->tasks.v[rank]->pid, rank ? 0 : fake_second };
+	json_t *all = json_array();
+
+	for (int i = 0; i < 2 && pids[i]; i++)
+		json_array_append_new(all, json_pack("{s:i, s:I, s:[{s:s, s:I, s:I}]}", "pid",
+			(int)pids[i], "device", fake_world->device, "devices", "uuid",
+			fake_world->shared ? "one" : rank ? "other" : "one", "bytes",
+			fake_world->device, "room", fake_world->device_free));
+	return all;
+}
+
 static json_t *answer_to(const char *phase, unsigned rank)
 {
 	bool cuda = rank < fake_world->cuda;
-	json_int_t device = cuda ? fake_world->device : 0,
-		   free_bytes = cuda ? fake_world->device_free : 0;
 
-	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:I, s:[{s:s, s:I, s:I}], s:I, "
+	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:o, s:I, s:I, s:I, "
 			 "s:I, s:i, s:i, s:s,"
 			 " s:i, s:i, s:{s:i}}",
 			 "op", "done", "phase", phase, "ok", 1, "asked_one", rank == 1, "asked_all",
-			 rank == 2 ? 4 : 0, "mpi", rank < fake_world->mpi, "cuda", cuda,
-			 "device", device, "managed", rank == 1 ? fake_world->managed : 0,
-			 "devices", "uuid", fake_world->shared ? "one" : rank ? "other" : "one",
-			 "bytes", device, "room", free_bytes, "expected", 1000 + device,
+			 rank == 2 ? 4 : 0, "mpi", rank < fake_world->mpi, "gpus",
+			 cuda ? gpus_of(rank) : json_array(), "device",
+			 cuda ? fake_world->device : 0, "managed",
+			 rank == 1 ? fake_world->managed : 0, "expected",
+			 1000 + (cuda ? fake_world->device : 0),
 			 "chunks", fake_world->chunks,
 			 "first_ns", 100 + (int)rank, "last_ns", 200 + (int)rank, "manifest",
 			 "feed", "put", 10, "stored", 5, "common", rank == 1 ?
 			 "0123456789abcdef0123456789abcdef" :
 			 "00112233445566778899aabbccddeeff", 3);
+}
+
+static void write_devices(const struct worker_task *t, const json_t *senders)
+{
+	const json_t *pid;
+	size_t k;
+
+	json_array_foreach(senders, k, pid)
+		for (size_t i = 0; i < t->ndevices; i++)
+			if (t->devices[i].pid == (pid_t)json_integer_value(pid)) {
+				fake_world->device_writes++;
+				send(t->devices[i].fds[0], "x", 1, MSG_NOSIGNAL);
+			}
 }
 
 int worker_main(int fd, void *arg)
@@ -221,9 +248,7 @@ int worker_main(int fd, void *arg)
 		if (!strcmp(op, "write")) {
 			write_for_a_while();
 			fake_world->held_writes += packet_bool(body, "held");
-			fake_world->device_writes += packet_bool(body, "device");
-			if (packet_bool(body, "device"))
-				send(t->device[0], "x", 1, MSG_NOSIGNAL);
+			write_devices(t, json_object_get(body, "device"));
 			written = !*t->step->options.stage;
 		}
 		if (!strcmp(op, "upload")) {
@@ -267,16 +292,27 @@ static void count_for(const char *op)
 int device_restore_main(int fd, void *arg)
 {
 	const struct worker_task *t = arg;
+	const int socket = t->devices->fds[0];
 	struct gck_link_data m;
 
-	if (recv(t->device[0], &m, sizeof m, 0) <= 0)
+	fake_world->filled_for = t->devices->pid;
+	if (recv(socket, &m, sizeof m, 0) <= 0)
 		return 0;
 	if (play(fd, t->rank, "fill", json_pack("{s:s, s:i}", "op",
 		 scripted(t->rank, "fill", FAKE_FAIL) ? "done" : "progress", "done", 1)))
 		return 1;
 	m.type = GCK_LINK_DATA_READY;
-	send(t->device[0], &m, offsetof(struct gck_link_data, why), MSG_NOSIGNAL);
-	return recv(t->device[0], &m, sizeof m, 0) > 0;
+	send(socket, &m, offsetof(struct gck_link_data, why), MSG_NOSIGNAL);
+	return recv(socket, &m, sizeof m, 0) > 0;
+}
+
+/* Of a rank's processes with CUDA: FAKE_NUMBER is its own. */
+static json_t *numbers_of(unsigned rank)
+{
+	if (rank >= fake_world->cuda)
+		return json_array();
+	return rank || !fake_second ? json_pack("[i]", FAKE_NUMBER)
+					   : json_pack("[i, i]", FAKE_NUMBER, FAKE_NUMBER + 1);
 }
 
 int restorer_main(int fd, void *arg)
@@ -284,6 +320,12 @@ int restorer_main(int fd, void *arg)
 	const struct worker_task *t = arg;
 	json_t *body = json_pack("{s:s, s:I}", "op", "build", "seq", (json_int_t)t->seq);
 
+	if (scripted(t->rank, "apart", FAKE_PASSING)) {
+		packet_send(fd, json_pack("{s:s, s:s, s:b, s:i}", "op", "done", "phase", "apart",
+					  "ok", 1, "number", FAKE_NUMBER), NULL);
+		json_decref(body);
+		body = packet_recv(fd, -1, NULL);
+	}
 	while (body) {
 		const char *op = packet_text(body, "op", "");
 		json_int_t seq = packet_int(body, "seq", 0);
@@ -292,9 +334,9 @@ int restorer_main(int fd, void *arg)
 			usleep(100000);
 		count_for(op); /* before it is reported: others act on that */
 		play(fd, t->rank, strcmp(op, "build") || seq == 7 ? op : "rebuild",
-		     json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:i}", "op", "done", "phase", op,
+		     json_pack("{s:s, s:s, s:b, s:b, s:o, s:I, s:i}", "op", "done", "phase", op,
 			       "ok", 1, "mpi", t->rank < fake_world->mpi, "cuda",
-			       t->rank < fake_world->cuda, "seq", seq, "exit",
+			       numbers_of(t->rank), "seq", seq, "exit",
 			       (int)t->rank == fake_world->finished_rank ? 256 : -1));
 		if (!strcmp(op, "run"))
 			return 0;

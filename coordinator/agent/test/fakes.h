@@ -9,6 +9,7 @@
 #include "coordinator/agent/worker/worker.h"
 
 #define FAKE_RANKS 3
+#define FAKE_NUMBER 100 /* of each rank's process in images; of its second one: 1 more */
 
 /* FAKE_LATE: fail, but only after a while. FAKE_STUCK: hang, and report the same progress again
  * and again. */
@@ -34,6 +35,7 @@ struct fake_world {
 	int64_t device_free;               /* and free bytes there */
 	int64_t managed;            /* of the second rank's: managed memory */
 	bool shared;                /* all use one device */
+	pid_t filled_for;           /* number of the process that device data was sent to last */
 	int64_t chunks;             /* workers: of each image */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
@@ -44,6 +46,7 @@ struct fake_world {
  * gck_checkpoint_all(). */
 
 extern struct fake_world *fake_world;
+extern pid_t fake_second; /* a second process of the first rank's that uses CUDA; 0: none */
 extern struct agent *fake_agent;
 extern bool fake_opened, fake_holding, fake_ended;
 extern int fake_link_peer[FAKE_RANKS];

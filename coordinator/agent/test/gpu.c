@@ -5,11 +5,13 @@
 #include "config.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "coordinator/agent/base/packet.h"
@@ -23,19 +25,25 @@
 
 #define CUDA_RANKS 2 /* in a checkpoint the last rank has none */
 
-static void connect_one(unsigned rank, bool restored)
+/* The CUDA thread of a process says HELLO. number: as the program knows the process. */
+static void connect_process(unsigned thread, pid_t pid, unsigned number, bool restored)
 {
 	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_HELLO, .total = sizeof m.cuda_hello };
 	int sv[2];
 
 	m.cuda_hello.version = GCK_LINK_VERSION;
 	m.cuda_hello.restored = restored;
+	m.cuda_hello.pid = number;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
-	thread_leave(rank);
-	threads[rank] = sv[1];
-	thread_messages.adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD +
-			      m.total);
+	thread_leave(thread);
+	threads[thread] = sv[1];
+	thread_messages.adopt(fake_agent, sv[0], pid, &m, HEAD + m.total);
+}
+
+static void connect_one(unsigned rank, bool restored)
+{
+	connect_process(rank, fake_agent->tasks.v[rank]->pid, FAKE_NUMBER, restored);
 }
 
 static void begin(void)
@@ -204,7 +212,7 @@ static void brought(void)
 	m = next(0, fds);
 	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.device_copy_max[0] == UINT64_MAX,
 	   "copies may stay on devices with free memory");
-	is_int((long long)m.cuda_drain.host_copy_max, 11 << 20,
+	is_int((long long)m.cuda_drain.host_copy_max, 16 << 20,
 	       "each rank gets the host memory that it needs, and a share of the rest");
 	next(1, fds);
 	drained(1);
@@ -243,7 +251,7 @@ static void shared(void)
 		m = next(i, fds);
 		is_int((long long)m.cuda_drain.device_copy_max[0], 2 << 20,
 		       "ranks that share a device share its free memory");
-		is_int((long long)m.cuda_drain.host_copy_max, 11 << 20,
+		is_int((long long)m.cuda_drain.host_copy_max, 16 << 20,
 		       "the rest goes to host memory");
 	}
 	threads_end();
@@ -505,6 +513,7 @@ static void late_word(void)
 	begin();
 	start_freeze(4000);
 	say_of(0, 6, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	say_of(0, 0, GCK_LINK_CUDA_RESUMED, 0, NULL); /* as after a restart */
 	fake_turn();
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
@@ -636,6 +645,7 @@ static void want(unsigned rank)
 
 	m.cuda_hello.version = GCK_LINK_VERSION;
 	m.cuda_hello.restored = m.cuda_hello.data_missing = 1;
+	m.cuda_hello.pid = rank == THREAD_SECOND ? FAKE_NUMBER + 1 : FAKE_NUMBER;
 	thread_send(rank, &m, HEAD + m.total);
 }
 
@@ -747,6 +757,146 @@ static void fills_for_long(void)
 	threads_end();
 }
 
+/* ---- a second process of a rank ------------------------------------------------------------ */
+
+static pid_t first_before;
+
+static void fork_second(void)
+{
+	fake_second = fork();
+	while (fake_second == 0)
+		pause();
+}
+
+/* This process is the first rank, and its child the second process. */
+static void connect_second(bool restored)
+{
+	first_before = fake_agent->tasks.v[0]->pid;
+	fake_agent->tasks.v[0]->pid = getpid();
+	connect_one(0, restored);
+	connect_process(THREAD_SECOND, fake_second, FAKE_NUMBER + 1, restored);
+}
+
+static void kill_second(void)
+{
+	thread_leave(THREAD_SECOND);
+	kill(fake_second, SIGKILL);
+	waitpid(fake_second, NULL, 0);
+}
+
+static void end_second(void)
+{
+	fake_second = 0;
+	fake_agent->tasks.v[0]->pid = first_before;
+	threads_end();
+}
+
+/* Both of the rank's, and the second rank's, are asked to drain. */
+static void freeze_second(void)
+{
+	fork_second();
+	begin();
+	fake_world->device = fake_world->device_free = 3 << 20;
+	fake_world->memory = 32 << 20;
+	fake_world->shared = true;
+	connect_second(false);
+	fake_command("prepare", json_pack("{s:i}", "hold_ms", 4000));
+	ok(is_asked(THREAD_SECOND), "a rank's second process with CUDA prepares for the drain");
+	say(THREAD_SECOND, GCK_LINK_CUDA_PREPARED, 0, NULL);
+	prepared(CUDA_RANKS);
+	fake_command("freeze", NULL);
+	fake_turn();
+	for (unsigned i = 0; i < CUDA_RANKS; i++)
+		say(i, GCK_LINK_CUDA_DRAINED, 0, NULL);
+	fake_turn();
+}
+
+static void second(void)
+{
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_DRAINED, .seq = 7, .round = 1 };
+	struct gck_thread_msg got;
+	int fds[2];
+	char byte;
+
+	freeze_second();
+	got = next(THREAD_SECOND, fds);
+	ok(got.type == GCK_LINK_CUDA_DRAIN && got.cuda_drain.device_copy_max[0] == 1 << 20,
+	   "it is drained with its part of the memory on the device that all three use");
+	ok(!fake_await_within("done", "freeze", 0.3), "its rank is not stopped before");
+	thread_send(THREAD_SECOND, &m, HEAD);
+	ok(packet_bool(fake_await("done", "freeze"), "ok"), "and then it is");
+	fake_command("resume", NULL);
+	got = next(THREAD_SECOND, fds);
+	ok(got.type == GCK_LINK_CUDA_RESUME && fds[0] >= 0, "it is to send its copies");
+	for (unsigned i = 0; i < CUDA_RANKS; i++)
+		say(i, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	ok(!fake_await_within("done", "resume", 0.1), "and to resume, for which the node waits");
+	say(THREAD_SECOND, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	fake_await("done", "resume");
+	fake_command("write", NULL);
+	ok(packet_bool(fake_await("done", "write"), "ok") && fake_world->device_writes == 1 &&
+	   recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1, "its data is written by its rank's worker");
+	close(fds[0]);
+	close(fds[1]);
+	kill_second();
+	end_second();
+
+	freeze_second();
+	kill_second();
+	ok(packet_bool(fake_await("done", "freeze"), "ok"),
+	   "one that ends while it is to drain is not awaited");
+	end_second();
+}
+
+static void second_yields(void)
+{
+	struct gck_thread_msg m;
+	int fd, fds[2];
+
+	fork_second();
+	begin();
+	connect_second(false);
+	need_of(0, &fd);
+	m = next(THREAD_SECOND, fds);
+	ok(m.type == GCK_LINK_CUDA_YIELD, "it frees device memory for its rank's other process");
+	m = (struct gck_thread_msg){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
+	thread_send(THREAD_SECOND, &m, HEAD);
+	m.round = 0;
+	thread_send(1, &m, HEAD);
+	ok(given(fd, 1), "which is told");
+	kill_second();
+	end_second();
+}
+
+static void connect_both(unsigned rank)
+{
+	if (rank)
+		connect_one(rank, true);
+	else
+		connect_second(true);
+}
+
+static void second_comes_back(void)
+{
+	struct gck_thread_msg m;
+	int fd;
+
+	fork_second();
+	ok(threads_restart(5000, true, connect_both), "ranks run");
+	want(THREAD_SECOND);
+	fd = filled(THREAD_SECOND, &m);
+	get(fd);
+	is_int(fake_world->filled_for, FAKE_NUMBER + 1, "it gets the data of its own devices");
+	close(fd);
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		say(i, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	ok(!fake_await_within("done", "run", 0.3), "all but it are back");
+	say(THREAD_SECOND, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	ok(packet_bool(fake_await("done", "run"), "ok"), "and then the step runs");
+	kill_second();
+	end_second();
+}
+
 static void looks(void)
 {
 	struct gck_thread_msg kernel = { .type = GCK_LINK_CUDA_OBSTACLE, .round = 1, .total = 6 };
@@ -798,6 +948,9 @@ int main(void)
 	comes_back();
 	fills();
 	fills_for_long();
+	second();
+	second_yields();
+	second_comes_back();
 	looks();
 	return tap_done();
 }

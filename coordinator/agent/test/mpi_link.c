@@ -2,8 +2,10 @@
  * The agent's end of MPI threads' links: what they send is untrusted. */
 #include "config.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -227,6 +229,55 @@ static void descendants(void)
 	threads_end();
 }
 
+/* A process whose parent has ended, with this in its environment. */
+static pid_t begin_orphan(char *variable)
+{
+	char *argv[] = { (char *)"sleep", (char *)"60", NULL }, *envp[] = { variable, NULL };
+	int ends[2], status;
+	pid_t parent, orphan = 0;
+
+	if (pipe2(ends, O_CLOEXEC))
+		abort();
+	parent = fork();
+	if (parent == 0) {
+		orphan = fork();
+		if (orphan == 0)
+			execve("/bin/sleep", argv, envp);
+		_exit(write(ends[1], &orphan, sizeof orphan) != sizeof orphan);
+	}
+	close(ends[1]);
+	waitpid(parent, &status, 0);
+	if (status || read(ends[0], &orphan, sizeof orphan) != sizeof orphan ||
+	    read(ends[0], &status, sizeof status) != 0) /* closed when it has executed sleep */
+		abort();
+	close(ends[0]);
+	return orphan;
+}
+
+static void orphans(void)
+{
+	char variable[32];
+	int fds[2];
+	pid_t pid;
+
+	threads_begin();
+	thread_leave(1);
+	fake_turn();
+	snprintf(variable, sizeof variable, "GPUCKPT_PID=%010d",
+		 (int)fake_agent->tasks.v[1]->pid);
+	pid = begin_orphan(variable);
+	ok(!is_refused(pid, &fds[0]) && link_of(1) && link_of(1)->pid == pid,
+	   "a rank's descendant whose parent has ended may use MPI");
+	kill(pid, SIGKILL);
+	pid = begin_orphan((char *)"GPUCKPT_PID=0000000001");
+	ok(is_refused(pid, &fds[1]), "and that of another may not");
+	kill(pid, SIGKILL);
+	close(fds[0]);
+	close(fds[1]);
+	fake_turn();
+	threads_end();
+}
+
 int main(void)
 {
 	rules();
@@ -236,5 +287,6 @@ int main(void)
 	does_not_listen();
 	no_rank();
 	descendants();
+	orphans();
 	return tap_done();
 }

@@ -270,7 +270,7 @@ static void reminders(void)
 
 	if (pipe2(p, O_CLOEXEC) < 0)
 		return;
-	child = child_start(loop, &ops, &p[0], &p[0], 1, &status, NULL);
+	child = child_start(loop, &ops, &p[0], 0, &p[0], 1, &status, NULL);
 	for (int i = 0; i < 1000; i++)
 		child_remind(child, json_pack("{s:s}", "op", "hold"));
 	child_tell(child, json_pack("{s:s}", "op", "end"));

@@ -225,8 +225,42 @@ static void dies(void)
 	fake_end();
 }
 
+static void wait_apart(void)
+{
+	struct gck_link_msg m = { .type = 0 };
+
+	begin();
+	fake_script(1, "apart", FAKE_PASSING);
+	fake_command("build", NULL);
+	ok(!fake_await_within("done", "build", 0.3), "an image with a static program waits");
+	ok(recv(fake_link_peer[1], &m, sizeof m, MSG_DONTWAIT) > 0 && m.type == GCK_LINK_APART,
+	   "the rank is told to go on in a PID namespace");
+	is_int(m.pid, FAKE_NUMBER, "with the number that its image needs");
+}
+
+static void goes_apart(void)
+{
+	const json_t *m;
+
+	wait_apart();
+	fake_script(1, "build", FAKE_GOOD);
+	restart_moved(fake_agent, fake_agent->tasks.v[1], 0);
+	ok(packet_bool(fake_await("done", "build"), "ok"), "there it is built");
+	fake_end();
+
+	wait_apart();
+	restart_moved(fake_agent, fake_agent->tasks.v[1], EPERM);
+	m = fake_await("done", "build");
+	ok(m && !packet_bool(m, "ok"), "without a namespace the build fails");
+	is_int(packet_int(m, "rank", -1), 1, "the failure names the rank");
+	ok(strstr(packet_text(m, "error", ""), "user.max_user_namespaces") != NULL,
+	   "the reason and the remedy");
+	fake_end();
+}
+
 int main(void)
 {
+	goes_apart();
 	good();
 	run_alone();
 	not_filed();

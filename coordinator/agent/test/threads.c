@@ -16,7 +16,7 @@
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/restart/restart.h"
 
-int threads[FAKE_RANKS] = { -1, -1, -1 };
+int threads[FAKE_RANKS + 1] = { -1, -1, -1, -1 };
 
 bool answer_says(const json_t *answer, const char *text)
 {
@@ -85,7 +85,7 @@ void threads_end(void)
 {
 	if (fake_agent->transaction) /* its timers would run on */
 		transaction_abort(fake_agent->transaction);
-	for (unsigned i = 0; i < FAKE_RANKS; i++)
+	for (unsigned i = 0; i <= THREAD_SECOND; i++)
 		thread_leave(i);
 	fake_turn();
 	fake_end();

@@ -10,7 +10,9 @@
 
 #define HEAD offsetof(struct gck_thread_msg, data)
 
-extern int threads[FAKE_RANKS]; /* their ends of the links; -1: none */
+#define THREAD_SECOND FAKE_RANKS /* of the first rank's second process (fake_second) */
+
+extern int threads[FAKE_RANKS + 1]; /* their ends of the links; -1: none */
 
 /* A rank's MPI thread connects, and says HELLO. */
 void thread_connect(unsigned rank, uint32_t restored);

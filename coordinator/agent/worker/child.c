@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/worker/beside.h"
 #include "coordinator/agent/worker/proxy.h"
 
 #define OOM_SCORE 900 /* of 1000: the kernel kills these processes before the program if memory
@@ -26,6 +27,7 @@
 struct child {
 	struct ev_loop *loop;
 	const struct child_ops *ops;
+	pid_t beside;
 	void *data;
 	pid_t pid;
 	int fd;
@@ -35,20 +37,29 @@ struct child {
 	ev_child reaped;
 };
 
-/* The descriptors that a new process keeps beside 0 to 2: its sockets, then those it was given.
- * -1: none. */
-#define KEEP_FDS (2 + CHILD_KEEP_MAX)
+/* The descriptors that a new process keeps beside 0 to 2: its ends of sockets, the second for URLs
+ * and keys, and those it was given. -1: none. */
+struct kept {
+	int ends[2];
+	const int *given;
+	size_t n;
+};
 
-static void close_all_but(const int keep_fds[KEEP_FDS])
+static int kept_at(const struct kept *k, size_t i)
+{
+	return i < 2 ? k->ends[i] : k->given[i - 2];
+}
+
+static void close_all_but(const struct kept *k)
 {
 	int from = 3;
 
 	for (;;) {
 		int next = INT_MAX;
 
-		for (int i = 0; i < KEEP_FDS; i++)
-			if (keep_fds[i] >= from && keep_fds[i] < next)
-				next = keep_fds[i];
+		for (size_t i = 0; i < 2 + k->n; i++)
+			if (kept_at(k, i) >= from && kept_at(k, i) < next)
+				next = kept_at(k, i);
 		if (next > from)
 			close_range((unsigned)from, next == INT_MAX ? ~0u : (unsigned)next - 1, 0);
 		if (next == INT_MAX)
@@ -107,18 +118,19 @@ static void default_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void become_child(const struct child_ops *ops, void *arg, pid_t agent,
-			 const int keep_fds[KEEP_FDS])
+static void become_child(const struct child *c, void *arg, pid_t agent, const struct kept *k)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != agent)
 		_exit(1);
 	default_signals();
 	prctl(PR_SET_NAME, "gpuckpt-worker");
-	close_all_but(keep_fds);
-	if (keep_fds[1] >= 0)
-		proxy_use(keep_fds[1]);
-	_exit(ops->run(keep_fds[0], arg));
+	close_all_but(k);
+	if (c->beside)
+		beside_enter(c->beside);
+	if (k->ends[1] >= 0)
+		proxy_use(k->ends[1]);
+	_exit(c->ops->run(k->ends[0], arg));
 }
 
 static void take_packets(struct child *c)
@@ -167,7 +179,7 @@ static void watch(struct child *c)
 	ev_child_start(c->loop, &c->reaped);
 }
 
-static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int keep_fds[KEEP_FDS])
+static pid_t fork_quietly(const struct child *c, void *arg, const struct kept *k)
 {
 	sigset_t all, before;
 	pid_t agent = getpid(), pid;
@@ -176,13 +188,13 @@ static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int keep
 	sigprocmask(SIG_SETMASK, &all, &before);
 	pid = fork_victim();
 	if (pid == 0)
-		become_child(ops, arg, agent, keep_fds);
+		become_child(c, arg, agent, k);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
 }
 
 /* Makes two sockets. The agent's ends do not block. */
-static int make_sockets(int own[2], int keep_fds[KEEP_FDS], struct gck_error *err)
+static int make_sockets(int own[2], int ends[2], struct gck_error *err)
 {
 	size_t n = proxy_serves() ? 2 : 1;
 
@@ -193,7 +205,7 @@ static int make_sockets(int own[2], int keep_fds[KEEP_FDS], struct gck_error *er
 			return gck_fail(err, errno, "cannot make a worker process: %s",
 					strerror(errno));
 		own[i] = sv[0];
-		keep_fds[i] = sv[1];
+		ends[i] = sv[1];
 		fcntl(sv[0], F_SETFL, O_NONBLOCK);
 	}
 	return 0;
@@ -208,18 +220,16 @@ static void close_ends(const int *fds)
 
 static int launch(struct child *c, void *arg, const int *keep, size_t nkeep, struct gck_error *err)
 {
-	int own[2] = { -1, -1 }, keep_fds[KEEP_FDS], rc;
+	struct kept k = { .ends = { -1, -1 }, .given = keep, .n = nkeep };
+	int own[2] = { -1, -1 }, rc = make_sockets(own, k.ends, err);
 
-	for (size_t i = 0; i < KEEP_FDS; i++)
-		keep_fds[i] = i >= 2 && i - 2 < nkeep ? keep[i - 2] : -1;
-	rc = make_sockets(own, keep_fds, err);
 	if (rc == 0) {
-		c->pid = fork_quietly(c->ops, arg, keep_fds);
+		c->pid = fork_quietly(c, arg, &k);
 		if (c->pid < 0)
 			rc = gck_fail(err, errno, "cannot fork a worker process: %s",
 				      strerror(errno));
 	}
-	close_ends(keep_fds);
+	close_ends(k.ends);
 	if (rc < 0) {
 		close_ends(own);
 		return -1;
@@ -230,7 +240,8 @@ static int launch(struct child *c, void *arg, const int *keep, size_t nkeep, str
 }
 
 struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg,
-			  const int *keep, size_t nkeep, void *data, struct gck_error *err)
+			  pid_t beside, const int *keep, size_t nkeep, void *data,
+			  struct gck_error *err)
 {
 	struct child *c = calloc(1, sizeof *c);
 
@@ -240,6 +251,7 @@ struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, voi
 	}
 	c->loop = loop;
 	c->ops = ops;
+	c->beside = beside;
 	c->data = data;
 	if (launch(c, arg, keep, nkeep, err) < 0) {
 		free(c);

@@ -24,14 +24,12 @@ struct child_ops {
 	void (*end)(void *data, int status);
 };
 
-#define CHILD_KEEP_MAX 5
-
-/* Forks. arg is passed to run as it is at the fork, data to message and end. keep: up to
- * CHILD_KEEP_MAX descriptors that the process needs beside its socket (-1: none). All others but
- * 0 to 2 are closed in it. */
+/* Forks; into the namespaces of process `beside`, if it is not 0 (beside.h). arg is passed to run
+ * as it is at the fork, data to message and end. keep: descriptors that the process needs beside
+ * its socket (-1: none). All others but 0 to 2 are closed in it. */
 struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg,
-			  const int *keep, size_t nkeep, void *data, struct gck_error *err)
-	GCK_MUST_CHECK;
+			  pid_t beside, const int *keep, size_t nkeep, void *data,
+			  struct gck_error *err) GCK_MUST_CHECK;
 
 /* Sends it a packet (the reference is dropped). A child that is gone is no error here: its end
  * is reported anyway. */

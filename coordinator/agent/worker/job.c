@@ -109,7 +109,7 @@ struct job *job_start(struct ev_loop *loop, const char *what, job_run *run, cons
 	}
 	*j = (struct job){ .loop = loop, .what = what, .run = run, .arg = arg, .done = done,
 			   .data = data, .limit_s = limit_s };
-	j->child = child_start(loop, &ops, j, NULL, 0, j, err);
+	j->child = child_start(loop, &ops, j, 0, NULL, 0, j, err);
 	if (!j->child) {
 		gck_fail_in(err, "%s", what);
 		free(j);

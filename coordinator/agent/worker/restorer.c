@@ -23,6 +23,8 @@ struct restorer {
 	struct rank_image found;
 	struct gck_restore *restore; /* NULL: the process is not held yet */
 	uint32_t seq;
+	int32_t apart;               /* the number that the rank needs, and does not have; 0: it is
+				      * all right */
 };
 
 /* A process that was built from another image starts over with this one. */
@@ -51,9 +53,19 @@ static int check_device(const struct restorer *r, const struct rank_image *f, st
 		0;
 }
 
+/* Only a process that was not emptied can still go on in a namespace. */
+static int check_number(struct restorer *r, const struct rank_image *f, struct gck_error *err)
+{
+	int32_t number = gck_image_number(f->manifest);
+
+	r->apart = number && number != r->task->pid && !r->restore ? number : 0;
+	return r->apart ? gck_fail(err, EXDEV, "the rank's number must be %d", (int)number) : 0;
+}
+
 static int build_process(struct restorer *r, struct rank_image *f, struct gck_error *err)
 {
-	if (take_image(r, f, err) < 0 || tell_size(r, err) < 0 || check_device(r, f, err) < 0)
+	if (check_number(r, f, err) < 0 || take_image(r, f, err) < 0 ||
+	    tell_size(r, err) < 0 || check_device(r, f, err) < 0)
 		return -1;
 	rank_image_drop_manifest(f);
 	gck_restore_asked(r->restore, f->asked);
@@ -102,17 +114,31 @@ static int build_commit(struct restorer *r, const char *hash, struct gck_error *
 	return rc;
 }
 
+/* The numbers of its processes with CUDA, which must come back. */
+static json_t *with_cuda(const struct gck_restore *r)
+{
+	json_t *numbers = json_array();
+	int32_t one;
+
+	for (size_t i = 0; r && (one = gck_restore_cuda(r, i)); i++)
+		json_array_append_new(numbers, json_integer(one));
+	return numbers;
+}
+
 /* Reports a failure, and waits for another commit to build. */
 static void build(struct restorer *r, uint32_t seq, const char *hash)
 {
 	struct gck_error err = { 0 };
 
 	r->seq = seq;
+	r->apart = 0;
 	if (build_commit(r, hash, &err) == 0)
-		report_done(&r->report, "build", json_pack("{s:I, s:I, s:b, s:b}", "seq",
+		report_done(&r->report, "build", json_pack("{s:I, s:I, s:b, s:o}", "seq",
 			    (json_int_t)seq, "exit", r->found.exit, "mpi",
 			    r->restore && gck_restore_has_mpi(r->restore), "cuda",
-			    r->restore && gck_restore_has_cuda(r->restore)));
+			    with_cuda(r->restore)));
+	else if (r->apart)
+		report_done(&r->report, "apart", json_pack("{s:i}", "number", (int)r->apart));
 	else if (err.code != ECANCELED || !r->report.next)
 		report_no_build(&r->report, seq, &err);
 }
@@ -198,16 +224,18 @@ static int serve(const struct worker_task *t, struct rank_image *f, struct repor
 		 struct gck_error *err)
 {
 	struct gck_image *img = gck_image_from_json(f->manifest, err);
+	const struct gck_page_groups *data;
 	struct gck_device_channel d;
 	int rc;
 
 	if (!img)
 		return -1;
 	rank_image_drop_manifest(f);
-	rc = gck_device_channel_open(&d, t->device, err);
+	data = gck_image_device(img, t->devices->pid);
+	rc = data ? gck_device_channel_open(&d, t->devices->fds, err)
+		  : gck_fail(err, EPROTO, "the image has no process %d", (int)t->devices->pid);
 	if (rc == 0) {
-		rc = gck_device_channel_serve(&d, &img->device, f->reader, report_progress, report,
-					      err);
+		rc = gck_device_channel_serve(&d, data, f->reader, report_progress, report, err);
 		gck_device_channel_close(&d);
 	}
 	gck_image_free(img);

@@ -32,7 +32,6 @@ struct worker {
 	struct node_share share;   /* while it writes */
 	int64_t free_ns;           /* CLOCK_REALTIME when the clone was freed */
 	bool held, settled, written;
-	bool device;               /* the rank sends the data of its devices */
 };
 
 static int64_t now_ns(void)
@@ -79,15 +78,28 @@ static int open_store(struct worker *w, struct gck_error *no_stage, struct gck_e
 	return gck_store_encrypt(w->store, w->task->key, err);
 }
 
-static int open_writer(struct worker *w, struct gck_error *err)
+/* senders: PIDs of the processes that send the data of their devices. */
+static void take_senders(struct worker *w, const json_t *senders, bool hashes)
+{
+	const struct worker_task *t = w->task;
+	const json_t *pid;
+	size_t k;
+
+	json_array_foreach(senders, k, pid)
+		for (size_t i = 0; i < t->ndevices; i++)
+			if (t->devices[i].pid == (pid_t)json_integer_value(pid))
+				gck_capture_device_data(w->capture, t->devices[i].pid,
+							t->devices[i].fds, hashes);
+}
+
+static int open_writer(struct worker *w, const json_t *senders, struct gck_error *err)
 {
 	char hash[GCK_HASH_TEXT];
 	json_t *previous = rank_image_base(w->task, w->store, hash);
 
 	w->writer = gck_writer_open(w->store, w->task->seq, w->task->nonce,
 				    &w->task->step->options, previous, err);
-	if (w->device)
-		gck_capture_device_data(w->capture, w->task->device, previous);
+	take_senders(w, senders, previous);
 	if (previous)
 		gck_capture_build_on(w->capture, previous, hash);
 	json_decref(previous);
@@ -159,12 +171,11 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 {
 	struct gck_error no_stage = { 0 };
 
-	w->device = packet_bool(body, "device");
 	w->share = node_share_of_writers(w->task->step, (uint64_t)packet_int(body, "chunks", 0));
 	if (!packet_bool(body, "held"))
 		setpriority(PRIO_PROCESS, 0, WRITER_NICE);
 	if (update_files(w, err) < 0 || open_store(w, &no_stage, err) < 0 ||
-	    open_writer(w, err) < 0)
+	    open_writer(w, json_object_get(body, "device"), err) < 0)
 		return -1;
 	GCK_FAULT(GCK_FAULT_WORKER_WRITE);
 	if (gck_capture_write(w->capture, w->writer, report_progress, &w->report, err) < 0)
@@ -265,19 +276,35 @@ static int serve(struct worker *w)
 	return rc;
 }
 
-/* As gpu.c wants them. */
-static json_t *devices(const struct gck_capture *c)
+static json_t *devices(const struct gck_gpu_data *g)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < g->ndevices; i++) {
+		const struct gck_device_memory *v = &g->devices[i];
+		char uuid[2 * sizeof v->uuid + 1];
+
+		gck_hex(v->uuid, sizeof v->uuid, uuid);
+		json_array_append_new(all, json_pack("{s:s, s:I, s:I}", "uuid", uuid, "bytes",
+				      (json_int_t)v->bytes, "room", (json_int_t)v->free_bytes));
+	}
+	return all;
+}
+
+/* As gpu.c wants them. *device, *managed: bytes of all. */
+static json_t *gpus(const struct gck_capture *c, json_int_t *device, json_int_t *managed)
 {
 	json_t *all = json_array();
 	size_t n;
-	const struct gck_device_memory *v = gck_capture_device_memory(c, &n);
+	const struct gck_gpu_data *v = gck_capture_gpus(c, &n);
 
+	*device = *managed = 0;
 	for (size_t i = 0; i < n; i++) {
-		char uuid[2 * sizeof v->uuid + 1];
-
-		gck_hex(v[i].uuid, sizeof v->uuid, uuid);
-		json_array_append_new(all, json_pack("{s:s, s:I, s:I}", "uuid", uuid, "bytes",
-				      (json_int_t)v[i].bytes, "room", (json_int_t)v[i].free_bytes));
+		*device += (json_int_t)v[i].device_bytes;
+		*managed += (json_int_t)v[i].managed_bytes;
+		json_array_append_new(all, json_pack("{s:I, s:I, s:o}", "pid",
+				      (json_int_t)v[i].pid, "device",
+				      (json_int_t)v[i].device_bytes, "devices", devices(&v[i])));
 	}
 	return all;
 }
@@ -287,6 +314,8 @@ int worker_main(int fd, void *arg)
 	struct worker w = { .task = arg, .report = { .fd = fd } };
 	const struct worker_task *t = arg;
 	struct gck_error err = { 0 };
+	json_int_t device, managed;
+	json_t *with_cuda;
 	int rc;
 
 	w.capture = gck_capture_open(t->pid, t->link, &t->hello, &t->step->options, &err);
@@ -296,13 +325,11 @@ int worker_main(int fd, void *arg)
 	}
 	if (t->tracker_fds[1] >= 0)
 		gck_capture_take_tracker(w.capture, t->tracker_fds);
-	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:I, s:I, s:o, s:b, s:b}",
+	with_cuda = gpus(w.capture, &device, &managed);
+	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:I, s:I, s:o, s:b}",
 		    "expected", (json_int_t)gck_capture_expected(w.capture), "chunks",
-		    (json_int_t)gck_capture_chunks(w.capture), "device",
-		    (json_int_t)gck_capture_device(w.capture), "managed",
-		    (json_int_t)gck_capture_managed(w.capture), "devices", devices(w.capture),
-		    "mpi", gck_capture_has_mpi(w.capture), "cuda",
-		    gck_capture_has_cuda(w.capture)));
+		    (json_int_t)gck_capture_chunks(w.capture), "device", device, "managed",
+		    managed, "gpus", with_cuda, "mpi", gck_capture_has_mpi(w.capture)));
 	rc = serve(&w);
 	close_store(&w);
 	gck_capture_close(w.capture);

@@ -8,7 +8,8 @@
  *   agent  freeze                 stop the rank and fork the clone; held from here on
  *          resume                 let it go
  *          write     held device  write the image; held: the rank stays held until it is written;
- *                                 device: the rank sends the copies on its devices
+ *                                 device: PIDs of its processes that send the copies on their
+ *                                 devices
  *          upload                 with a stage: after its answer `stage`, upload what is staged
  *          hold                   a sign of life: stay held
  *          abort                  let go, leave
@@ -27,6 +28,8 @@
  *          abort                  leave; the rank dies if it was emptied
  *   worker done      phase ok     build: seq, exit (a wait status) if the rank had finished;
  *                    error code   files; run
+ *                                 apart: number, which the rank's process must have, in a PID
+ *                                 namespace; nothing was done to it
  *          progress  phase        bytes, a few a second, and 0 of them before the first is read
  *                    done all
  *
@@ -40,6 +43,13 @@
 #include "shim/link.h"
 #include "storage/base/open_store.h"
 
+/* A process of the rank that uses CUDA. */
+struct worker_device {
+	pid_t pid;                    /* at a restart: as of gck_image_device */
+	int fds[GCK_LINK_DATA_FDS];   /* over which it sends its devices' data, or gets them at a
+				       * restart; -1: none */
+};
+
 struct worker_task {
 	const struct step *step;
 	uint32_t rank;
@@ -47,8 +57,8 @@ struct worker_task {
 
 	/* a checkpoint */
 	int link;                     /* the helper's socket */
-	int device[GCK_LINK_DATA_FDS]; /* over which the rank sends its devices' data, or gets
-				        * them at a restart; -1: none */
+	struct worker_device *devices; /* at a restart: one */
+	size_t ndevices;
 	struct gck_link_hello hello;
 	uint32_t seq;
 	char nonce[64];

@@ -5,14 +5,9 @@
 #define _GNU_SOURCE
 #include "shim/cuda/gate/driver_checkpoint.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "shim/cuda/base/state.h"
@@ -148,36 +143,3 @@ BY_PID(cuCheckpointProcessLock, CUcheckpointLockArgs)
 BY_PID(cuCheckpointProcessCheckpoint, CUcheckpointCheckpointArgs)
 BY_PID(cuCheckpointProcessRestore, CUcheckpointRestoreArgs)
 BY_PID(cuCheckpointProcessUnlock, CUcheckpointUnlockArgs)
-
-/* ---- the driver's socket -------------------------------------------------------------------- */
-
-/* The driver listens at an abstract socket address with the process's PID in it
- * (@cuda-uvmfd-NAMESPACE-PID, and a NUL) as long as it lives. After a restart on another node
- * that PID may be another process's, or another rank's, so the address is made unique. No
- * process connects to it by the old one (driver 580). */
-
-#define PREFIX "cuda-uvmfd-"
-#define SUFFIX 17 /* a dash and 16 digits */
-
-static bool is_the_drivers(const struct sockaddr_un *a, size_t n)
-{
-	const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
-
-	return n > head + strlen(PREFIX) && n + SUFFIX <= sizeof *a && a->sun_family == AF_UNIX &&
-	       !a->sun_path[0] && !((const char *)a)[n - 1] &&
-	       !memcmp(a->sun_path + 1, PREFIX, strlen(PREFIX));
-}
-
-__attribute__((visibility("default")))
-int bind(int fd, const struct sockaddr *address, socklen_t n)
-{
-	struct sockaddr_un own;
-	uint64_t random;
-
-	if (n > sizeof own || !is_the_drivers((const void *)address, n) ||
-	    getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
-		return (int)syscall(SYS_bind, fd, address, n);
-	memcpy(&own, address, n);
-	snprintf((char *)&own + n - 1, SUFFIX + 1, "-%016llx", (unsigned long long)random);
-	return (int)syscall(SYS_bind, fd, &own, n + SUFFIX);
-}

@@ -35,7 +35,7 @@ bool gck_cuda_node_reclaim(CUdevice device)
 {
 	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
 
-	if (!gck_inside_is_rank() ||
+	if (!gck_inside_has_agent() ||
 	    (device == CU_DEVICE_INVALID && gck_cuda_real.cuCtxGetDevice(&device)))
 		return false;
 	return (uint32_t)device < all->n && ask(all->v[device].uuid);

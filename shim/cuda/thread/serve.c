@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "shim/cuda/gate/backlog.h"
 #include "shim/cuda/gate/idle.h"
@@ -41,7 +42,7 @@ int gck_cuda_serve_hello(struct gck_cuda_thread *k)
 {
 	struct gck_link_cuda_hello h = {
 		.version = GCK_LINK_VERSION, .restored = k->away, .data_missing = k->data_missing,
-		.state = (uint64_t)(uintptr_t)&gck_cuda_state,
+		.pid = (uint32_t)getpid(), .state = (uint64_t)(uintptr_t)&gck_cuda_state,
 	};
 
 	if (gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_HELLO},

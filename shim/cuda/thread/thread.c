@@ -30,6 +30,7 @@
 static struct {
 	pthread_mutex_t lock;
 	bool runs, hooked;
+	bool left;             /* this process was forked from one that uses CUDA */
 	struct gck_cuda_thread k;
 } thread = {.lock = PTHREAD_MUTEX_INITIALIZER, .k.link.fd = -1};
 
@@ -99,6 +100,7 @@ static void leave_to_parent(void)
 	gck_cuda_last_kernels_forked();
 	gck_cuda_obstacles_forked();
 	thread.runs = false;
+	thread.left = true;
 	pthread_mutex_init(&thread.lock, NULL);
 }
 
@@ -138,7 +140,7 @@ static int start(void)
 
 void gck_cuda_thread_announce(bool starts)
 {
-	if (!gck_inside_is_rank())
+	if (thread.left || !gck_inside_has_agent())
 		return;
 	pthread_mutex_lock(&thread.lock);
 	if (!thread.runs)
@@ -150,7 +152,7 @@ void gck_cuda_thread_start(void)
 {
 	int rc;
 
-	if (!gck_inside_is_rank())
+	if (thread.left || !gck_inside_has_agent())
 		return;
 	pthread_mutex_lock(&thread.lock);
 	rc = thread.runs ? 0 : start();

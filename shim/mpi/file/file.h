@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "common/base/error.h"
-#include "common/base/place.h"
+#include "common/place/place.h"
 #include "shim/mpi/collective/private_comm.h"
 #include "shim/mpi/handles/handle.h"
 

@@ -310,10 +310,10 @@ __asm__(".text\n"
 	"	call helper_main\n"
 	"	ud2\n"
 	/* struct gck_shim_summon is at the stack pointer */
-	"2:	mov $14, %eax\n" /* rt_sigprocmask(SIG_SETMASK, &all, &mask) */
+	"2:	mov $14, %eax\n" /* rt_sigprocmask(SIG_SETMASK, &all, NULL) */
 	"	mov $2, %edi\n"
 	"	lea 8(%rsp), %rsi\n"
-	"	mov %rsp, %rdx\n"
+	"	xor %edx, %edx\n"
 	"	mov $8, %r10d\n"
 	"	syscall\n"
 	"	mov $56, %eax\n" /* clone(THREAD_FLAGS, stack) */

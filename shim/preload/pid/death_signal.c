@@ -15,7 +15,7 @@
 static struct {
 	uint32_t restarts;
 	int32_t pid;
-} owner;
+} owner GCK_AT_START;
 
 static void record(uint32_t signo)
 {

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Executing a program. In a restored process, or in a child of one, the numbers go with it, in its
- * environment (inherited_ids.c reads them). A child's program is begun without the stand-ins, whose
- * loading costs much for a short program. If it turns out to need one, it is executed again with
- * them, before any of its code has run. */
+ * environment (inherited_ids.c reads them). No checkpoint is taken between the writing of that and
+ * the execution. A child's program is begun without the stand-ins, whose loading costs much for a
+ * short program. If it turns out to need one, it is executed again with them, before any of its
+ * code has run. */
 #include "config.h"
 
 #include <alloca.h>
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/program/program.h"
 #include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
 #include "shim/preload/preload.h"
@@ -120,6 +124,43 @@ static list with(list envp, const char *old_preload, char *preload, char *ids,
 				      alloca((count(envp) + 2) * sizeof(char *))); \
 	})
 
+/* ---- execution in progress ----------------------------------------------------------------- */
+
+struct begun {
+	volatile uint64_t mark;
+	struct gck_shim_execution before;
+};
+
+static __thread struct gck_shim_execution own __attribute__((tls_model("initial-exec")));
+
+/* A signal handler may execute a program while its thread is about to. */
+static void begin_execution(struct begun *x)
+{
+	x->before = own;
+	x->mark = GCK_SHIM_EXECUTION ^ (uint64_t)&x->mark;
+	gck_state.execution_offset = (int64_t)((uint64_t)&own - (uint64_t)pthread_self());
+	own.pid = (int32_t)gck_raw(SYS_getpid);
+	__atomic_store_n(&own.mark, (uint64_t)&x->mark, __ATOMIC_SEQ_CST);
+}
+
+static void end_execution(const struct begun *x)
+{
+	own.pid = x->before.pid;
+	__atomic_store_n(&own.mark, x->before.mark, __ATOMIC_SEQ_CST);
+}
+
+/* The result of a call that executes a program, or spawns one. */
+#define EXECUTION(call)                   \
+	({                                \
+		struct begun begun_;      \
+		int result_;              \
+                                          \
+		begin_execution(&begun_); \
+		result_ = (call);         \
+		end_execution(&begun_);   \
+		result_;                  \
+	})
+
 /* ---- exec ---------------------------------------------------------------------------------- */
 
 typedef int exec_fn(const char *, list, list);
@@ -130,33 +171,79 @@ static bool is_child(void)
 	return !gck_state.helper_tid || !gck_is_rank();
 }
 
+#define PROGRAM GCK_PROGRAM_VARIABLE "="
+#define PARENT GCK_PARENT_VARIABLE "="
+
+/* Where gpuckpt-parent is (coordinator/parent), if this is a rank whose next program takes no
+ * preload; else NULL. */
+static const char *parent_of(const char *path, list argv, list envp)
+{
+	const char *parent = is_child() || !argv || !argv[0] ? NULL : find(envp, PARENT);
+
+	return parent && gck_program_file_takes_no_preload(path) ? parent + sizeof PARENT - 1
+								 : NULL;
+}
+
+/* gpuckpt may have been removed since the job's start: then it returns. */
+static void become(const char *parent, const char *path, list argv, list envp)
+{
+	char *program = alloca(strlen(path) + sizeof PROGRAM), **to;
+	size_t n = count(envp);
+
+	stpcpy(stpcpy(program, PROGRAM), path);
+	to = alloca((n + 2) * sizeof *to);
+	memcpy(to, envp, n * sizeof *to);
+	to[n] = program;
+	to[n + 1] = NULL;
+	GCK_NEXT(execve, exec_fn *)(parent, argv, to);
+}
+
+static int execute(const char *path, list argv, list envp)
+{
+	const char *parent = parent_of(path, argv, envp);
+
+	if (parent)
+		become(parent, path, argv, envp);
+	return GCK_NEXT(execve, exec_fn *)(path, argv, envp);
+}
+
 GCK_EXPORT int execve(const char *path, list argv, list envp)
 {
-	return GCK_NEXT(execve, exec_fn *)(path, argv, ENVIRONMENT(envp, is_child()));
+	return EXECUTION(execute(path, argv, ENVIRONMENT(envp, is_child())));
+}
+
+/* libc finds the program, unless it needs a parent. */
+static int search(const char *file, list argv, list envp)
+{
+	char path[PATH_MAX];
+	const char *parent = NULL;
+
+	if (!is_child() && !gck_program_find(file, getenv("PATH"), path, sizeof path))
+		parent = parent_of(path, argv, envp);
+	if (parent)
+		become(parent, path, argv, envp);
+	return GCK_NEXT(execvpe, exec_fn *)(file, argv, envp);
 }
 
 GCK_EXPORT int execvpe(const char *file, list argv, list envp)
 {
-	return GCK_NEXT(execvpe, exec_fn *)(file, argv, ENVIRONMENT(envp, is_child()));
+	return EXECUTION(search(file, argv, ENVIRONMENT(envp, is_child())));
 }
 
 GCK_EXPORT int execv(const char *path, list argv)
 {
-	if (gck_is_original() && !is_child())
-		return GCK_NEXT(execv, int (*)(const char *, list))(path, argv);
 	return execve(path, argv, environ);
 }
 
 GCK_EXPORT int execvp(const char *file, list argv)
 {
-	if (gck_is_original() && !is_child())
-		return GCK_NEXT(execvp, int (*)(const char *, list))(file, argv);
 	return execvpe(file, argv, environ);
 }
 
 GCK_EXPORT int fexecve(int fd, list argv, list envp)
 {
-	return GCK_NEXT(fexecve, int (*)(int, list, list))(fd, argv, ENVIRONMENT(envp, is_child()));
+	return EXECUTION(GCK_NEXT(fexecve, int (*)(int, list, list))(fd, argv,
+								    ENVIRONMENT(envp, is_child())));
 }
 
 static size_t count_arguments(va_list from)
@@ -215,21 +302,23 @@ GCK_EXPORT int execle(const char *path, const char *first, ...)
 
 GCK_EXPORT int gck_preload_execute(const char *path, list argv, list envp)
 {
-	return GCK_NEXT(execve, exec_fn *)(path, argv, ENVIRONMENT(envp, false));
+	return EXECUTION(GCK_NEXT(execve, exec_fn *)(path, argv, ENVIRONMENT(envp, false)));
 }
 
 /* ---- programs that need a stand-in --------------------------------------------------------- */
 
-#define MPI_LIBRARY "libmpi.so.40" /* in the list of objects only while the stand-in is not */
-
-static int is_mpi(struct dl_phdr_info *object, size_t size, void *unused)
+/* Whether it is a library for which there is a stand-in, which is loaded by its own file name. */
+static int has_stand_in(struct dl_phdr_info *object, size_t size, void *unused)
 {
-	const size_t n = sizeof MPI_LIBRARY - 1, all = strlen(object->dlpi_name);
+	static const char *const libraries[] = { "libmpi.so.40", "libcuda.so.1" };
+	const char *slash = strrchr(object->dlpi_name, '/');
+	bool has = false;
 
 	(void)size;
 	(void)unused;
-	return all > n && object->dlpi_name[all - n - 1] == '/' &&
-	       !strcmp(object->dlpi_name + all - n, MPI_LIBRARY);
+	for (size_t i = 0; slash && i < sizeof libraries / sizeof *libraries; i++)
+		has |= !strcmp(slash + 1, libraries[i]);
+	return has;
 }
 
 /* They come last: a tool that the user has preloaded wraps the program's calls. A program that was
@@ -243,7 +332,7 @@ void gck_stand_ins_load(list argv, list envp)
 	names = names ? strchr(names, '=') + 1 : "";
 	if (!*names || !old || strstr(old, names) || find(envp, "GPUCKPT_MPI_ASIDE="))
 		return;
-	if (!dl_iterate_phdr(is_mpi, NULL)) {
+	if (!dl_iterate_phdr(has_stand_in, NULL)) {
 		gck_stand_ins_later(names);
 		return;
 	}
@@ -267,14 +356,14 @@ GCK_EXPORT int posix_spawn(pid_t *pid, const char *path,
 			   const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
 			   list argv, list envp)
 {
-	return GCK_NEXT(posix_spawn, spawn_fn *)(pid, path, actions, how, argv,
-						     ENVIRONMENT(envp, true));
+	return EXECUTION(GCK_NEXT(posix_spawn, spawn_fn *)(pid, path, actions, how, argv,
+							   ENVIRONMENT(envp, true)));
 }
 
 GCK_EXPORT int posix_spawnp(pid_t *pid, const char *file,
 			    const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
 			    list argv, list envp)
 {
-	return GCK_NEXT(posix_spawnp, spawn_fn *)(pid, file, actions, how, argv,
-						      ENVIRONMENT(envp, true));
+	return EXECUTION(GCK_NEXT(posix_spawnp, spawn_fn *)(pid, file, actions, how, argv,
+							    ENVIRONMENT(envp, true)));
 }

@@ -7,8 +7,8 @@
 
 #include "shim/preload/pid/pid.h"
 
-static struct gck_real real;
-static bool resolved;
+static struct gck_real real GCK_AT_START;
+static bool resolved GCK_AT_START;
 
 /* The section of all struct gck_next, which the linker names. */
 extern struct gck_next __start_gck_next_table[] __attribute__((visibility("hidden")));

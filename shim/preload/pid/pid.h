@@ -57,6 +57,10 @@ struct gck_next {
 
 void *gck_next(struct gck_next *n);
 
+/* Of variables that every process writes when it starts: they lie on the page of the table above,
+ * which it writes anyway. Each further page takes a page fault in each command of a script. */
+#define GCK_AT_START __attribute__((section(".data.at_start")))
+
 #define GCK_NEXT(symbol, type)                                                       \
 	({                                                                           \
 		static struct gck_next next_                                         \
@@ -93,6 +97,11 @@ long gck_message_call(uint32_t start, long nr, long a, long b, long c, long d, l
 /* A signal's sender, if it has one, by the program's number. */
 void gck_signal_received(siginfo_t *info);
 
+/* The same for what a call has read (n: its result) from a descriptor, which may be a signalfd.
+ * Returns n. */
+struct iovec;
+long gck_was_read(int fd, const struct iovec *v, long n);
+
 /* Tell the restorer how handlers are called. */
 void gck_handlers_begin(void);
 
@@ -115,6 +124,10 @@ void gck_made_end(const char *path);
 /* The number's decimal digits, at the end of `digits`; *begin: the first one. Returns their number.
  * libc's functions are none that a child by vfork or a signal handler may call. */
 size_t gck_write_digits(char digits[GCK_DIGITS_MAX], uint32_t number, char **begin);
+
+/* What the link /proc/self/fd/N says, without a NUL. Returns its length up to size, or a raw
+ * error. */
+long gck_read_fd_link(int fd, char *target, size_t size);
 
 /* Whether it is "/proc/PID…", "/proc/self/task/…", or a link to such a path. Like the next two, it
  * takes NULL and what is no memory for another path. */

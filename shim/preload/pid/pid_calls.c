@@ -270,12 +270,25 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 	return gck_raw_in(start, nr, a, b, c, d, e, f);
 }
 
+static long read_call(long nr, long fd, long to, long n)
+{
+	const struct iovec whole = { (void *)to, (size_t)n };
+	long r;
+
+	do
+		r = gck_call_in(gck_start(), nr, fd, to, n);
+	while (r == GCK_STALE);
+	return gck_was_read((int)fd, nr == SYS_readv ? (const struct iovec *)to : &whole, r);
+}
+
 long gck_translated_call(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long r = GCK_STALE;
 
 	if (gck_is_original())
 		r = gck_raw_in(0, nr, a, b, c, d, e, f);
+	if (r == GCK_STALE && (nr == SYS_read || nr == SYS_readv))
+		r = read_call(nr, a, b, c);
 	while (r == GCK_STALE && path_argument(nr))
 		r = path_call(gck_start(), nr, a, b, c, d, e);
 	while (r == GCK_STALE)

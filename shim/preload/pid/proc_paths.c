@@ -36,6 +36,16 @@ size_t gck_write_digits(char digits[GCK_DIGITS_MAX], uint32_t number, char **beg
 	return (size_t)(end - *begin);
 }
 
+long gck_read_fd_link(int fd, char *target, size_t size)
+{
+	char link[sizeof "/proc/self/fd/" + GCK_DIGITS_MAX] = "/proc/self/fd/";
+	char space[GCK_DIGITS_MAX], *digits;
+	size_t n = gck_write_digits(space, (uint32_t)fd, &digits);
+
+	memcpy(link + sizeof "/proc/self/fd/" - 1, digits, n);
+	return gck_raw(SYS_readlink, link, target, size);
+}
+
 /* ---- translation --------------------------------------------------------------------------- */
 
 struct text {

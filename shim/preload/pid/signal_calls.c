@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signals' senders: libc's functions that wait for a signal, which stay cancellation points, and
- * handlers that are told who sent theirs. */
+ * Signals' senders: libc's functions that wait for a signal or read it from a signalfd, which stay
+ * cancellation points, and handlers that are told who sent theirs. */
 #include "config.h"
 
 #include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
@@ -29,6 +33,94 @@ GCK_EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct t
 GCK_EXPORT int sigwaitinfo(const sigset_t *set, siginfo_t *info)
 {
 	return sigtimedwait(set, info, NULL);
+}
+
+/* ---- signalfds ------------------------------------------------------------------------------- */
+
+static bool is_signalfd(int fd)
+{
+	static const char link[] = "anon_inode:[signalfd]";
+	char target[sizeof link];
+
+	return gck_read_fd_link(fd, target, sizeof target) == sizeof link - 1 &&
+	       !memcmp(target, link, sizeof link - 1);
+}
+
+/* Copy the signal at this offset of what was read, or copy it back there. */
+static void copy_signal(const struct iovec *v, size_t at, struct signalfd_siginfo *x, bool back)
+{
+	char *own = (char *)x;
+	size_t left = sizeof *x;
+
+	for (; left; v++) {
+		size_t n = v->iov_len > at ? v->iov_len - at : 0;
+		char *its = (char *)v->iov_base + at;
+
+		n = n < left ? n : left;
+		memcpy(back ? its : own, back ? own : its, n);
+		at -= n ? at : v->iov_len;
+		own += n;
+		left -= n;
+	}
+}
+
+/* Most reads are of other files, whose bytes are no such signal at first sight. */
+static void signals_read(int fd, const struct iovec *v, size_t size)
+{
+	bool known = false;
+
+	for (size_t at = 0; at < size; at += sizeof(struct signalfd_siginfo)) {
+		struct signalfd_siginfo x;
+		siginfo_t info;
+		int32_t sender;
+
+		copy_signal(v, at, &x, false);
+		if (!x.ssi_signo || x.ssi_signo > GCK_SHIM_SIGNALS)
+			return;
+		info = (siginfo_t){ .si_signo = (int)x.ssi_signo, .si_code = x.ssi_code };
+		sender = gck_id_to_program((int32_t)x.ssi_pid);
+		if (!gck_has_sender(&info) || sender == (int32_t)x.ssi_pid)
+			continue;
+		if (!known && !is_signalfd(fd))
+			return;
+		known = true;
+		x.ssi_pid = (uint32_t)sender;
+		copy_signal(v, at, &x, true);
+	}
+}
+
+long gck_was_read(int fd, const struct iovec *v, long n)
+{
+	if (n > 0 && (size_t)n % sizeof(struct signalfd_siginfo) == 0 && !gck_is_original())
+		signals_read(fd, v, (size_t)n);
+	return n;
+}
+
+static ssize_t was_read(int fd, void *to, ssize_t n)
+{
+	return gck_was_read(fd, &(struct iovec){ to, n > 0 ? (size_t)n : 0 }, n);
+}
+
+/* Under another name in C: its attributes forbid to look at what the kernel has written. */
+ssize_t gck_read(int fd, void *to, size_t size) __asm__("read");
+GCK_EXPORT ssize_t gck_read(int fd, void *to, size_t size)
+{
+	return was_read(fd, to, GCK_NEXT(read, ssize_t (*)(int, void *, size_t))(fd, to, size));
+}
+
+/* That of a program that was compiled with _FORTIFY_SOURCE. */
+ssize_t __read_chk(int fd, void *to, size_t size, size_t space);
+GCK_EXPORT ssize_t __read_chk(int fd, void *to, size_t size, size_t space)
+{
+	return was_read(fd, to, GCK_NEXT(__read_chk, ssize_t (*)(int, void *, size_t, size_t))(
+					fd, to, size, space));
+}
+
+ssize_t gck_readv(int fd, const struct iovec *v, int n) __asm__("readv");
+GCK_EXPORT ssize_t gck_readv(int fd, const struct iovec *v, int n)
+{
+	return gck_was_read(fd, v, GCK_NEXT(readv, ssize_t (*)(int, const struct iovec *, int))(
+					   fd, v, n));
 }
 
 /* ---- handlers -------------------------------------------------------------------------------- */

@@ -87,18 +87,14 @@ static void note(const char *name, size_t n)
 /* The name as the kernel has it, without links and from the root. */
 static void note_path(const char *path, uint32_t mask)
 {
-	char link[sizeof "/proc/self/fd/" + GCK_DIGITS_MAX] = "/proc/self/fd/", *digits;
-	char space[GCK_DIGITS_MAX], name[PATH_MAX];
+	char name[PATH_MAX];
 	long fd = gck_call(SYS_openat, AT_FDCWD, path,
 			   O_PATH | O_CLOEXEC | (mask & IN_DONT_FOLLOW ? O_NOFOLLOW : 0));
-	size_t n;
 	long got;
 
 	if (fd < 0)
 		return;
-	n = gck_write_digits(space, (uint32_t)fd, &digits);
-	memcpy(link + sizeof "/proc/self/fd/" - 1, digits, n);
-	got = gck_raw(SYS_readlink, link, name, sizeof name - 1);
+	got = gck_read_fd_link((int)fd, name, sizeof name - 1);
 	gck_raw(SYS_close, fd);
 	if (got <= 0 || name[0] != '/')
 		return;

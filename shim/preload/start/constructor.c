@@ -22,6 +22,7 @@
 #include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
 #include "shim/preload/preload.h"
+#include "shim/preload/start/apart.h"
 
 #define GUARD 4096
 #define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: a crashed agent is restarted */
@@ -45,15 +46,31 @@ static _Noreturn void leave(int status)
 		gck_raw(SYS_exit_group, status);
 }
 
+/* The value of NAME=, or NULL. Like all that each command of a script runs through, this calls no
+ * function of libc whose page it would be the first to touch. */
+static char *value_of(char *variable, const char *name)
+{
+	while (*name && *variable == *name)
+		variable++, name++;
+	return !*name && *variable == '=' ? variable + 1 : NULL;
+}
+
 static char *find(char **envp, const char *name)
 {
-	size_t n = strlen(name);
+	char *value = NULL;
 
-	for (; *envp; envp++) {
-		if (!strncmp(*envp, name, n) && (*envp)[n] == '=')
-			return *envp + n + 1;
-	}
-	return NULL;
+	while (*envp && !value)
+		value = value_of(*envp++, name);
+	return value;
+}
+
+static int32_t number_of(const char *digits)
+{
+	int32_t number = 0;
+
+	for (; *digits >= '0' && *digits <= '9'; digits++)
+		number = 10 * number + (*digits - '0');
+	return number;
 }
 
 /* Find glibc's copy of the TID: it is at the address that the kernel clears when the thread
@@ -153,15 +170,23 @@ static int ask(struct gck_link_msg *m)
 }
 
 /* Wait. The agent's worker empties this process meanwhile, or the rank turns out to have
- * finished. */
-static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
+ * finished. Returns in a process that was made in this one's place. */
+static void hold(int fd, const struct gck_link_msg *hold, char *pid)
 {
 	struct gck_link_msg m;
+	long r;
 
 	gck_tracer_allow(hold->pid);
-	while (gck_link_receive(fd, &m, NULL) == 1)
+	while (gck_link_receive(fd, &m, NULL) == 1) {
 		if (m.type == GCK_LINK_EXIT)
 			leave(m.pid & 255);
+		if (m.type != GCK_LINK_APART)
+			continue;
+		r = gck_apart(fd, m.pid, pid);
+		if (r == 0)
+			return;
+		gck_link_send(fd, &m, GCK_LINK_STAYS, r);
+	}
 	print_line("the agent @", gck_state.link,
 		   " ended before this rank was restored; the rank ends, so that it does not start "
 		   "from the beginning");
@@ -189,14 +214,21 @@ static void go(int fd, const struct gck_link_msg *m)
 	gck_altstack_begin();
 }
 
+/* Whether it is a process that was made in the rank's place, which asks again. */
+static bool is_held(int fd, const struct gck_link_msg *m, char *pid)
+{
+	if (fd < 0 || m->type != GCK_LINK_HOLD)
+		return false;
+	hold(fd, m, pid);
+	return true;
+}
+
 /* restarted: the value of GPUCKPT_RESTARTS; NULL or "0" at a first start. Only then may a rank
  * start from the beginning without the agent's permission. */
 static void obey(int fd, const struct gck_link_msg *m, char *restarted)
 {
 	bool cold = !restarted || !strcmp(restarted, "0");
 
-	if (fd >= 0 && m->type == GCK_LINK_HOLD)
-		hold(fd, m);
 	if (fd >= 0 && m->type == GCK_LINK_EXIT)
 		leave(m->pid & 255);
 	if (fd >= 0 && m->type == GCK_LINK_GO) {
@@ -223,10 +255,13 @@ static void obey(int fd, const struct gck_link_msg *m, char *restarted)
 /* The name of the agent's socket, for this process's helper and the stand-ins. */
 static bool take_link(const char *link)
 {
-	if (*link && strlen(link) < sizeof gck_state.link) {
-		strcpy(gck_state.link, link);
+	size_t n = 0;
+
+	while (n < sizeof gck_state.link && (gck_state.link[n] = link[n]))
+		n++;
+	if (n > 0 && n < sizeof gck_state.link)
 		return true;
-	}
+	gck_state.link[0] = '\0';
 	print_line("GPUCKPT_LINK is not a socket's name: ", link, "; ignored");
 	return false;
 }
@@ -242,7 +277,7 @@ static bool enter_step(char **argv, char **envp)
 
 	if (!link || !pid || !take_link(link))
 		return false;
-	gck_state.rank_pid = atoi(pid);
+	gck_state.rank_pid = number_of(pid);
 	is_rank = gck_state.rank_pid == gck_state.rpid;
 	if (!is_rank)
 		gck_stand_ins_load(argv, envp);
@@ -258,9 +293,21 @@ static bool enter_step(char **argv, char **envp)
 	return is_rank;
 }
 
-__attribute__((constructor)) static void begin(int argc, char **argv, char **envp)
+/* Apart from begin, whose stack has no room for the message then. */
+__attribute__((noinline)) static void begin_rank(char **envp)
 {
 	struct gck_link_msg m;
+	int fd;
+
+	gck_stdio_find(find(envp, "GPUCKPT_STDIO"), gck_state.stdio);
+	do
+		fd = ask(&m);
+	while (is_held(fd, &m, find(envp, "GPUCKPT_PID")));
+	obey(fd, &m, find(envp, "GPUCKPT_RESTARTS"));
+}
+
+__attribute__((constructor)) static void begin(int argc, char **argv, char **envp)
+{
 	bool is_rank;
 
 	(void)argc;
@@ -269,8 +316,6 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 	pthread_atfork(NULL, NULL, gck_child_begin);
 	is_rank = enter_step(argv, envp);
 	complete_state();
-	if (!is_rank)
-		return;
-	gck_stdio_find(find(envp, "GPUCKPT_STDIO"), gck_state.stdio);
-	obey(ask(&m), &m, find(envp, "GPUCKPT_RESTARTS"));
+	if (is_rank)
+		begin_rank(envp);
 }

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "test/support/elf_file.h"
 #include "test/support/shim_agent.h"
 #include "test/support/tap.h"
 
@@ -170,6 +171,87 @@ static void test_hold(void)
 	is_int(rank_end(&r), 1, "HOLD: the link's end ends the rank");
 }
 
+static int ns_number(pid_t pid)
+{
+	char path[64], line[200];
+	int own = 0, inside = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "NSpid: %d %d", &own, &inside) == 2)
+			break;
+	if (f)
+		fclose(f);
+	return inside;
+}
+
+/* A rank that waits, and is told to have another process wait in its place. */
+static int send_apart(struct rank *r, int32_t number)
+{
+	struct gck_link_hello h;
+	int link;
+
+	*r = agent_run(&agent, "1", rank_argv, true);
+	link = agent_accept(&agent, WAIT_MS, &h, NULL);
+	agent_send(link, GCK_LINK_HOLD, getpid());
+	agent_send(link, GCK_LINK_APART, number);
+	return link;
+}
+
+/* A rank that waits has another process wait in its place, in a PID namespace. */
+static void test_apart(void)
+{
+	struct rank r;
+	struct gck_link_hello h;
+	struct gck_link_msg m;
+	int link = send_apart(&r, 4711), inside;
+	pid_t rank = 0;
+
+	inside = agent_accept(&agent, 2000, &h, &rank);
+	if (inside < 0) {
+		is_int(agent_receive(link, &m), GCK_LINK_STAYS, "APART: or it says why not");
+		skip("APART", strerror(-m.pid));
+		kill(r.pid, SIGKILL);
+	} else {
+		ok(rank != r.pid, "APART: another process connects");
+		is_int(ns_number(rank), 4711, "APART: it has the number in its namespace");
+		is_int(h.reconnect, 0, "APART: it waits as the rank has");
+		is_int(agent_receive(link, &m), 0, "APART: the rank's link ends");
+		ok(process_runs(r.pid), "APART: the rank waits for it");
+		agent_send(inside, GCK_LINK_HOLD, getpid());
+		agent_send(inside, GCK_LINK_EXIT, 9);
+	}
+	is_int(rank_end(&r), inside < 0 ? 256 + SIGKILL : 9, "APART: the rank ends as it does");
+	ok(inside < 0 || process_ends(rank), "APART: it is gone");
+	close(link);
+	close(inside);
+}
+
+/* With the rank all in the namespace end; a number that is taken has a reason. */
+static void test_apart_ends(void)
+{
+	struct rank r;
+	struct gck_link_hello h;
+	struct gck_link_msg m;
+	int link = send_apart(&r, 1), inside;
+	pid_t rank = 0;
+
+	is_int(agent_receive(link, &m), GCK_LINK_STAYS, "APART: PID 1 is taken");
+	ok(m.pid < 0, "APART: with a reason: %s", strerror(-m.pid));
+	kill(r.pid, SIGKILL);
+	rank_end(&r);
+	close(link);
+	link = send_apart(&r, 4711);
+	inside = agent_accept(&agent, 2000, &h, &rank);
+	kill(r.pid, SIGKILL);
+	is_int(rank_end(&r), 256 + SIGKILL, "APART: the task is killed");
+	ok(inside < 0 || process_ends(rank), "APART: and with it the rank in the namespace");
+	close(link);
+	close(inside);
+}
+
 static void test_no_agent(void)
 {
 	struct agent nobody = { .name = "gpuckpt-test-nobody" };
@@ -236,7 +318,8 @@ static void check_clone(const struct rank *r, pid_t clone)
 	unsigned long frozen = count_of(clone), live = count_of(r->pid);
 	char value[64];
 
-	pause_ms(50);
+	for (int i = 0; i < 400 && (!i || count_of(r->pid) == live); i++)
+		pause_ms(50);
 	ok(count_of(clone) == frozen, "the clone's memory stays as it was");
 	ok(count_of(r->pid) > live, "the rank goes on counting");
 	is_int(fds_of(clone), 1, "the clone has no fd except its life");
@@ -512,6 +595,43 @@ static void test_exec(void)
 	close(link2);
 }
 
+/* A rank that executes a static program becomes its parent. */
+static void execute_static(const char *directory, const char *how, const char *name)
+{
+	struct gck_link_hello h;
+	char line[80];
+	int link, link2;
+	struct rank r = start(&h, &link);
+
+	snprintf(line, sizeof line, "%s %s", how, directory);
+	is_str(rank_ask(&r, line), "a child: ENOEXEC, without a parent: ENOEXEC",
+	       "a child executes the program itself, a rank, too, if there is no gpuckpt-parent");
+	link2 = agent_accept(&agent, WAIT_MS, &h, NULL);
+	agent_send(link2, GCK_LINK_REFUSED, 0);
+	snprintf(line, sizeof line, "name %s/static", directory);
+	is_str(rank_line(r.out, WAIT_MS), line, name);
+	is_int(rank_end(&r), 3, "and ends as that");
+	close(link);
+	close(link2);
+}
+
+static void test_static(void)
+{
+	char directory[] = "/tmp/gpuckpt-link-XXXXXX", path[64], command[64];
+
+	if (!mkdtemp(directory))
+		exit(99);
+	snprintf(path, sizeof path, "%s/static", directory);
+	elf_file(path, NULL, 0755);
+	execute_static(directory, "static",
+		       "a rank that executes a static program becomes its parent, with its "
+		       "arguments");
+	execute_static(directory, "search", "so does one that finds it in PATH");
+	snprintf(command, sizeof command, "rm -r %s", directory);
+	if (system(command))
+		exit(99);
+}
+
 /* 0 if a rank of another user refuses our listener. */
 static int other_user(void)
 {
@@ -547,6 +667,8 @@ int main(void)
 	test_exit();
 	test_refused();
 	test_hold();
+	test_apart();
+	test_apart_ends();
 	test_no_agent();
 	test_agent_dies_before_answer();
 	test_calls();
@@ -560,6 +682,7 @@ int main(void)
 	test_few_fds();
 	test_children();
 	test_exec();
+	test_static();
 	test_other_user();
 	return tap_done();
 }

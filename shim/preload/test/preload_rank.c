@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,34 @@ static void answer_preload(void)
 	printf("\n");
 }
 
+/* A shell is in gpuckpt-parent's place. */
+static void answer_static(char *directory, bool search)
+{
+	char *argv[] = { (char *)"name", (char *)"-c", (char *)"echo $0 $GPUCKPT_PROGRAM; exit 3",
+			 NULL }, path[128];
+	int status;
+	pid_t pid;
+
+	directory[strcspn(directory, "\n")] = '\0';
+	snprintf(path, sizeof path, "%s/static", directory);
+	setenv("GPUCKPT_PARENT", "/none/gpuckpt-parent", 1);
+	pid = fork();
+	if (pid == 0) {
+		execve(path, argv, environ);
+		_exit(errno);
+	}
+	waitpid(pid, &status, 0);
+	execv(path, argv);
+	printf("a child: %s, without a parent: %s\n", strerrorname_np(WEXITSTATUS(status)),
+	       strerrorname_np(errno));
+	fflush(stdout);
+	setenv("GPUCKPT_PARENT", "/bin/sh", 1);
+	setenv("PATH", directory, 1);
+	if (search)
+		execvp("static", argv);
+	execv(path, argv);
+}
+
 static void answer(char *line, char **argv)
 {
 	int number = strchr(line, ' ') ? atoi(strchr(line, ' ')) : 0;
@@ -159,6 +188,10 @@ static void answer(char *line, char **argv)
 		printf("%s\n", strstr(getenv("LD_PRELOAD"), "preload.so"));
 	else if (!strncmp(line, "leave", 5))
 		answer_leave();
+	else if (!strncmp(line, "static", 6))
+		answer_static(line + 7, false);
+	else if (!strncmp(line, "search", 6))
+		answer_static(line + 7, true);
 	else if (!strncmp(line, "exec", 4))
 		execv(argv[0], argv);
 	else

@@ -20,6 +20,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -355,6 +356,58 @@ static void test_senders(pid_t real)
 	ok(sigwaitinfo(&set, &x) == SIGUSR2 && x.si_pid == real, "before a restart: the kernel's");
 	state->restarts = 1;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+ssize_t __read_chk(int fd, void *to, size_t size, size_t space);
+
+/* A file whose bytes are a signal's is left as it is. */
+static void test_signalfd(pid_t real)
+{
+	struct signalfd_siginfo x[3], file;
+	const struct iovec parts[] = {
+		{ x, 13 }, { NULL, 0 }, { (char *)x + 13, 150 }, { (char *)x + 163, 200 },
+	};
+	sigset_t set, before;
+	int fd, end[2];
+	ssize_t n;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGRTMIN);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	fd = signalfd(-1, &set, 0);
+	raise(SIGUSR2);
+	pthread_sigqueue(pthread_self(), SIGRTMIN, (union sigval){ .sival_int = 5 });
+	ok(read(fd, x, sizeof x) == 2 * sizeof *x && x[0].ssi_pid == VPID &&
+	   x[1].ssi_pid == VPID && x[1].ssi_int == 5, "a signalfd: the senders");
+	raise(SIGUSR2);
+	ok(__read_chk(fd, x, sizeof x, sizeof x) == sizeof *x && x->ssi_pid == VPID,
+	   "… with _FORTIFY_SOURCE");
+	for (int i = 0; i < 3; i++) {
+		raise(SIGUSR2);
+		pthread_sigqueue(pthread_self(), SIGRTMIN, (union sigval){ .sival_int = 5 });
+		memset(x, 0, sizeof x);
+		n = i == 0   ? readv(fd, parts, 4)
+		    : i == 1 ? syscall(SYS_readv, fd, parts, 4)
+			     : syscall(SYS_read, fd, x, sizeof x);
+		ok(n == 2 * sizeof *x && x[0].ssi_pid == VPID && x[1].ssi_pid == VPID &&
+		   x[1].ssi_int == 5 && x[1].ssi_signo == (uint32_t)SIGRTMIN,
+		   "… by %s", i == 0 ? "readv(), in parts" : i == 1 ? "SYS_readv" : "SYS_read");
+	}
+	file = *x;
+	file.ssi_pid = (uint32_t)real;
+	ok(!pipe(end) && write(end[1], &file, sizeof file) == sizeof file &&
+	   read(end[0], x, sizeof x) == sizeof *x && x->ssi_pid == (uint32_t)real,
+	   "a pipe's bytes are no signals");
+	state->restarts = 0;
+	raise(SIGUSR2);
+	ok(read(fd, x, sizeof x) == sizeof *x && x->ssi_pid == (uint32_t)real,
+	   "before a restart: the kernel's");
+	state->restarts = 1;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	close(fd);
+	close(end[0]);
+	close(end[1]);
 }
 
 /* ---- handlers -------------------------------------------------------------------------------- */
@@ -940,6 +993,7 @@ static int rank(void)
 	test_credentials(real);
 	test_bad_pointers();
 	test_senders(real);
+	test_signalfd(real);
 	test_handlers(real);
 	test_children(real);
 	test_waits();

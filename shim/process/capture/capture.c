@@ -26,7 +26,7 @@ static struct gck_scan scan_of(struct gck_capture *c, struct gck_obstacles *f,
 			       struct gck_error *err)
 {
 	return (struct gck_scan){.t = &c->t, .o = &c->o, .img = c->img, .f = f, .err = err,
-				 .flags = &c->flags};
+				 .flags = &c->flags.maps};
 }
 
 static int new_image(struct gck_capture *c, struct gck_error *err)
@@ -54,7 +54,7 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 	*held = 0;
 	for (size_t i = 0; i < img->nmaps; i++) {
 		const struct gck_map *m = &img->maps[i];
-		const struct gck_vma *x = gck_maps_find(&c->flags, m->start);
+		const struct gck_vma *x = gck_maps_find(&c->flags.maps, m->start);
 		bool unforked = m->object >= 0 ||
 				(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
 		uint64_t size = m->end - m->start;
@@ -72,13 +72,17 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 		*held += size;
 		expect(c, size, size);
 	}
-	expect(c, c->t.excluded.device_bytes, c->t.excluded.device_bytes);
+	for (size_t i = 0; i < c->before.gpus.n; i++) {
+		uint64_t size = c->before.gpus.v[i].device_bytes;
+
+		expect(c, size, size);
+	}
 	expect(c, gck_descendants_bytes(img), UINT64_MAX / 2);
 }
 
-static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_error *err)
+static int read_locked(const struct gck_target *t, uint64_t *kib, struct gck_error *err)
 {
-	char *status = gck_proc_read(c->t.proc, "status", NULL, err);
+	char *status = gck_proc_read(t->proc, "status", NULL, err);
 
 	if (!status)
 		return -1;
@@ -87,11 +91,10 @@ static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_er
 	return 0;
 }
 
-int gck_capture_read_flags(struct gck_capture *c, struct gck_error *err)
+int gck_map_flags_read(struct gck_map_flags *f, const struct gck_target *t, struct gck_error *err)
 {
-	gck_maps_free(&c->flags);
-	return read_locked(c, &c->locked, err) || gck_smaps_read(c->t.proc, &c->flags, err) ? -1
-											    : 0;
+	gck_maps_free(&f->maps);
+	return read_locked(t, &f->locked, err) || gck_smaps_read(t->proc, &f->maps, err) ? -1 : 0;
 }
 
 /* Read the mappings' flags again if locks have changed. The clone has no locks; it shows changes of
@@ -100,9 +103,9 @@ static int refresh_locks(struct gck_capture *c, struct gck_error *err)
 {
 	uint64_t now;
 
-	if (read_locked(c, &now, err))
+	if (read_locked(&c->t, &now, err))
 		return -1;
-	return now == c->locked ? 0 : gck_capture_read_flags(c, err);
+	return now == c->flags.locked ? 0 : gck_map_flags_read(&c->flags, &c->t, err);
 }
 
 /* Run all scans while the rank runs. refused gets the first obstacle, or code 0. */
@@ -113,11 +116,13 @@ static int scan_before(struct gck_capture *c, struct gck_error *refused, struct 
 	int result;
 
 	refused->code = 0;
-	if (gck_capture_read_flags(c, err) || new_image(c, err))
+	gck_tree_scan_free(&c->before);
+	if (gck_map_flags_read(&c->flags, &c->t, err) || new_image(c, err))
 		return -1;
 	s = scan_of(c, &f, err);
 	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) ||
-		 gck_scan_fds(&s) || gck_scan_descendants(&c->t, c->img, &c->o, &f, err);
+		 gck_scan_fds(&s) ||
+		 gck_scan_descendants(&c->t, c->img, &c->o, &f, &c->before, err);
 	gck_maps_free(&s.maps);
 	return result ? -1 : 0;
 }
@@ -193,25 +198,26 @@ bool gck_capture_has_mpi(const struct gck_capture *c)
 	return c->t.shim->mpi_state;
 }
 
-bool gck_capture_has_cuda(const struct gck_capture *c)
+const struct gck_gpu_data *gck_capture_gpus(const struct gck_capture *c, size_t *n)
 {
-	return c->t.shim->cuda_state;
+	*n = c->before.gpus.n;
+	return c->before.gpus.v;
 }
 
-uint64_t gck_capture_managed(const struct gck_capture *c)
+/* One that is about to execute or to spawn a program does so first. */
+static int hold_rank(struct gck_capture *c, int timeout_ms, struct gck_error *err)
 {
-	return c->t.excluded.managed_bytes;
-}
-
-uint64_t gck_capture_device(const struct gck_capture *c)
-{
-	return c->t.excluded.device_bytes;
-}
-
-const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n)
-{
-	*n = c->t.excluded.ndevices;
-	return c->t.excluded.devices;
+	for (int tries = 1;; tries++) {
+		if (gck_threads_hold(&c->held, &c->t, timeout_ms, err) ||
+		    gck_target_refresh(&c->t, err))
+			return -1;
+		if (!gck_threads_check_executions(&c->held, &c->t, err))
+			return 0;
+		if (tries == GCK_HOLD_TRIES)
+			return -1;
+		gck_threads_release(&c->held);
+		usleep(GCK_HOLD_PAUSE_US);
+	}
 }
 
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
@@ -221,8 +227,7 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 	if (gck_target_refresh(&c->t, err))
 		return -1;
 	gck_threads_wait_transfers(&c->t);
-	if (!gck_threads_hold(&c->held, &c->t, timeout_ms, err) &&
-	    !gck_tree_hold(c, timeout_ms, err))
+	if (!hold_rank(c, timeout_ms, err) && !gck_tree_hold(c, timeout_ms, err))
 		return 0;
 	gck_capture_resume(c);
 	return -1;
@@ -251,11 +256,14 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 	return 0;
 }
 
-/* What was found before the rank was held. A descendant is not scanned before. */
+/* What was found before the rank was held. A descendant is not scanned before, but has the rank's
+ * CPU. */
 static int take_node(struct gck_scan *s, struct gck_capture *c)
 {
-	if (c != c->root)
+	if (c != c->root) {
+		c->img->cpu_flags = strdup(c->root->img->cpu_flags);
 		return gck_scan_node(s);
+	}
 	c->img->exe = c->exe;
 	c->img->cpu_flags = c->cpu_flags;
 	c->exe = c->cpu_flags = NULL;
@@ -307,16 +315,6 @@ static int copy(struct gck_capture *c, struct gck_error *err)
 	       gck_prefixes_finish(&c->prefixes, &c->t, c->img, err);
 }
 
-static int fork_clone(struct gck_capture *c, struct gck_error *err)
-{
-	if (c->track_dirty)
-		gck_dirty_protect(&c->dirty, &c->t, c->img);
-	if (gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
-		return -1;
-	gck_dirty_update(&c->dirty, &c->t, c->img);
-	return 0;
-}
-
 /* Do something with a process, and then with those below it. */
 static int with_all(struct gck_capture *c, int (*act)(struct gck_capture *, struct gck_error *),
 		    struct gck_error *err)
@@ -329,12 +327,43 @@ static int with_all(struct gck_capture *c, int (*act)(struct gck_capture *, stru
 	return 0;
 }
 
+static int ask_clone(struct gck_capture *c, struct gck_error *err)
+{
+	if (c->track_dirty)
+		gck_dirty_protect(&c->dirty, &c->t, c->img);
+	return gck_helper_ask_clone(&c->t, &c->life, err);
+}
+
+/* Wait for the clones of all processes that were asked for one. */
+static int await_clones(struct gck_capture *c, struct gck_error *err)
+{
+	int failed = 0;
+
+	if (c->life >= 0)
+		failed = gck_helper_cloned(&c->t, GCK_HELPER_MS, &c->clone, err);
+	if (failed)
+		gck_fail_in(err, "process %d", (int)c->t.pid);
+	else
+		gck_dirty_update(&c->dirty, &c->t, c->img);
+	for (size_t i = 0; i < c->nchildren; i++)
+		failed |= await_clones(c->children[i], failed ? NULL : err);
+	return failed;
+}
+
+/* All fork at the same time, each its own memory. */
+static int fork_clones(struct gck_capture *c, struct gck_error *err)
+{
+	int failed = with_all(c, ask_clone, err);
+
+	return await_clones(c, failed ? NULL : err) || failed ? -1 : 0;
+}
+
 int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 {
 	if (!c->held.whole || c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held");
 	return with_all(c, describe, err) || gck_tree_relate(c, err) || gck_tree_connect(c, err) ||
-	       with_all(c, copy, err) || with_all(c, fork_clone, err) ? -1 : 0;
+	       with_all(c, copy, err) || fork_clones(c, err) ? -1 : 0;
 }
 
 void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_REQUEST_KINDS])
@@ -386,10 +415,15 @@ void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *l
 	*last_ns = c->held.last_ns;
 }
 
-void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_FDS], bool hashes)
+void gck_capture_device_data(struct gck_capture *c, pid_t pid, const int fds[GCK_LINK_DATA_FDS],
+			     bool hashes)
 {
-	memcpy(c->device, fds, sizeof c->device);
-	c->device_hashes = hashes;
+	if (c->t.pid == pid) {
+		memcpy(c->device, fds, sizeof c->device);
+		c->device_hashes = hashes;
+	}
+	for (size_t i = 0; i < c->nchildren; i++)
+		gck_capture_device_data(c->children[i], pid, fds, hashes);
 }
 
 void gck_capture_take_tracker(struct gck_capture *c, const int tracker_fds[2])
@@ -432,6 +466,7 @@ void gck_capture_close(struct gck_capture *c)
 	for (size_t i = 0; i < c->nchildren; i++)
 		gck_capture_close(c->children[i]);
 	free(c->children);
+	gck_tree_scan_free(&c->before);
 	gck_capture_drop_clone(c);
 	if (c->listener >= 0)
 		close(c->listener);
@@ -443,7 +478,7 @@ void gck_capture_close(struct gck_capture *c)
 	gck_frozen_free(&c->copies);
 	gck_prefixes_free(&c->prefixes);
 	gck_external_free(&c->external);
-	gck_maps_free(&c->flags);
+	gck_maps_free(&c->flags.maps);
 	gck_target_close(&c->t);
 	for (uint32_t i = 0; c->seen && i < c->nmemory; i++)
 		free(c->seen[i]);

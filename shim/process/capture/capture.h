@@ -11,11 +11,29 @@
 #include "shim/process/process.h"
 #include "shim/process/threads/threads.h"
 
+/* The flags of a process's mappings, which take the longest to read of all. */
+struct gck_map_flags {
+	struct gck_maps maps;        /* smaps */
+	uint64_t locked;             /* KiB locked at that time */
+};
+
+/* A descendant that was scanned before the rank was held. */
+struct gck_known_process {
+	struct gck_target t;
+	struct gck_map_flags flags;
+};
+
+/* What a scan of a rank finds in all of its processes. */
+struct gck_tree_scan {
+	struct gck_gpus gpus;        /* of those that use CUDA */
+	struct gck_known_process *known; /* descendants */
+	size_t nknown;
+};
+
 struct gck_capture {
 	struct gck_target t;
 	struct gck_options o;
-	struct gck_maps flags;       /* smaps before the rank was held */
-	uint64_t locked;             /* KiB locked at that time */
+	struct gck_map_flags flags;  /* before the rank was held, if the process was there */
 	struct gck_prefixes prefixes;
 	struct gck_frozen_copies copies;
 	struct gck_external_files external;
@@ -37,23 +55,30 @@ struct gck_capture {
 	size_t nchildren;
 	bool orphan;                 /* a child of the root's that the rank's image has as one */
 	/* the root's: */
+	struct gck_tree_scan before; /* the last scan before the rank was held */
 	int listener;                /* for helpers that are summoned; -1: none */
 	char link_name[64];
 	uint32_t nshared, nmemory;   /* files and objects that several processes have */
 	unsigned char **seen;        /* of such objects: struct gck_hold */
 };
 
-/* capture.c: read the flags of the process's mappings, before it is described. */
-int gck_capture_read_flags(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
+/* capture.c: read the flags again. On failure they may be empty. */
+int gck_map_flags_read(struct gck_map_flags *f, const struct gck_target *t,
+		       struct gck_error *err) GCK_MUST_CHECK;
 
 /* ---- descendants (processes.c) --------------------------------------------------------------- */
 
-/* Report the obstacles in a process, and in those below it. img: of parent. */
+/* Report the obstacles in a process, and in those below it. img: of parent. Adds to `found`. */
 int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,
-		   struct gck_obstacles *f, struct gck_error *err) GCK_MUST_CHECK;
+		   struct gck_obstacles *f, struct gck_tree_scan *found,
+		   struct gck_error *err) GCK_MUST_CHECK;
 int gck_scan_descendants(const struct gck_target *parent, const struct gck_image *img,
 			 const struct gck_options *o, struct gck_obstacles *f,
-			 struct gck_error *err) GCK_MUST_CHECK;
+			 struct gck_tree_scan *found, struct gck_error *err) GCK_MUST_CHECK;
+void gck_tree_scan_free(struct gck_tree_scan *found);
+
+#define GCK_HOLD_TRIES 10 /* of a process that runs on for a moment in between */
+#define GCK_HOLD_PAUSE_US 200
 
 /* Hold all processes below c, which is held, and make helpers in them. */
 int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err) GCK_MUST_CHECK;

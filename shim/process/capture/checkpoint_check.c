@@ -65,12 +65,15 @@ uint64_t gck_managed_hold_ms(uint64_t bytes)
 }
 
 /* What is not on a GPU is copied faster, so this may be too much. */
-static void note_hold(const struct gck_target *t, const struct gck_options *o,
+static void note_hold(const struct gck_gpus *gpus, const struct gck_options *o,
 		      struct gck_obstacles *f)
 {
-	uint64_t bytes = t->excluded.managed_bytes, ms = gck_managed_hold_ms(bytes);
+	uint64_t bytes = 0, ms;
 	char remedy[32];
 
+	for (size_t i = 0; i < gpus->n; i++)
+		bytes += gpus->v[i].managed_bytes;
+	ms = gck_managed_hold_ms(bytes);
 	if (o->hold_auto || o->hold_ms >= ms)
 		return;
 	snprintf(remedy, sizeof remedy, "hold=%llus, or hold=auto",
@@ -90,18 +93,6 @@ bool gck_process_ended(pid_t pid)
 	if (proc >= 0)
 		close(proc);
 	return ended;
-}
-
-pid_t gck_process_parent(pid_t pid)
-{
-	int proc = gck_proc_open(pid, NULL);
-	uint64_t v[GCK_STAT_FIELDS];
-	char state;
-	pid_t parent = proc >= 0 && !gck_proc_stat(proc, &state, v, NULL) ? (pid_t)v[4] : 0;
-
-	if (proc >= 0)
-		close(proc);
-	return parent;
 }
 
 int gck_process_runs(pid_t pid, struct gck_error *err)
@@ -127,10 +118,34 @@ bool gck_process_pending(pid_t pid, int sig)
 	return pending;
 }
 
+static bool is_file_of(const char *path, int value)
+{
+	FILE *f = fopen(path, "re");
+	int now = !value;
+	bool is = f && fscanf(f, "%d", &now) == 1 && now == value;
+
+	if (f)
+		fclose(f);
+	return is;
+}
+
+/* A restart makes one for the processes' old numbers. */
+static void note_namespace(struct gck_obstacles *f)
+{
+	if (f->static_pid && geteuid() &&
+	    (is_file_of("/proc/sys/user/max_user_namespaces", 0) ||
+	     is_file_of("/proc/sys/kernel/unprivileged_userns_clone", 0) ||
+	     is_file_of("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1)))
+		gck_obstacle_add(f, false, "static program", "restart it on nodes that allow it, "
+				 "or ask the administrator", "a restart needs a user namespace, "
+				 "which users of this node may not make");
+}
+
 json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 			 const struct gck_options *o, struct gck_error *err)
 {
 	struct gck_obstacles f = {.items = json_array()};
+	struct gck_tree_scan found = {.known = NULL};
 	struct gck_target t;
 	int failed;
 
@@ -140,11 +155,13 @@ json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 	}
 	failed = gck_target_open(&t, pid, -1, hello, err);
 	if (!failed) {
-		failed = gck_scan_whole(&t, o, &f, err);
+		failed = gck_scan_whole(&t, o, &f, &found, err);
 		note_clock(&t, &f);
-		note_hold(&t, o, &f);
+		note_hold(&found.gpus, o, &f);
+		note_namespace(&f);
 		gck_target_close(&t);
 	}
+	gck_tree_scan_free(&found);
 	if (failed) {
 		json_decref(f.items);
 		return NULL;

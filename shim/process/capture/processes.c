@@ -23,7 +23,6 @@
 #define LOOKS_PER_MS 5
 #define BEGIN_MS 2000     /* for a process to come as far as its preload */
 #define SCAN_BEGIN_MS 500 /* the same in a scan: for all of its processes */
-#define HOLD_TRIES 10
 
 static const struct timespec pause_ns = {.tv_nsec = 1000000 / LOOKS_PER_MS};
 
@@ -56,63 +55,128 @@ static void note_mpi(const struct gck_target *t, struct gck_obstacles *f)
 	f->mpi_pid = t->pid;
 }
 
-int gck_scan_descendants(const struct gck_target *parent, const struct gck_image *img,
-			 const struct gck_options *o, struct gck_obstacles *f,
-			 struct gck_error *err)
+static int take_gpu(const struct gck_target *t, struct gck_gpus *gpus, struct gck_error *err)
 {
-	note_mpi(parent, f);
-	for (size_t i = 0; i < img->nchildren; i++) {
-		struct gck_target t;
-		struct gck_error why;
+	struct gck_gpu_data *g;
 
-		if (!img->children[i].runs)
-			continue;
-		if (open_begun(&t, parent, img->children[i].rpid, &f->waited_ms, SCAN_BEGIN_MS,
-			       &why)) {
-			if (!gck_process_ended(img->children[i].rpid))
-				gck_obstacle_add_passing(f, "process", "try again", "%s",
-							 why.text);
-			continue;
-		}
-		if (gck_scan_whole(&t, o, f, err)) {
-			bool ended = gck_process_ended(t.pid);
-
-			gck_target_close(&t);
-			if (!ended)
-				return -1;
-			continue;
-		}
-		gck_target_close(&t);
-	}
+	if (!t->excluded.gpu.pid)
+		return 0;
+	g = gck_grow(&gpus->v, &gpus->n, sizeof *g, err);
+	if (!g)
+		return -1;
+	*g = t->excluded.gpu;
 	return 0;
 }
 
-static void check_stand_ins(const struct gck_target *t, struct gck_obstacles *f)
+static void drop(struct gck_known_process *k)
 {
-	if (t->shim->cuda_state)
-		gck_obstacle_add_passing(f, "process", "wait until it has ended",
-					 "it has a descendant process with CUDA: %d", (int)t->pid);
+	gck_target_close(&k->t);
+	gck_maps_free(&k->flags.maps);
 }
 
-int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,
-		   struct gck_obstacles *f, struct gck_error *err)
+void gck_tree_scan_free(struct gck_tree_scan *found)
 {
-	struct gck_maps flags = {0};
-	struct gck_scan s = {.t = t, .o = o, .f = f, .err = err, .flags = &flags};
+	for (size_t i = 0; i < found->nknown; i++)
+		drop(&found->known[i]);
+	free(found->known);
+	free(found->gpus.v);
+	*found = (struct gck_tree_scan){.known = NULL};
+}
+
+/* Scan a process and those below it. */
+static int scan(const struct gck_target *t, struct gck_map_flags *flags,
+		const struct gck_options *o, struct gck_obstacles *f, struct gck_tree_scan *found,
+		struct gck_error *err)
+{
+	struct gck_scan s = {.t = t, .o = o, .f = f, .err = err, .flags = &flags->maps};
 	int result;
 
 	s.img = calloc(1, sizeof(*s.img));
 	if (!s.img)
 		return gck_fail(err, ENOMEM, "out of memory");
-	if (t->rank)
-		check_stand_ins(t, f);
-	result = gck_smaps_read(t->proc, &flags, err) || gck_scan_node(&s) ||
+	result = gck_map_flags_read(flags, t, err) || gck_scan_node(&s) ||
 		 gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s) ||
-		 gck_scan_descendants(t, s.img, o, f, err);
-	gck_maps_free(&flags);
+		 gck_scan_descendants(t, s.img, o, f, found, err);
 	gck_maps_free(&s.maps);
 	gck_image_free(s.img);
 	return result ? -1 : 0;
+}
+
+int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,
+		   struct gck_obstacles *f, struct gck_tree_scan *found,
+		   struct gck_error *err)
+{
+	struct gck_map_flags flags = {.locked = 0};
+	int result = scan(t, &flags, o, f, found, err);
+
+	gck_maps_free(&flags.maps);
+	return result;
+}
+
+static int keep(struct gck_tree_scan *found, const struct gck_known_process *k,
+		struct gck_error *err)
+{
+	struct gck_known_process *slot = gck_grow(&found->known, &found->nknown, sizeof *slot, err);
+
+	if (!slot)
+		return -1;
+	*slot = *k;
+	return 0;
+}
+
+/* 1: it has ended meanwhile. */
+static int scan_child(struct gck_known_process *k, const struct gck_options *o,
+		      struct gck_obstacles *f, struct gck_tree_scan *found, struct gck_error *err)
+{
+	bool ended;
+
+	if (!scan(&k->t, &k->flags, o, f, found, err) && !keep(found, k, err))
+		return 0;
+	ended = gck_process_ended(k->t.pid);
+	drop(k);
+	return ended ? 1 : -1;
+}
+
+/* A static program needs its numbers, and so a PID namespace at a restart. What others have of MPI
+ * and CUDA was not tried there. */
+static void note_static(const struct gck_target *t, struct gck_obstacles *f)
+{
+	bool both = f->static_pid && f->library_pid;
+
+	if (t->shim->features & GCK_SHIM_IMPLANTED)
+		f->static_pid = t->pid;
+	if (t->shim->mpi_state || t->excluded.gpu.pid)
+		f->library_pid = t->pid;
+	if (!both && f->static_pid && f->library_pid)
+		gck_obstacle_add_passing(f, "process", "run them in steps of their own, or wait "
+					 "until one of them has ended", "%d is a static program, "
+					 "beside %d, which uses MPI or CUDA", (int)f->static_pid,
+					 (int)f->library_pid);
+}
+
+int gck_scan_descendants(const struct gck_target *parent, const struct gck_image *img,
+			 const struct gck_options *o, struct gck_obstacles *f,
+			 struct gck_tree_scan *found, struct gck_error *err)
+{
+	note_mpi(parent, f);
+	note_static(parent, f);
+	if (take_gpu(parent, &found->gpus, err))
+		return -1;
+	for (size_t i = 0; i < img->nchildren; i++) {
+		struct gck_known_process k = {.flags = {.locked = 0}};
+		struct gck_error why;
+
+		if (!img->children[i].runs)
+			continue;
+		if (!open_begun(&k.t, parent, img->children[i].rpid, &f->waited_ms, SCAN_BEGIN_MS,
+				&why)) {
+			if (scan_child(&k, o, f, found, err) < 0)
+				return -1;
+		} else if (!gck_process_ended(img->children[i].rpid)) {
+			gck_obstacle_add_passing(f, "process", "try again", "%s", why.text);
+		}
+	}
+	return 0;
 }
 
 /* ---- holding ------------------------------------------------------------------------------- */
@@ -124,7 +188,7 @@ static int listen_for_helpers(struct gck_capture *c, struct gck_error *err)
 
 	if (c->listener >= 0)
 		return 0;
-	snprintf(c->link_name, sizeof c->link_name, "gpuckpt-tree-%d-%d", (int)getpid(),
+	snprintf(c->link_name, sizeof c->link_name, GCK_TREE_LINK "%d-%d", (int)getpid(),
 		 (int)c->t.pid);
 	memcpy(a.sun_path + 1, c->link_name, strlen(c->link_name));
 	c->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -134,6 +198,26 @@ static int listen_for_helpers(struct gck_capture *c, struct gck_error *err)
 	    listen(c->listener, 16))
 		return gck_fail(err, errno, "no socket for descendants: %s", strerror(errno));
 	return 0;
+}
+
+/* Take over what is known of a process since before the rank was held. That may have executed
+ * another program meanwhile, or another process may have its number. */
+static bool take_known(struct gck_capture *c, const struct gck_target *parent, pid_t pid)
+{
+	struct gck_tree_scan *before = &c->root->before;
+	size_t i = 0;
+
+	while (i < before->nknown && before->known[i].t.pid != pid)
+		i++;
+	if (i == before->nknown || gck_proc_ended(before->known[i].t.proc))
+		return false;
+	before->known[i].t.vpid = gck_target_vtid(parent, pid);
+	if (gck_target_refresh(&before->known[i].t, NULL))
+		return false;
+	c->t = before->known[i].t;
+	c->flags = before->known[i].flags;
+	before->known[i] = before->known[--before->nknown];
+	return true;
 }
 
 static struct gck_capture *add(struct gck_capture *parent, pid_t pid, struct gck_error *err)
@@ -153,7 +237,8 @@ static struct gck_capture *add(struct gck_capture *parent, pid_t pid, struct gck
 	c->o = parent->o;
 	c->life = c->listener = c->device[0] = c->device[1] = c->dirty.uffd = -1;
 	c->root = parent->root;
-	if (open_begun(&c->t, &parent->t, pid, &waited_ms, BEGIN_MS, err)) {
+	if (!take_known(c, &parent->t, pid) &&
+	    open_begun(&c->t, &parent->t, pid, &waited_ms, BEGIN_MS, err)) {
 		free(c);
 		return NULL;
 	}
@@ -174,9 +259,10 @@ static int refresh(struct gck_capture *c, struct gck_error *err)
 
 static int prepare(struct gck_capture *c, struct gck_error *err)
 {
-	return refresh(c, err) || listen_for_helpers(c->root, err) ||
+	return refresh(c, err) || gck_threads_check_executions(&c->held, &c->t, err) ||
+	       listen_for_helpers(c->root, err) ||
 	       gck_summon(&c->t, &c->held, c->root->link_name, c->root->listener, err) ||
-	       gck_capture_read_flags(c, err) ? -1 : 0;
+	       (!c->flags.maps.n && gck_map_flags_read(&c->flags, &c->t, err)) ? -1 : 0;
 }
 
 static bool is_ending(pid_t pid)
@@ -235,9 +321,9 @@ static int hold(struct gck_capture *parent, pid_t pid, bool orphan, int timeout_
 	while (hold_one(parent, pid, orphan, timeout_ms, &again, err)) {
 		if (gck_process_ended(pid))
 			return await_end(pid, timeout_ms, err);
-		if (!again || tries++ == HOLD_TRIES)
+		if (!again || tries++ == GCK_HOLD_TRIES)
 			return -1;
-		nanosleep(&pause_ns, NULL);
+		usleep(GCK_HOLD_PAUSE_US);
 	}
 	return gck_tree_hold(parent->children[parent->nchildren - 1], timeout_ms, err);
 }

@@ -22,6 +22,20 @@ struct gck_device_memory {
 	uint64_t free_bytes; /* on the device, for copies; as of the rank's last report */
 };
 
+/* What a process that uses CUDA has on its devices. */
+struct gck_gpu_data {
+	pid_t pid;               /* of the process; 0: it uses none */
+	uint64_t device_bytes;   /* in its memory while drained, or in device copies */
+	uint64_t managed_bytes;  /* of these: managed memory */
+	struct gck_device_memory devices[GCK_LINK_CUDA_DEVICES]; /* the same by device */
+	size_t ndevices;
+};
+
+struct gck_gpus {
+	struct gck_gpu_data *v;
+	size_t n;
+};
+
 /* How many GETs fit into a ring. */
 #define GCK_DEVICE_RING_SLOTS 8u
 

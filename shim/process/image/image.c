@@ -133,3 +133,23 @@ uint64_t gck_page_groups_bytes(const struct gck_page_groups *w)
 		pages += (uint64_t)__builtin_popcountll(gck_hex_table_get(&w->rows, i, MASK));
 	return pages * GCK_PAGE;
 }
+
+const struct gck_page_groups *gck_image_device(const struct gck_image *img, int32_t vpid)
+{
+	const struct gck_page_groups *found = NULL;
+
+	if (img->vpid == vpid)
+		return &img->device;
+	for (size_t i = 0; i < img->nprocesses && !found; i++)
+		found = gck_image_device(&img->processes[i], vpid);
+	return found;
+}
+
+uint64_t gck_image_device_bytes(const struct gck_image *img)
+{
+	uint64_t sum = gck_page_groups_bytes(&img->device);
+
+	for (size_t i = 0; i < img->nprocesses; i++)
+		sum += gck_image_device_bytes(&img->processes[i]);
+	return sum;
+}

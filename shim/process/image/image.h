@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "common/base/error.h"
-#include "common/base/place.h"
+#include "common/place/place.h"
 #include "storage/store/chunks.h"
 
 #define GCK_IMAGE_FORMAT 1
@@ -44,6 +44,7 @@ struct gck_thread {
 	int32_t vtid;              /* glibc's TID */
 	int32_t rtid;              /* the kernel's TID: when captured; after a restore the new
 				    * one */
+	int32_t before;            /* in a restore: rtid as it was captured */
 	char name[16];
 	struct user_regs_struct regs; /* ready to run: interrupted system calls set to restart */
 	unsigned char *xstate;
@@ -221,7 +222,6 @@ struct gck_lock {
 	int32_t kind;
 	bool exclusive;
 	int64_t start, length;     /* 0: to the file's end, wherever that is */
-	int32_t signo;             /* of a lease: F_SETSIG; 0: SIGIO */
 };
 
 #define GCK_PROCESS_RANK 1
@@ -244,7 +244,7 @@ struct gck_terminal {          /* a pseudo-terminal, as its master shows it */
 /* One open file description; several descriptors may share it. */
 struct gck_file {
 	enum gck_fd_kind kind;
-	uint32_t flags;            /* F_GETFL */
+	uint32_t flags;            /* F_GETFL, without O_ASYNC */
 	int64_t offset;
 	char *path;                /* files, directories, devices, output files, sockets with the
 				    * name of a file, FIFOs, PROC; NULL otherwise */
@@ -286,6 +286,13 @@ struct gck_file {
 				    * description; 0: it is this process's alone */
 	struct gck_lock *locks;    /* that it or its process holds */
 	size_t nlocks;
+	bool async;                /* O_ASYNC */
+	int32_t signo;             /* F_SETSIG; 0: SIGIO */
+	int32_t owner;             /* who gets it: F_OWNER_TID: rtid of a thread, as captured; else
+				    * rpid of a child, also as a group's leader, or
+				    * GCK_PROCESS_RANK, which stands for the rank's group, too;
+				    * 0: nobody */
+	int32_t owner_type;        /* F_OWNER_* */
 	struct gck_connection *queue; /* listener: in the order in which accept(2) finds them */
 	size_t nqueue;
 	struct gck_terminal *terminals; /* of a TERMINAL's master: one */
@@ -406,10 +413,18 @@ struct gck_image {
 	struct gck_image *processes; /* of children that run, with theirs; in an image of a
 				      * descendant `chunks` is empty, and the rank's is used */
 	size_t nprocesses;
+	bool keeps_numbers;          /* its program learns PIDs from the kernel alone: a restart
+				      * gives all processes of the rank their old ones */
 	int32_t lock_future;         /* mlockall of memory to come: MCL_FUTURE, MCL_ONFAULT */
 };
 
 void gck_image_free(struct gck_image *img);
+
+/* The device data of the process with this number (vpid); NULL: there is no such process. */
+const struct gck_page_groups *gck_image_device(const struct gck_image *img, int32_t vpid);
+
+/* Bytes of device data of all processes. */
+uint64_t gck_image_device_bytes(const struct gck_image *img);
 
 /* Check what the tables of image_fields.c cannot express: order, overlap, indexes. */
 int gck_image_check(const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;
@@ -438,6 +453,10 @@ uint64_t gck_page_groups_bytes(const struct gck_page_groups *w);
  * that the store's writer added, and checks every value: a manifest is data from outside. */
 json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;
 struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err) GCK_MUST_CHECK;
+
+/* The number that the rank's process must have for a restart, since one of its processes
+ * keeps_numbers; 0: any. */
+int32_t gck_image_number(const json_t *manifest);
 
 /* Its list `pages` alone, without its chunks, to be given to gck_hex_table_clear. */
 int gck_image_pages(const json_t *manifest, struct gck_page_groups *pages,

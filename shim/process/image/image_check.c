@@ -283,11 +283,11 @@ static int check_packets(const struct gck_image *img, const struct gck_file *f,
 
 static bool leases_fit(const struct gck_file *f)
 {
-	bool fit = true;
+	bool both = (f->flags & O_ACCMODE) == O_RDWR, fit = true;
 
 	for (size_t i = 0; i < f->nlocks && fit; i++)
 		fit = f->locks[i].kind != GCK_LOCK_LEASE ||
-		      (f->kind == GCK_FD_FILE && !f->unlinked && !f->locks[i].exclusive);
+		      (f->kind == GCK_FD_FILE && !f->unlinked && f->locks[i].exclusive == both);
 	return fit;
 }
 

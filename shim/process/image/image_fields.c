@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tables of an image's members, with the range that each may have. */
+#include "config.h"
+
 #include "shim/process/image/image_fields.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -148,9 +151,8 @@ static const struct gck_field lock_fields[] = {
 	BOOL(gck_lock, exclusive),
 	INT(gck_lock, start, 0, MAX_SIZE),
 	INT(gck_lock, length, 0, MAX_SIZE),
-	INT(gck_lock, signo, 0, 64),
 };
-static const struct gck_shape lock_shape = SHAPE_GROWN("lock", gck_lock, lock_fields, 1);
+static const struct gck_shape lock_shape = SHAPE("lock", gck_lock, lock_fields);
 
 static const struct gck_field watch_fields[] = {
 	INT(gck_watch, wd, 1, GCK_WATCH_MAX),
@@ -217,8 +219,12 @@ static const struct gck_field file_fields[] = {
 	INT(gck_file, process, 0, PID_LAST),
 	INT(gck_file, peer_pid, 0, INT32_MAX),
 	LIST(gck_file, watches, nwatches, 0, MAX_ITEMS, watch_shape),
+	BOOL(gck_file, async),
+	INT(gck_file, signo, 0, 64),
+	INT(gck_file, owner, 0, PID_LAST),
+	INT(gck_file, owner_type, F_OWNER_TID, F_OWNER_PGRP),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 12);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 16);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),
@@ -326,8 +332,9 @@ static const struct gck_field image_fields[] = {
 	LIST(gck_image, attributes, nattributes, 0, MAX_ITEMS, attribute_shape),
 	LIST(gck_image, children, nchildren, 0, MAX_THREADS, child_shape),
 	LIST(gck_image, processes, nprocesses, 0, MAX_THREADS, gck_image_shape),
+	BOOL(gck_image, keeps_numbers),
 };
-const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 5);
+const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 6);
 
 static void free_elements(const struct gck_shape *shape, void *v, size_t n)
 {

@@ -241,3 +241,22 @@ struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *
 	gck_image_free(img);
 	return NULL;
 }
+
+static bool keeps_numbers(const json_t *image)
+{
+	bool keeps = json_is_true(json_object_get(image, "keeps_numbers"));
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(image, "processes"), i, one)
+		keeps |= keeps_numbers(one);
+	return keeps;
+}
+
+int32_t gck_image_number(const json_t *manifest)
+{
+	const json_t *image = json_object_get(manifest, "image");
+
+	return keeps_numbers(image) ? (int32_t)json_integer_value(json_object_get(image, "vpid"))
+				    : 0;
+}

@@ -17,6 +17,8 @@ struct gck_obstacles {
 	struct gck_error *err; /* gets the first that refuses, or that stays (may be NULL) */
 	bool refused, passing; /* passing: err has one that passes */
 	int64_t waited_ms;     /* for processes that had just begun */
+	pid_t static_pid;      /* a process whose program takes no preload; 0: none */
+	pid_t library_pid;     /* one that uses MPI or CUDA */
 	pid_t mpi_pid;         /* a process of the rank that has MPI; 0: none was found yet */
 };
 

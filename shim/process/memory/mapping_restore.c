@@ -132,6 +132,14 @@ static const char *call_name(int64_t nr)
 				    : "closing";
 }
 
+static const char *map_name(const struct gck_image *img, uint64_t start)
+{
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (img->maps[i].start == start && *img->maps[i].name)
+			return img->maps[i].name;
+	return "memory without a name";
+}
+
 static const char *remedy(int64_t error)
 {
 	return error == -ENOMEM ? ": raise vm.max_map_count or the limit of memory on this node"
@@ -153,8 +161,9 @@ static int flush(struct gck_restore *r, struct gck_batch *b, bool end, struct gc
 		if (c->nr == SYS_madvise && c->result == -EINVAL && is_hint(c->args[2]))
 			continue;
 		return gck_fail(err, c->result < 0 ? (int)-c->result : EEXIST,
-				"%s %llu bytes at %#llx: %s%s", call_name(c->nr),
+				"%s %llu bytes at %#llx (%s): %s%s", call_name(c->nr),
 				(unsigned long long)c->args[1], (unsigned long long)c->args[0],
+				map_name(r->img, c->args[0]),
 				strerror(c->result < 0 ? (int)-c->result : EEXIST),
 				remedy(c->result));
 	}
@@ -179,30 +188,80 @@ static int map_anonymous(struct gck_restore *r, struct gck_error *err)
 	return flush(r, &b, true, err);
 }
 
-/* Pass a file to the process, make its mappings (those of that content, or those of that object
- * that are only read or that are not), and close it there. */
-static int map_file(struct gck_restore *r, int fd, int32_t content, int32_t object, bool read,
+/* A file that is mapped: those mappings of that content, or those of that object that are only read
+ * or that are not. */
+struct mapped_file {
+	int fd;                /* of ours; -1: none */
+	int32_t content, object; /* -1: not that */
+	bool read;
+	bool own;              /* fd is closed afterwards */
+};
+
+struct mapped_files {
+	struct mapped_file *v;
+	size_t n;
+};
+
+static bool is_of(const struct gck_map *m, const struct mapped_file *x)
+{
+	return x->content >= 0 ? m->kind == GCK_MAP_FILE && m->content == x->content
+			       : !is_private(m) && m->object == x->object &&
+					 x->read == !!(m->flags & GCK_MAP_READ_SHARED);
+}
+
+/* Pass files to the process, make their mappings, and close them there. */
+static int map_some(struct gck_restore *r, const struct mapped_file *v, size_t n,
 		    struct gck_error *err)
 {
-	int there = gck_restore_give(r, fd, err);
+	int ours[GCK_FDS_MAX], there[GCK_FDS_MAX];
 	struct gck_batch b;
 
 	b.n = 0;
-	if (there < 0)
+	for (size_t i = 0; i < n; i++)
+		ours[i] = v[i].fd;
+	if (gck_restore_give_all(r, ours, n, there, err))
 		return -1;
-	for (size_t i = 0; i < r->img->nmaps; i++) {
-		const struct gck_map *m = &r->img->maps[i];
-		bool its = content >= 0 ? m->kind == GCK_MAP_FILE && m->content == content
-					: !is_private(m) && m->object == object &&
-						  read == !!(m->flags & GCK_MAP_READ_SHARED);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < r->img->nmaps; k++) {
+			const struct gck_map *m = &r->img->maps[k];
 
-		if (its)
-			add_map(&b, m, there, first_prot(r, m));
-		if (its && flush(r, &b, false, err))
+			if (is_of(m, &v[i]))
+				add_map(&b, m, there[i], first_prot(r, m));
+			if (flush(r, &b, false, err))
+				return -1;
+		}
+		gck_batch_add(&b, SYS_close, (uint64_t)there[i]);
+	}
+	return flush(r, &b, true, err);
+}
+
+static int map_files(struct gck_restore *r, const struct mapped_files *f, struct gck_error *err)
+{
+	for (size_t i = 0, n; i < f->n; i += n) {
+		n = f->n - i < GCK_FDS_MAX ? f->n - i : GCK_FDS_MAX;
+		if (map_some(r, f->v + i, n, err))
 			return -1;
 	}
-	gck_batch_add(&b, SYS_close, (uint64_t)there);
-	return flush(r, &b, true, err);
+	return 0;
+}
+
+static void drop_files(struct mapped_files *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->v[i].own)
+			close(f->v[i].fd);
+	free(f->v);
+}
+
+static int add_file(struct mapped_files *f, struct mapped_file x, struct gck_error *err)
+{
+	struct mapped_file *slot = gck_grow(&f->v, &f->n, sizeof *slot, err);
+
+	if (slot)
+		*slot = x;
+	else if (x.own)
+		close(x.fd);
+	return slot ? 0 : -1;
 }
 
 static bool is_read(const struct gck_image *img, size_t object)
@@ -215,26 +274,32 @@ static bool is_read(const struct gck_image *img, size_t object)
 }
 
 /* Memory that is sealed against writing can only be mapped by a descriptor that cannot write. */
-static int map_read(struct gck_restore *r, size_t object, int fd, struct gck_error *err)
+static int add_object(const struct gck_restore *r, struct mapped_files *f, size_t object, int fd,
+		      struct gck_error *err)
 {
+	struct mapped_file x = {.fd = fd, .content = -1, .object = (int32_t)object};
 	char path[32];
-	int reader, failed;
+	int reader;
 
+	if (add_file(f, x, err))
+		return -1;
 	if (!is_read(r->img, object))
 		return 0;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	reader = open(path, O_RDONLY | O_CLOEXEC);
-	failed = map_file(r, reader >= 0 ? reader : fd, -1, (int32_t)object, true, err);
-	if (reader >= 0)
-		close(reader);
-	return failed;
+	x.read = true;
+	x.own = reader >= 0;
+	x.fd = x.own ? reader : fd;
+	return add_file(f, x, err);
 }
 
 int gck_restore_map_object(struct gck_restore *r, size_t object, int fd, struct gck_error *err)
 {
-	if (map_file(r, fd, -1, (int32_t)object, false, err) || map_read(r, object, fd, err))
-		return gck_fail_in(err, "shared memory \"%s\"", r->img->objects[object].name);
-	return 0;
+	struct mapped_files f = {.v = NULL};
+	int failed = add_object(r, &f, object, fd, err) || map_files(r, &f, err);
+
+	drop_files(&f);
+	return failed ? -1 : 0;
 }
 
 static bool is_mapped(const struct gck_restore *r, size_t content)
@@ -246,18 +311,27 @@ static bool is_mapped(const struct gck_restore *r, size_t content)
 	return false;
 }
 
-int gck_restore_maps(struct gck_restore *r, struct gck_error *err)
+static int add_all(const struct gck_restore *r, struct mapped_files *f, struct gck_error *err)
 {
-	if (map_anonymous(r, err))
-		return -1;
-	for (size_t i = 0; i < r->img->ncontents; i++)
-		if (r->contents[i] >= 0 && is_mapped(r, i) &&
-		    map_file(r, r->contents[i], (int32_t)i, -1, false, err))
-			return gck_fail_in(err, "%s", r->img->contents[i].path);
+	for (size_t i = 0; i < r->img->ncontents; i++) {
+		struct mapped_file x = {.fd = r->contents[i], .content = (int32_t)i, .object = -1};
+
+		if (x.fd >= 0 && is_mapped(r, i) && add_file(f, x, err))
+			return -1;
+	}
 	for (size_t i = 0; i < r->img->nobjects; i++)
-		if (r->objects[i] >= 0 && gck_restore_map_object(r, i, r->objects[i], err))
+		if (r->objects[i] >= 0 && add_object(r, f, i, r->objects[i], err))
 			return -1;
 	return 0;
+}
+
+int gck_restore_maps(struct gck_restore *r, struct gck_error *err)
+{
+	struct mapped_files f = {.v = NULL};
+	int failed = map_anonymous(r, err) || add_all(r, &f, err) || map_files(r, &f, err);
+
+	drop_files(&f);
+	return failed ? -1 : 0;
 }
 
 int gck_restore_protect(struct gck_restore *r, struct gck_error *err)

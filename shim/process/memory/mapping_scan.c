@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "common/base/environ_slots.h"
+#include "common/place/owner.h"
 #include "shim/process/memory/memory.h"
 #include "shim/process/proc/procfs.h"
 
@@ -214,8 +215,9 @@ static void find_link(struct area *a)
 		if (e->d_ino != a->vma->inode)
 			continue;
 		snprintf(a->linked, sizeof a->linked, SHM "%s", e->d_name);
-		a->deleted = lstat(a->linked, &a->st) || a->st.st_ino != a->vma->inode ||
-			     a->st.st_dev != a->device;
+		a->deleted = gck_owner_fstatat(AT_FDCWD, a->linked, &a->st,
+					       AT_SYMLINK_NOFOLLOW) ||
+			     a->st.st_ino != a->vma->inode || a->st.st_dev != a->device;
 	}
 	if (dir)
 		closedir(dir);
@@ -257,7 +259,8 @@ static void find_file(struct area *a)
 
 	a->deleted = true;
 	a->device = x->device;
-	if (*x->name != '/' || !x->inode || stat(x->name, &a->st) || a->st.st_ino != x->inode ||
+	if (*x->name != '/' || !x->inode ||
+	    gck_owner_fstatat(AT_FDCWD, x->name, &a->st, 0) || a->st.st_ino != x->inode ||
 	    (a->st.st_dev != x->device && gck_path_deleted(x->name)))
 		return;
 	a->deleted = false;

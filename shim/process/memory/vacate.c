@@ -12,6 +12,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "shim/process/proc/procfs.h"
 #include "shim/process/memory/memory.h"
@@ -41,8 +42,7 @@ static uint64_t next_start(uint64_t start, uint64_t end, uint64_t from, uint64_t
 static uint64_t next_clear(const struct gck_restore *r, const struct gck_maps *now, uint64_t start,
 			   uint64_t size)
 {
-	for (size_t i = 0; i < now->n; i++)
-		start = next_start(start, start + size, now->v[i].start, now->v[i].end);
+	start = gck_maps_clear(now, start, size, GUARD);
 	for (size_t i = 0; i < r->img->nmaps; i++)
 		start = next_start(start, start + size, r->img->maps[i].start, r->img->maps[i].end);
 	return start;
@@ -97,11 +97,16 @@ static int end_threads(struct gck_restore *r, struct gck_error *err)
 	return failed ? -1 : 0;
 }
 
-/* Unregister addresses that the kernel would write to after their memory is gone. */
+/* Unregister addresses that the kernel would write to after their memory is gone, and stop interval
+ * timers, which an execve(2) leaves. */
 static int forget(struct gck_restore *r, struct gck_error *err)
 {
 	struct rseq_configuration rseq = {0};
-	stack_t none = {.ss_flags = SS_DISABLE};
+	const struct {
+		stack_t stack;
+		struct itimerval timer;
+	} none = {.stack = {.ss_flags = SS_DISABLE}};
+	const uint64_t timer = r->remote.scratch + sizeof none.stack;
 	struct gck_batch b;
 
 	b.n = 0;
@@ -111,6 +116,8 @@ static int forget(struct gck_restore *r, struct gck_error *err)
 	gck_batch_add(&b, SYS_set_robust_list, 0, 3 * sizeof(void *));
 	gck_batch_add(&b, SYS_set_tid_address, 0);
 	gck_batch_add(&b, SYS_sigaltstack, r->remote.scratch, 0);
+	for (uint64_t i = ITIMER_REAL; i <= ITIMER_PROF; i++)
+		gck_batch_add(&b, SYS_setitimer, i, timer, 0);
 	if (rseq.address)
 		gck_batch_add(&b, SYS_rseq, rseq.address, rseq.size, RSEQ_UNREGISTER,
 			      rseq.signature);

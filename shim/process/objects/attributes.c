@@ -119,6 +119,7 @@ int gck_scan_process(struct gck_scan *s)
 				 "there were more than %d threads at a time",
 				 GCK_SHIM_MAX_TIDS);
 	s->img->vpid = s->t->shim->vpid;
+	s->img->keeps_numbers = s->t->shim->features & GCK_SHIM_IMPLANTED;
 	s->img->restarts = s->t->shim->restarts;
 	s->img->shim_state = s->t->address;
 	text = gck_proc_read(s->t->proc, "personality", NULL, NULL);
@@ -165,7 +166,8 @@ int gck_scan_node(struct gck_scan *s)
 		gck_obstacle_add(s->f, false, s->img->exe, "keep the program while it runs",
 			 "the program's file was replaced or removed");
 	}
-	s->img->cpu_flags = read_cpu_flags(s->err);
+	if (!s->img->cpu_flags)
+		s->img->cpu_flags = read_cpu_flags(s->err);
 	return s->img->cpu_flags ? 0 : -1;
 }
 
@@ -227,6 +229,7 @@ static int set_mm(struct gck_restore *r, struct gck_error *err)
 static int set_directory(struct gck_restore *r, struct gck_error *err)
 {
 	int at, there, rc = -1;
+	struct gck_batch b;
 
 	if (!r->img->cwd)
 		return 0;
@@ -235,22 +238,26 @@ static int set_directory(struct gck_restore *r, struct gck_error *err)
 		return gck_fail(err, errno, "cannot open the working directory %s: %s",
 				r->img->cwd, gck_place_reason(errno));
 	there = gck_restore_give(r, at, err);
-	if (there >= 0)
-		rc = gck_remote_check(call(r, err, SYS_fchdir, there, 0, 0, 0), err,
+	b.n = 0;
+	gck_batch_add(&b, SYS_fchdir, (uint64_t)there);
+	gck_batch_add(&b, SYS_close, (uint64_t)there);
+	if (there >= 0 && !gck_remote_run(&r->remote, r->remote.pid, &b, err))
+		rc = gck_remote_check(b.calls[0].result, err,
 				      "cannot enter the working directory %s", r->img->cwd);
-	if (!rc && call(r, err, SYS_close, there, 0, 0, 0) == -ESRCH)
-		rc = -1;
 	close(at);
 	return rc;
 }
 
 int gck_restore_process(struct gck_restore *r, struct gck_error *err)
 {
+	struct gck_batch b;
+
 	if (set_mm(r, err) || set_directory(r, err) || gck_restore_attributes(r, err))
 		return -1;
-	if (call(r, err, SYS_personality, r->img->personality, 0, 0, 0) == -ESRCH)
-		return -1;
-	return call(r, err, SYS_umask, r->img->umask, 0, 0, 0) == -ESRCH ? -1 : 0;
+	b.n = 0;
+	gck_batch_add(&b, SYS_personality, r->img->personality);
+	gck_batch_add(&b, SYS_umask, r->img->umask);
+	return gck_remote_run(&r->remote, r->remote.pid, &b, err);
 }
 
 /* Set the image's soft limits, as far as the new hard limits allow. */

@@ -24,7 +24,6 @@
 
 #define ENTRIES_MAX 65536u
 #define ENTRY_MAX (128u << 10)  /* a longer one is left as it is */
-#define PIECE 256u
 #define INITIAL_MAX (8u << 20)
 #define LIST_SPARE 64u          /* spare entries, for more variables at the next restart */
 
@@ -59,41 +58,67 @@ static int add(struct entries *e, uint64_t address, struct gck_error *err)
 
 /* ---- reading the program's environment ----------------------------------------------------- */
 
+/* The page of the process that was read last: what is read mostly lies together. */
+struct page {
+	uint64_t at; /* 0: none */
+	char bytes[GCK_PAGE];
+};
+
+/* The byte at this address and those that follow in its page. NULL: it cannot be read. */
+static const char *look(const struct gck_restore *r, struct page *p, uint64_t at)
+{
+	uint64_t start = at / GCK_PAGE * GCK_PAGE;
+
+	if (p->at != start && gck_remote_read(&r->remote, start, p->bytes, GCK_PAGE, NULL)) {
+		p->at = 0;
+		return NULL;
+	}
+	p->at = start;
+	return p->bytes + (at - start);
+}
+
 /* A string of the process. NULL: it cannot be read, or is too long for a variable of the
  * launcher. */
-static char *read_entry(const struct gck_restore *r, uint64_t at)
+static char *read_entry(const struct gck_restore *r, struct page *p, uint64_t at)
 {
+	size_t n = 0, size, length;
 	char *text = NULL;
 
-	for (size_t n = 0; n < ENTRY_MAX; n += PIECE) {
-		/* do not read past a page's end: the next page may not exist */
-		size_t size = PIECE - (at + n) % PIECE;
-		char *more = realloc(text, n + PIECE + 1);
+	do {
+		const char *from = look(r, p, at + n);
+		char *more;
 
-		if (more)
-			text = more;
-		if (!more || gck_remote_read(&r->remote, at + n, text + n, size, NULL))
+		size = GCK_PAGE - (at + n) % GCK_PAGE;
+		length = from ? strnlen(from, size) : 0;
+		more = from ? realloc(text, n + length + 1) : NULL;
+		if (!more)
 			break;
-		if (memchr(text + n, '\0', size))
+		text = more;
+		memcpy(text + n, from, length);
+		n += length;
+		text[n] = '\0';
+		if (length < size)
 			return text;
-		n -= PIECE - size;
-	}
+	} while (n < ENTRY_MAX);
 	free(text);
 	return NULL;
 }
 
-/* Read the list that `environ` points to; a program may have emptied it. */
-static int read_list(const struct gck_restore *r, uint64_t at, struct entries *e,
+/* Read the list that `environ` points to, which is aligned; a program may have emptied it. */
+static int read_list(const struct gck_restore *r, uint64_t at, struct page *p, struct entries *e,
 		     struct gck_error *err)
 {
 	uint64_t list, entry;
 
 	if (gck_remote_read(&r->remote, at, &list, sizeof list, err))
 		return gck_fail_in(err, "environ");
-	for (size_t i = 0; list && i < ENTRIES_MAX; i++) {
-		if (gck_remote_read(&r->remote, list + i * sizeof entry, &entry, sizeof entry,
-				    NULL) ||
-		    !entry)
+	for (size_t i = 0; list && list % sizeof entry == 0 && i < ENTRIES_MAX; i++) {
+		const char *from = look(r, p, list + i * sizeof entry);
+
+		if (!from)
+			break;
+		memcpy(&entry, from, sizeof entry);
+		if (!entry)
 			break;
 		if (add(e, entry, err))
 			return -1;
@@ -118,20 +143,23 @@ static char *read_initial(const struct gck_restore *r, const struct gck_shim_sta
 	return text;
 }
 
-static int read_texts(const struct gck_restore *r, struct before *b, struct gck_error *err)
+static int read_texts(const struct gck_restore *r, struct page *p, struct before *b,
+		      struct gck_error *err)
 {
 	b->texts = calloc(b->list.n + 1, sizeof *b->texts);
 	if (!b->texts)
 		return gck_fail(err, ENOMEM, "no memory for the environment");
 	for (size_t i = 0; i < b->list.n; i++)
-		b->texts[i] = read_entry(r, b->list.v[i]);
+		b->texts[i] = read_entry(r, p, b->list.v[i]);
 	return 0;
 }
 
 static int read_before(const struct gck_restore *r, const struct gck_shim_state *s,
 		       struct before *b, struct gck_error *err)
 {
-	if (read_list(r, s->environ_at, &b->list, err) || read_texts(r, b, err))
+	struct page p = {.at = 0};
+
+	if (read_list(r, s->environ_at, &p, &b->list, err) || read_texts(r, &p, b, err))
 		return -1;
 	b->initial = read_initial(r, s, &b->initial_size);
 	return 0;

@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/place/owner.h"
 #include "shim/process/memory/memory.h"
 #include "shim/process/memory/external_files.h"
 #include "shim/process/objects/file_rights.h"
@@ -56,7 +57,7 @@ static int view_open(struct gck_scan *s, int fd, struct gck_fd_view *v)
 	snprintf(v->object, sizeof(v->object), "fd %d", fd);
 	snprintf(name, sizeof(name), "fd/%d", at.fd);
 	v->link = gck_proc_link(at.proc, name, s->err);
-	if (v->link && fstatat(at.proc, name, &v->st, 0) == 0) {
+	if (v->link && gck_owner_fstatat(at.proc, name, &v->st, 0) == 0) {
 		snprintf(name, sizeof(name), "fdinfo/%d", at.fd);
 		v->info = gck_proc_read(at.proc, name, NULL, s->err);
 	}
@@ -150,11 +151,6 @@ static bool is_queue(const struct gck_scan *s, const struct gck_fd_view *v)
 
 static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
-	if (gck_fd_locks(s, v, x))
-		return -1;
-	if (x->flags & O_ASYNC)
-		gck_obstacle_add(s->f, true, v->object, "use poll or threads",
-			 "signal-driven I/O (O_ASYNC) on %s", v->link);
 	if (is_queue(s, v)) {
 		gck_obstacle_add(s->f, true, v->object, "close it first",
 				 "a POSIX message queue: %s", v->link);
@@ -198,14 +194,13 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 {
 	struct gck_image *img = w->s->img;
 	size_t n = img->nfiles;
+	bool own;
 	int failed = 0;
 	struct gck_file *x = gck_grow(&img->files, &img->nfiles, sizeof(*x), w->s->err);
 
 	if (!x || grow(w, img->nfiles))
 		return -1;
-	x->flags = v->flags & ~(uint32_t)O_CLOEXEC;
-	if (strstr(v->info, " LEASE ")) /* for which the kernel sets it */
-		x->flags &= ~(uint32_t)O_ASYNC;
+	x->flags = v->flags & ~(uint32_t)(O_CLOEXEC | O_ASYNC);
 	x->offset = (int64_t)gck_proc_number(v->info, "pos:", 10, 0);
 	x->object = -1;
 	x->mode = v->st.st_mode;
@@ -214,16 +209,20 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 	w->stats[n] = v->st;
 	w->fds[n] = v->fd;
 	x->peer = stdio_of(w, v);
-	if (x->peer >= 0) {
+	own = x->peer >= 0;
+	if (gck_fd_owner(w->s, v, x))
+		return -1;
+	if (!own) {
+		x->peer = 0;
+		failed = classify(w->s, v, x);
+	} else {
 		x->kind = GCK_FD_STDIO;
 		if (x->peer == 0)
 			gck_fd_input(w->s, v, x);
 		else
 			failed = gck_fd_output(w->s, v, x);
-		return failed ? -1 : (int)n;
 	}
-	x->peer = 0;
-	return classify(w->s, v, x) ? -1 : (int)n;
+	return failed || gck_fd_locks(w->s, v, own, &img->files[n]) ? -1 : (int)n;
 }
 
 static int add_fd(struct walk *w, int fd, bool in_flight)
@@ -253,13 +252,17 @@ static int add_fd(struct walk *w, int fd, bool in_flight)
 /* A restart sets these when the process runs, which has none of their descriptors then. */
 static void check_in_flight(struct gck_scan *s, size_t from)
 {
-	for (size_t i = from; i < s->img->nfiles; i++)
-		if (s->img->files[i].kind == GCK_FD_EPOLL ||
-		    s->img->files[i].kind == GCK_FD_TIMERFD ||
-		    s->img->files[i].kind == GCK_FD_INOTIFY)
+	for (size_t i = from; i < s->img->nfiles; i++) {
+		const struct gck_file *x = &s->img->files[i];
+		const char *what = gck_file_has_lease(x) ? "a file with a lease" : NULL;
+
+		if (x->kind == GCK_FD_EPOLL || x->kind == GCK_FD_TIMERFD ||
+		    x->kind == GCK_FD_INOTIFY)
+			what = "an epoll, timerfd or inotify";
+		if (what)
 			gck_obstacle_add_passing(s->f, "process", "receive it first",
-						 "an epoll, timerfd or inotify is under way in a "
-						 "unix socket");
+						 "%s is under way in a unix socket", what);
+	}
 }
 
 /* Descriptors in the queues of sockets, also of those that are in a queue themselves. */

@@ -139,11 +139,52 @@ int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 
 /* ---- hold ---------------------------------------------------------------------------------- */
 
+static bool is_leased_to_write(const struct gck_file *x)
+{
+	bool is = false;
+
+	for (size_t i = 0; i < x->nlocks; i++)
+		is |= x->locks[i].kind == GCK_LOCK_LEASE && x->locks[i].exclusive;
+	return is;
+}
+
+/* Read a file through the process's own descriptor: another open of it would break its lease, which
+ * also says that nobody else changes it. Its offset is not moved. */
+static int hold_leased(struct gck_hold *h, uint32_t i)
+{
+	struct gck_file *x = &h->img->files[i];
+	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), result = -1;
+	size_t space = (x->size / GCK_PAGE + 1) * GCK_PAGE, done = 0;
+	void *data = NULL;
+	ssize_t n = 1;
+
+	if (fd < 0 || posix_memalign(&data, GCK_PAGE, space)) /* it may be one for O_DIRECT */
+		gck_fail(h->err, fd < 0 ? errno : ENOMEM, "%s cannot be copied: %s", x->path,
+			 strerror(fd < 0 ? errno : ENOMEM));
+	while (data && n > 0 && done < x->size) {
+		n = pread(fd, (char *)data + done, space - done, (off_t)done);
+		done += n > 0 ? (size_t)n : 0;
+	}
+	if (data && done != x->size)
+		gck_fail(h->err, n < 0 ? errno : EAGAIN, "%s cannot be read: %s", x->path,
+			 n < 0 ? strerror(errno) : "it has another size now; try again");
+	else if (data)
+		result = gck_frozen_bytes(h->copies, GCK_FROZEN_FILE, i, data, x->size, h->err);
+	x->data_size = x->size;
+	free(data);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
 int gck_hold_file(struct gck_hold *h, uint32_t i)
 {
 	struct gck_file *x = &h->img->files[i];
-	int fd = gck_fd_reopen(h->t, gck_image_fd_of(h->img, i), h->err), result;
+	int fd, result;
 
+	if (is_leased_to_write(x))
+		return hold_leased(h, i);
+	fd = gck_fd_reopen(h->t, gck_image_fd_of(h->img, i), h->err);
 	if (fd < 0)
 		return -1;
 	x->data_size = x->size;

@@ -8,6 +8,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -70,6 +71,42 @@ static bool is_shown(const struct gck_image *img, size_t content, int fd)
 	return false;
 }
 
+static bool same_groups(const struct gck_page_groups *a, const struct gck_page_groups *b)
+{
+	bool same = a->rows.n == b->rows.n;
+
+	for (size_t i = 0; i < a->rows.n && same; i++) {
+		struct gck_page_group x = gck_page_groups_at(a, i), y = gck_page_groups_at(b, i);
+
+		same = x.address == y.address && x.mask == y.mask &&
+		       gck_hash_same(x.chunk.hash, y.chunk.hash);
+	}
+	return same;
+}
+
+/* Whether another process of the rank has found the same of this file. */
+static bool is_known(const struct gck_restore *root, const struct stat *st,
+		     const struct gck_page_groups *groups)
+{
+	for (size_t i = 0; i < root->nsame; i++)
+		if (root->same[i].inode == st->st_ino && root->same[i].device == st->st_dev &&
+		    same_groups(root->same[i].groups, groups))
+			return true;
+	return false;
+}
+
+/* Without memory it is read again. */
+static void add_known(struct gck_restore *root, const struct stat *st,
+		      const struct gck_page_groups *groups)
+{
+	struct gck_same_file *v = realloc(root->same, (root->nsame + 1) * sizeof *v);
+
+	if (!v)
+		return;
+	v[root->nsame++] = (struct gck_same_file){st->st_dev, st->st_ino, groups};
+	root->same = v;
+}
+
 static bool same_content(struct gck_restore *r, int fd, const struct gck_content *c)
 {
 	struct stat st;
@@ -78,12 +115,15 @@ static bool same_content(struct gck_restore *r, int fd, const struct gck_content
 		return false;
 	if (!c->carried)
 		return gck_mtime_ns(&st) == c->mtime_ns;
+	if (is_known(r->root, &st, &c->groups))
+		return true;
 	for (size_t i = 0; i < c->groups.rows.n; i++) {
 		struct gck_page_group x = gck_page_groups_at(&c->groups, i);
 
 		if (!has_group(r, fd, &x))
 			return false;
 	}
+	add_known(r->root, &st, &c->groups);
 	return true;
 }
 

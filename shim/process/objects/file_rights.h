@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "common/base/place.h"
+#include "common/place/place.h"
 #include "shim/process/rank/scan.h"
 
 /* Open a file again, found as gck_place_open does. If this user owns it and its mode forbids this,

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/place.h"
+#include "common/place/place.h"
 #include "shim/process/objects/objects.h"
 
 int gck_restore_note_made(struct gck_restore *r, const char *path, const struct stat *st)

@@ -14,8 +14,8 @@
 /* ---- scan ---------------------------------------------------------------------------------- */
 
 /* attributes.c: attributes of the whole process in /proc (rights, namespaces, children, limits,
- * timers). gck_scan_node: the CPU's features and the program's file, which never change, and what
- * takes too long for a held rank. */
+ * timers). gck_scan_node: the CPU's features, unless the image has them, and the program's file,
+ * which never change, and what takes too long for a held rank. */
 int gck_scan_process(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_node(struct gck_scan *s) GCK_MUST_CHECK;
 
@@ -59,7 +59,12 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 int gck_fd_fifo(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v,
 		 struct gck_file *x) GCK_MUST_CHECK;
-int gck_fd_locks(struct gck_scan *s, const struct gck_fd_view *v,
+
+/* own: it is one of the task's own 0 to 2, which are another file's at a restart. */
+int gck_fd_locks(struct gck_scan *s, const struct gck_fd_view *v, bool own,
+		 struct gck_file *x) GCK_MUST_CHECK;
+bool gck_file_has_lease(const struct gck_file *f);
+int gck_fd_owner(struct gck_scan *s, const struct gck_fd_view *v,
 		 struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
@@ -136,6 +141,9 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err) GCK_MU
 /* input.c: the new task's standard input must reach as far as the old one was consumed. */
 int gck_restore_check_input(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
+/* file_locks.c: whether the image has all who get a file's signals. */
+int gck_restore_check_owners(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
 /* process_attributes.c: whether this version knows all. */
 int gck_restore_check_attributes(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
@@ -185,6 +193,10 @@ int gck_restore_take_locks(struct gck_restore *r, struct gck_error *err) GCK_MUS
 
 /* Take the leases, once nobody opens a file for this restart any more: that would break one. */
 int gck_restore_take_leases(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Set who gets which signal about a file, once all processes have their threads and queues have
+ * what waited in them, which would send one. Those of files with a lease are set with it. */
+int gck_restore_owners(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Open file f of the image in this process. A descriptor, or -1. */
 int gck_make_path(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;

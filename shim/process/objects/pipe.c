@@ -23,7 +23,7 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
 
-#define SET_LATER (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME)
+#define SET_LATER (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME)
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "shim/process/objects/objects.h"
+#include "shim/process/process.h"
 #include "shim/process/proc/maps.h"
 #include "shim/process/tree/tree.h"
 

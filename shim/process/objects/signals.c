@@ -114,7 +114,7 @@ int gck_scan_inside(struct gck_scan *s, int timeout_ms)
 /* glibc's own two are told the kernel's numbers. */
 void gck_restore_handlers(struct gck_image *img, struct gck_shim_state *state)
 {
-	for (int i = 1; i <= NSIGNALS; i++) {
+	for (int i = 1; i <= NSIGNALS && state->handler_entry; i++) {
 		struct gck_sigaction *a = &img->actions[i];
 
 		if (!(a->flags & SA_SIGINFO) || a->handler == (uint64_t)SIG_DFL ||

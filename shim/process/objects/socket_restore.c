@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/base/place.h"
+#include "common/place/place.h"
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/ptrace/restore_note.h"

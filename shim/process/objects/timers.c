@@ -235,7 +235,9 @@ static int arm_itimers(struct gck_restore *r, struct gck_error *err)
 			{(time_t)(t->value_ns / 1000000000u), t->value_ns % 1000000000u / 1000},
 		};
 
-		if (t->value_ns && !v.it_value.tv_sec && !v.it_value.tv_usec)
+		if (!t->value_ns)
+			continue;
+		if (!v.it_value.tv_sec && !v.it_value.tv_usec)
 			v.it_value.tv_usec = 1;
 		if (run_one(r, &v, sizeof v, SYS_setitimer, i, r->remote.scratch, 0, 0,
 			    "an interval timer cannot be set", err))

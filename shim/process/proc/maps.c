@@ -174,6 +174,32 @@ const struct gck_vma *gck_maps_find(const struct gck_maps *m, uint64_t address)
 	return low < m->n && m->v[low].start <= address ? &m->v[low] : NULL;
 }
 
+const struct gck_vma *gck_maps_file(const struct gck_maps *m, uint64_t address)
+{
+	const struct gck_vma *last = NULL;
+
+	for (size_t i = 0; i < m->n && m->v[i].start <= address; i++)
+		if (m->v[i].inode)
+			last = &m->v[i];
+	return last ? gck_maps_same_file(m, last) : NULL;
+}
+
+const struct gck_vma *gck_maps_same_file(const struct gck_maps *m, const struct gck_vma *file)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->v[i].inode == file->inode && m->v[i].device == file->device)
+			return &m->v[i];
+	return NULL;
+}
+
+uint64_t gck_maps_clear(const struct gck_maps *m, uint64_t start, uint64_t size, uint64_t around)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (start < m->v[i].end + around && start + size + around > m->v[i].start)
+			start = m->v[i].end + around;
+	return start;
+}
+
 bool gck_path_deleted(const char *path)
 {
 	size_t n = strlen(path), suffix = strlen(" (deleted)");

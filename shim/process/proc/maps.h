@@ -61,6 +61,15 @@ int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *
 /* The mapping that holds this address, or NULL. */
 const struct gck_vma *gck_maps_find(const struct gck_maps *m, uint64_t address);
 
+/* The first mapping of the file whose mapping is the last one up to this address, or NULL. */
+const struct gck_vma *gck_maps_file(const struct gck_maps *m, uint64_t address);
+
+/* The first mapping of the file that x maps, or NULL. */
+const struct gck_vma *gck_maps_same_file(const struct gck_maps *m, const struct gck_vma *x);
+
+/* The lowest address from start on where so many bytes are free, and so many around them. */
+uint64_t gck_maps_clear(const struct gck_maps *m, uint64_t start, uint64_t size, uint64_t around);
+
 /* Whether a path of maps, or of /proc/PID/fd, ends in " (deleted)". */
 bool gck_path_deleted(const char *path);
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/program/program.h"
 #include "shim/process/proc/procfs.h"
 
 #define PF_EXITING 0x4 /* of the flags in /proc/PID/stat */
@@ -291,4 +292,16 @@ int64_t gck_monotonic_of(int proc)
 		close(self);
 	}
 	return now;
+}
+
+/* ---- its program ---------------------------------------------------------------------------- */
+
+int gck_proc_loader(int proc, char *path, size_t size)
+{
+	int fd = openat(proc, "exe", O_RDONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -1 : gck_program_loader(fd, path, size);
+
+	if (fd >= 0)
+		close(fd);
+	return rc;
 }

@@ -53,4 +53,7 @@ int64_t gck_monotonic_of(int proc);
 
 int64_t gck_realtime(void);
 
+/* gck_program_loader of its program. */
+int gck_proc_loader(int proc, char *path, size_t size);
+
 #endif

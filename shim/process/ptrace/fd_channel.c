@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: the target's descriptors. This process, of the same user, opens the files and passes
- * them one by one over a socketpair whose other end is the target's. The new task's standard input,
+ * them over a socketpair whose other end is the target's. The new task's standard input,
  * output and error wait above the image's highest descriptor, followed by the channel. */
 #include "config.h"
 
@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/base/fd_passing.h"
 #include "shim/process/ptrace/fd_channel.h"
 
 static int64_t call(struct gck_restore *r, struct gck_error *err, long nr, uint64_t a, uint64_t b,
@@ -82,6 +81,7 @@ static int make_channel(struct gck_restore *r, struct gck_error *err)
 {
 	int64_t made = call(r, err, SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
 			    r->remote.scratch);
+	struct gck_batch b;
 	int pair[2];
 
 	if (made)
@@ -93,9 +93,11 @@ static int make_channel(struct gck_restore *r, struct gck_error *err)
 	r->channel = gck_restore_take(r, pair[0], err);
 	if (r->channel < 0)
 		return -1;
-	call(r, err, SYS_dup3, (uint64_t)pair[1], (uint64_t)GCK_RESTORE_CHANNEL(r), O_CLOEXEC, 0);
-	call(r, err, SYS_close, (uint64_t)pair[0], 0, 0, 0);
-	return call(r, err, SYS_close, (uint64_t)pair[1], 0, 0, 0) == -ESRCH ? -1 : 0;
+	b.n = 0;
+	gck_batch_add(&b, SYS_dup3, (uint64_t)pair[1], (uint64_t)GCK_RESTORE_CHANNEL(r), O_CLOEXEC);
+	gck_batch_add(&b, SYS_close, (uint64_t)pair[0]);
+	gck_batch_add(&b, SYS_close, (uint64_t)pair[1]);
+	return gck_remote_run(&r->remote, r->remote.pid, &b, err);
 }
 
 int gck_restore_channel(struct gck_restore *r, struct gck_error *err)
@@ -120,24 +122,23 @@ struct mailbox {
 	char byte;
 	union {
 		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(GCK_FDS_MAX * sizeof(int))];
 	} control;
 };
 
-/* Pass a descriptor, which stays open here, to the target. Returns its number there, or -1. */
-int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err)
+int gck_restore_give_all(struct gck_restore *r, const int *fds, size_t n, int *there,
+			 struct gck_error *err)
 {
 	char *at = (char *)(uintptr_t)r->remote.scratch;
 	struct mailbox box = {.iov = {at + offsetof(struct mailbox, byte), 1}};
 	int64_t got;
-	int there;
 
 	box.msg.msg_iov = (struct iovec *)(void *)(at + offsetof(struct mailbox, iov));
 	box.msg.msg_iovlen = 1;
 	box.msg.msg_control = at + offsetof(struct mailbox, control);
-	box.msg.msg_controllen = sizeof box.control.space;
-	if (gck_fd_send(r->channel, "", 1, &fd, 1, 0) != 1)
-		return gck_fail(err, errno, "handing descriptor %d to process %d: %s", fd,
+	box.msg.msg_controllen = CMSG_LEN(n * sizeof *fds);
+	if (gck_fd_send(r->channel, "", 1, fds, n, 0) != 1)
+		return gck_fail(err, errno, "handing descriptor %d to process %d: %s", fds[0],
 				r->remote.pid, strerror(errno));
 	if (gck_remote_write(&r->remote, r->remote.scratch, &box, sizeof box, err))
 		return -1;
@@ -145,11 +146,18 @@ int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err)
 		   MSG_DONTWAIT, 0);
 	if (got == -ESRCH || gck_remote_read(&r->remote, r->remote.scratch, &box, sizeof box, err))
 		return -1;
-	if (got != 1 || box.msg.msg_controllen < CMSG_LEN(sizeof fd))
+	if (got != 1 || box.msg.msg_controllen < CMSG_LEN(n * sizeof *fds))
 		return gck_fail(err, EMFILE, "process %d could not take a descriptor: %s",
 				r->remote.pid, got < 0 ? strerror((int)-got) : "too many are open");
-	memcpy(&there, CMSG_DATA(&box.control.header), sizeof there);
-	return there;
+	memcpy(there, CMSG_DATA(&box.control.header), n * sizeof *there);
+	return 0;
+}
+
+int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err)
+{
+	int there;
+
+	return gck_restore_give_all(r, &fd, 1, &there, err) ? -1 : there;
 }
 
 static int run_dups(struct gck_restore *r, struct gck_batch *b, struct gck_error *err)

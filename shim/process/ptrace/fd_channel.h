@@ -4,13 +4,19 @@
 #ifndef GCK_FD_CHANNEL_H
 #define GCK_FD_CHANNEL_H
 
+#include "common/base/fd_passing.h"
 #include "shim/process/ptrace/rebuild.h"
 
 /* Free the numbers that the image uses, move the task's own descriptors 0 to 2 above them, and make
  * the channel. Descriptors of a previous build are closed. */
 int gck_restore_channel(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Pass a descriptor, which stays open here. Returns its number in the process, or -1. */
+/* Pass n descriptors, 1 to GCK_FDS_MAX, which stay open here. there: their numbers in the
+ * process. */
+int gck_restore_give_all(struct gck_restore *r, const int *fds, size_t n, int *there,
+			 struct gck_error *err) GCK_MUST_CHECK;
+
+/* The same with one. Returns its number in the process, or -1. */
 int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err) GCK_MUST_CHECK;
 
 /* A descriptor of ours for the process's open file description fd, or -1. */

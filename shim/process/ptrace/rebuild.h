@@ -9,6 +9,7 @@
 #define GCK_REBUILD_H
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <stdbool.h>
 
@@ -62,6 +63,13 @@ static inline bool gck_file_is_log(const struct gck_file *f)
 	return f->written && f->flags & O_APPEND;
 }
 
+/* A file of this node that has the bytes of an image's page groups. */
+struct gck_same_file {
+	dev_t device;
+	ino_t inode;
+	const struct gck_page_groups *groups;
+};
+
 struct gck_restore {
 	struct gck_image *img;
 	struct gck_reader *reader;
@@ -70,6 +78,7 @@ struct gck_restore {
 	int proc;                    /* /proc/PID */
 	bool trial;                  /* it is never run: gck_restore_for_trial */
 	bool seized, built, filed, ran;
+	bool keeps_numbers;          /* the root's: all processes get their old ones */
 	bool has_mpi, has_cuda;      /* of the image */
 	uint32_t all_asked;          /* of the commit: gck_restore_asked */
 
@@ -85,6 +94,8 @@ struct gck_restore {
 	size_t nterminals;
 	struct gck_made_file *made;  /* the root's */
 	size_t nmade;
+	struct gck_same_file *same;  /* the root's: most processes map the same libraries */
+	size_t nsame;
 
 	struct gck_restore *root;    /* of the rank; its own in that */
 	struct gck_restore **children; /* of the image's processes, in its order */
@@ -118,8 +129,25 @@ struct gck_restore {
 	uint64_t done, all;
 };
 
-/* The new number of a process below r that had this one when it was captured. 0: there is none. */
+/* The new number of a process below r that had this one when it was captured; of a thread of r or
+ * of a process below. 0: there is none. */
 pid_t gck_restore_pid(const struct gck_restore *r, int32_t before);
+pid_t gck_restore_tid(const struct gck_restore *r, int32_t before);
+
+/* The arguments of clone3(2), to be copied to an address of the process that makes the call. */
+struct gck_rebuild_clone {
+	struct clone_args args;
+	int32_t number;
+};
+
+/* For a process or thread that has this number in the image (0: it is none of the image's). Flags
+ * are the caller's. */
+void gck_rebuild_clone(const struct gck_restore *r, struct gck_rebuild_clone *c, uint64_t address,
+		       int32_t number);
+
+/* 0 unless that call has failed. */
+int gck_rebuild_cloned(const struct gck_restore *r, int64_t result, int32_t number,
+		       struct gck_error *err) GCK_MUST_CHECK;
 
 #define GCK_RESTORE_CHANNEL(r) ((r)->high + 3)
 #define GCK_RESTORE_OURS 4

@@ -313,6 +313,8 @@ int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b, struct 
 	regs.rip = r->plant;
 	regs.rbx = list;
 	regs.r12 = list + size;
+	if (!b->n)
+		return 0;
 	if (gck_remote_write(r, list, b->calls, size, err) || set_regs(tid, &regs, err) ||
 	    resume_until(PTRACE_CONT, SIGTRAP, tid, err))
 		return -1;

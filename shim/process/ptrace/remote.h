@@ -43,8 +43,9 @@ int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *e
 unsigned gck_batch_add_(struct gck_batch *b, long nr, const uint64_t args[6]);
 #define gck_batch_add(b, nr, ...) gck_batch_add_(b, nr, (const uint64_t[6]){__VA_ARGS__})
 
-/* Have thread tid run the batch, and fill in each call's result (-errno on failure). -1 if the
- * thread could not run it to its end. Threads that the batch makes are left stopped at birth. */
+/* Have thread tid run the batch, which may be empty, and fill in each call's result (-errno on
+ * failure). -1 if the thread could not run it to its end. Threads that the batch makes are left
+ * stopped at birth. */
 int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b,
 		   struct gck_error *err) GCK_MUST_CHECK;
 

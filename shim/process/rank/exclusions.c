@@ -144,16 +144,17 @@ static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, stru
 	l->cuda_fds[3] = state.data_fd[0];
 	l->cuda_fds[4] = state.data_fd[1];
 	l->ncuda_fds = 5;
-	l->device_bytes = state.device_bytes;
-	l->managed_bytes = (uint64_t)state.managed_mib << 20;
-	l->ndevices = state.devices.n < GCK_LINK_CUDA_DEVICES ? state.devices.n
+	l->gpu.device_bytes = state.device_bytes;
+	l->gpu.managed_bytes = (uint64_t)state.managed_mib << 20;
+	l->gpu.ndevices = state.devices.n < GCK_LINK_CUDA_DEVICES ? state.devices.n
 							      : GCK_LINK_CUDA_DEVICES;
-	for (size_t i = 0; i < l->ndevices; i++) {
-		l->devices[i].bytes = at_most(state.memory[i].bytes);
-		l->devices[i].free_bytes = at_most(state.memory[i].free_bytes);
-		memcpy(l->devices[i].uuid, state.devices.v[i].uuid, sizeof l->devices[i].uuid);
+	for (size_t i = 0; i < l->gpu.ndevices; i++) {
+		l->gpu.devices[i].bytes = at_most(state.memory[i].bytes);
+		l->gpu.devices[i].free_bytes = at_most(state.memory[i].free_bytes);
+		memcpy(l->gpu.devices[i].uuid, state.devices.v[i].uuid,
+		       sizeof l->gpu.devices[i].uuid);
 	}
-	l->cuda = true;
+	l->gpu.pid = pid;
 	return 0;
 }
 
@@ -197,7 +198,7 @@ bool gck_is_gpu(const char *path)
 
 bool gck_exclusions_device(const struct gck_exclusions *l, const char *path)
 {
-	return l->cuda && !l->drained_for && gck_is_gpu(path);
+	return l->gpu.pid && !l->drained_for && gck_is_gpu(path);
 }
 
 bool gck_exclusions_parents_device(const struct gck_exclusions *l, const char *path)

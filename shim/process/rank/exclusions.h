@@ -22,12 +22,8 @@ struct gck_exclusions {
 	int32_t link_fd;         /* the MPI thread's link; -1: none */
 	int32_t cuda_fds[5];     /* the CUDA thread's link, its fd vault, the device data's link */
 	size_t ncuda_fds;
-	bool cuda;               /* it uses CUDA and its GPU can be drained */
+	struct gck_gpu_data gpu; /* with a pid: it uses CUDA and its GPU can be drained */
 	bool left_gpu;           /* it was forked from such a process, and uses none */
-	uint64_t device_bytes;   /* in its memory while drained, or in device copies */
-	uint64_t managed_bytes;  /* of these: managed memory */
-	struct gck_device_memory devices[GCK_LINK_CUDA_DEVICES]; /* the same by device */
-	size_t ndevices;
 	struct gck_ranges ranges; /* by address, not adjacent */
 	struct gck_ranges changes_only; /* the same: file mappings of which only changed pages are
 				   * needed */

@@ -177,27 +177,36 @@ int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd
 	return 0;
 }
 
-int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, int *life,
-		     struct gck_error *err)
+int gck_helper_ask_clone(const struct gck_target *t, int *life, struct gck_error *err)
 {
 	struct gck_link_msg m = {.type = GCK_LINK_CLONE};
+	struct peer p = helper_of(t);
 	int pair[2];
 	int failed;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return gck_fail(err, errno, "no socketpair for the clone: %s", strerror(errno));
-	failed = ask(helper_of(t), &m, pair[1], GCK_LINK_CLONED, timeout_ms, err);
+	failed = put(&p, &m, pair[1], err);
 	close(pair[1]);
-	if (!failed && m.pid <= 0)
-		failed = gck_fail(err, m.pid ? -m.pid : EPROTO,
-				  "process %d cannot be forked for its clone: %s", (int)t->pid,
-				  strerror(-m.pid));
-	if (failed) {
+	if (failed)
 		close(pair[0]);
+	else
+		*life = pair[0];
+	return failed;
+}
+
+int gck_helper_cloned(const struct gck_target *t, int timeout_ms, pid_t *clone,
+		      struct gck_error *err)
+{
+	struct gck_link_msg m;
+
+	if (take(helper_of(t), &m, GCK_LINK_CLONED, timeout_ms, err))
 		return -1;
-	}
+	if (m.pid <= 0)
+		return gck_fail(err, m.pid ? -m.pid : EPROTO,
+				"process %d cannot be forked for its clone: %s", (int)t->pid,
+				strerror(m.pid ? -m.pid : EPROTO));
 	*clone = m.pid;
-	*life = pair[0];
 	return 0;
 }
 

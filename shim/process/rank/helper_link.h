@@ -21,10 +21,13 @@ int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int tim
 int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd,
 			   struct gck_error *err) GCK_MUST_CHECK;
 
-/* Fork a frozen clone, which lives until *life is closed. Its memory is a copy now. It can be read
- * when it is ready; the rank need not be held until then. */
-int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, int *life,
-		     struct gck_error *err) GCK_MUST_CHECK;
+/* Fork a frozen clone, which lives until *life is closed: ask for it, and, if that succeeded, wait
+ * until it is forked, so that several processes can fork at the same time. Its memory is a copy
+ * then. It can be read when it is ready; the rank need not be held until then. */
+int gck_helper_ask_clone(const struct gck_target *t, int *life,
+			 struct gck_error *err) GCK_MUST_CHECK;
+int gck_helper_cloned(const struct gck_target *t, int timeout_ms, pid_t *clone,
+		      struct gck_error *err) GCK_MUST_CHECK;
 int gck_clone_ready(int life, int timeout_ms, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Have a clone run m's calls. fd (-1: none) is passed to it; the answer's m->pid is its number

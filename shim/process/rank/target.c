@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/program/program.h"
 #include "shim/process/proc/maps.h"
 #include "shim/process/proc/pages.h"
 #include "shim/process/proc/procfs.h"
@@ -37,17 +38,44 @@ static void inherit(struct gck_target *t)
 {
 	struct gck_shim_state *s = t->shim;
 
-	if (s->rpid != t->pid)
+	t->forked = s->rpid != t->pid;
+	if (t->forked)
 		s->ntids = 0;
+	if (t->forked && s->features & GCK_SHIM_IMPLANTED)
+		s->helper_tid = 0; /* nothing has told it of the fork */
 	s->vpid = t->vpid;
 	s->rpid = t->pid;
 	memcpy(s->stdio, t->rank->shim->stdio, sizeof s->stdio);
+}
+
+static bool takes_no_preload(const struct gck_target *t)
+{
+	char loader[64];
+
+	return gck_proc_loader(t->proc, loader, sizeof loader) >= 0 &&
+	       gck_program_takes_no_preload(loader);
+}
+
+/* What a state of a process that has none yet says (threads/implant.c). */
+static void begin_state(struct gck_shim_state *s)
+{
+	memset(s, 0, sizeof *s);
+	s->features = GCK_SHIM_WAITS | GCK_SHIM_SUMMON | GCK_SHIM_IMPLANTED;
+	s->link_fd = -1;
 }
 
 int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 {
 	struct gck_shim_state *s = t->shim;
 
+	if (!t->address) {
+		if (!takes_no_preload(t))
+			return gck_fail(err, EPROTO, "process %d has just executed a program",
+					(int)t->pid);
+		begin_state(s);
+		inherit(t);
+		return refresh_exclusions(t, err);
+	}
 	if (gck_memory_read(t->pid, t->address, s, offsetof(struct gck_shim_state, tids), err))
 		return gck_fail_in(err, "the shim's state");
 	if (s->magic != GCK_SHIM_MAGIC || s->version != GCK_LINK_VERSION ||
@@ -128,37 +156,18 @@ failed:
 	return -1;
 }
 
-/* The last mapping of a file up to this address: the state is at the end of the preload's data. */
-static const struct gck_vma *file_before(const struct gck_maps *in, uint64_t address)
-{
-	const struct gck_vma *found = NULL;
-
-	for (size_t i = 0; i < in->n && in->v[i].start <= address; i++)
-		if (in->v[i].inode)
-			found = &in->v[i];
-	return found;
-}
-
-/* The first mapping of this file. */
-static const struct gck_vma *first_of(const struct gck_maps *in, const struct gck_vma *file)
-{
-	for (size_t i = 0; file && i < in->n; i++)
-		if (in->v[i].inode == file->inode && in->v[i].device == file->device)
-			return &in->v[i];
-	return NULL;
-}
-
-/* The state of the same preload in another process. 0: it is not there. */
-static uint64_t state_in(const struct gck_target *parent, int proc)
+/* The state of the rank's preload in another process: at the end of its data. 0: it is not
+ * there. */
+static uint64_t state_in(const struct gck_target *rank, int proc)
 {
 	struct gck_maps there = {0}, here = {0};
 	const struct gck_vma *from, *to;
 	uint64_t address = 0;
 
-	if (!gck_maps_read(parent->proc, &there, NULL) && !gck_maps_read(proc, &here, NULL)) {
-		from = first_of(&there, file_before(&there, parent->address));
-		to = from ? first_of(&here, from) : NULL;
-		address = to ? to->start + (parent->address - from->start) : 0;
+	if (!gck_maps_read(rank->proc, &there, NULL) && !gck_maps_read(proc, &here, NULL)) {
+		from = gck_maps_file(&there, rank->address);
+		to = from ? gck_maps_same_file(&here, from) : NULL;
+		address = to ? to->start + (rank->address - from->start) : 0;
 	}
 	gck_maps_free(&there);
 	gck_maps_free(&here);
@@ -176,9 +185,9 @@ int gck_target_open_child(struct gck_target *t, const struct gck_target *parent,
 	if (make_room(t, err))
 		return -1;
 	t->proc = gck_proc_open(pid, err);
-	t->address = t->proc < 0 ? 0 : state_in(parent, t->proc);
+	t->address = t->proc < 0 ? 0 : state_in(t->rank, t->proc);
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (t->proc >= 0 && t->pidfd >= 0 && t->address && !gck_target_refresh(t, &why))
+	if (t->proc >= 0 && t->pidfd >= 0 && !gck_target_refresh(t, &why))
 		return 0;
 	gck_target_close(t);
 	if (why.code == EPERM)
@@ -186,7 +195,7 @@ int gck_target_open_child(struct gck_target *t, const struct gck_target *parent,
 				"just started, or kernel.yama.ptrace_scope is 1 and neither fork "
 				"nor exec made it, or it has other rights", (int)pid);
 	return gck_fail(err, EAGAIN, "process %d, a descendant, has no preload, or has just "
-			"started; start no static or set-uid program, or try again", (int)pid);
+			"started; start no set-uid program, or try again", (int)pid);
 }
 
 /* ---- descriptors --------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #ifndef GCK_TARGET_H
 #define GCK_TARGET_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "common/base/error.h"
@@ -27,6 +28,8 @@ struct gck_target {
 	struct gck_shim_state *shim; /* a copy; gck_target_refresh updates it */
 	struct gck_exclusions excluded;    /* a copy, too */
 	const struct gck_target *rank; /* of a descendant: the rank; else NULL */
+	uint64_t vdso_end;           /* once it was looked for (threads/borrow.c), else 0 */
+	bool forked;                 /* its state was its parent's when it was read */
 	int32_t vpid;                /* of a descendant: as its parent knows it */
 	struct gck_flight *flight;
 	int *probe;                  /* an inotify descriptor of ours, or -1 (watch/watch.c). To

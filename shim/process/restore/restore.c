@@ -80,6 +80,7 @@ static void drop_image(struct gck_restore *r)
 	gck_restore_close_pairs(r);
 	free(r->pairs);
 	gck_restore_drop_made(r);
+	free(r->same);
 	for (size_t i = 0; i < r->nnotes; i++)
 		free(r->notes[i]);
 	free(r->notes);
@@ -90,9 +91,10 @@ static void drop_image(struct gck_restore *r)
 	r->rewrites = NULL;
 	r->deferred = NULL;
 	r->pairs = NULL;
+	r->same = NULL;
 	r->notes = NULL;
 	r->nnotes = 0;
-	r->nrewrites = r->npairs = r->nchildren = r->nshared = r->nmemory = 0;
+	r->nrewrites = r->npairs = r->nchildren = r->nshared = r->nmemory = r->nsame = 0;
 	r->img = NULL;
 	r->built = r->filed = false;
 }
@@ -114,7 +116,8 @@ static int check(struct gck_restore *r, struct gck_error *err)
 {
 	return gck_restore_check_node(r, err) || gck_restore_check_guards(r, err) ||
 	       gck_restore_check_seals(r, err) || gck_restore_check_locks(r, err) ||
-	       gck_restore_check_attributes(r, err) || gck_restore_check_contents(r, err) ||
+	       gck_restore_check_attributes(r, err) || gck_restore_check_owners(r, err) ||
+	       gck_restore_check_contents(r, err) ||
 	       gck_restore_check_files(r, err) ? -1 : 0;
 }
 
@@ -178,6 +181,7 @@ static int take_image(struct gck_restore *r, const json_t *manifest, struct gck_
 	drop_image(r);
 	r->reader = reader;
 	r->done = 0;
+	r->keeps_numbers = !r->trial && gck_image_number(manifest);
 	count_shared(img, &r->nshared, &r->nmemory);
 	r->shared = descriptors(r->nshared);
 	r->memory = descriptors(r->nmemory);
@@ -337,6 +341,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 	r->progress_arg = arg;
 	failed = build(r, err) || build_below(r, err) || finish(r, err);
 	gck_terminals_close(r);
+	gck_reader_rest(r->reader);
 	if (failed && has_ended(r))
 		return gck_fail(err, ESRCH, "process %d ended while it was rebuilt", r->remote.pid);
 	return failed ? -1 : 0;
@@ -368,6 +373,7 @@ int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 		gck_restore_deferred,
 		gck_restore_rights,
 		gck_restore_shutdowns,
+		gck_restore_owners,
 		gck_restore_close_flight,
 		gck_restore_open_files,
 	};
@@ -401,9 +407,21 @@ void gck_restore_asked(struct gck_restore *r, uint32_t all)
 	r->all_asked = all;
 }
 
-bool gck_restore_has_cuda(const struct gck_restore *r)
+/* *i: counts down to the one that is wanted. */
+static int32_t find_cuda(const struct gck_restore *r, size_t *i)
 {
-	return r->has_cuda;
+	int32_t found = 0;
+
+	if (r->has_cuda && !(*i)--)
+		return r->img->vpid;
+	for (size_t k = 0; k < r->nchildren && !found; k++)
+		found = find_cuda(r->children[k], i);
+	return found;
+}
+
+int32_t gck_restore_cuda(const struct gck_restore *r, size_t i)
+{
+	return find_cuda(r, &i);
 }
 
 char *const *gck_restore_notes(const struct gck_restore *r, size_t *n)
@@ -419,7 +437,7 @@ int gck_restore_stderr(const struct gck_restore *r)
 
 uint64_t gck_restore_device(const struct gck_restore *r)
 {
-	return gck_page_groups_bytes(&r->img->device);
+	return gck_image_device_bytes(r->img);
 }
 
 /* Restore dumpability and unmap the plant. */

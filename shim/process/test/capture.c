@@ -26,10 +26,11 @@
 
 static bool passes(const char *name)
 {
-	static const char *const passing[] = {"connected", "lease", "broken-lease",
-					      "lease-of-parent", "unnamed-lease", "bare-child",
-					      "mpi-child", "zombie", "orphans", "procfd",
-					      "procother", "procthread", "unread"};
+	static const char *const passing[] = {"connected", "broken-lease", "write-lease",
+					      "log-lease", "mapped-lease",
+					      "owner-outside", "unnamed-lease", "bare-child",
+					      "mpi-child", "static-child", "zombie", "orphans",
+					      "procfd", "procother", "procthread", "unread"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		if (!strcmp(name, passing[i]))
@@ -69,16 +70,20 @@ static void test_able(void)
 		{"unread", "events wait that were not read (32 bytes)"},
 		{"made", "more than files="},
 		{"high-watch", "a watch has the number 262145"},
-		{"pidfd", "no descendant of the rank"}, {"lease", "and it is for writing"},
+		{"pidfd", "no descendant of the rank"},
+		{"write-lease", "is not open for both reading and writing"},
+		{"log-lease", "a large one that it appends to"},
+		{"mapped-lease", "it is for writing, and the file is mapped"},
 		{"broken-lease", "and it is being broken"},
-		{"lease-of-parent", "and its signal goes to another process"},
+		{"owner-outside", "are for process "},
 		{"unnamed-lease", "and the file has no name"},
 		{"fifo", "belongs to another file"}, {"device", "a device: /dev/"},
 		{"terminal", "the other end of a pseudo-terminal"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},
 		{"epoll", "closed under that number"},
 		{"bare-child", "has no preload"},
-		{"mpi-child", "two of its processes have MPI"}, {"sysv", "System V shared memory"},
+		{"mpi-child", "two of its processes have MPI"},
+		{"static-child", "is a static program, beside"}, {"sysv", "System V shared memory"},
 		{"sem", "it uses System V semaphores"}, {"msg", "it uses a System V message queue"},
 		{"shm", "it uses System V shared memory"}, {"mq", "a POSIX message queue"},
 		{"aio", "asynchronous I/O of the kernel"}, {"userfault", "[userfaultfd]"},
@@ -104,6 +109,10 @@ static void test_able(void)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gck_capture *c;
 
+		if (!strcmp(bad[i][0], "static-child") && access("/bin/busybox", X_OK)) {
+			skip("a static program", "busybox is not installed");
+			continue;
+		}
 		if (!ok(tell("do", bad[i][0]), "the rank has a %s", bad[i][0]))
 			continue;
 		ok(refuses(bad[i][1]), "it is refused: %s", bad[i][1]);
@@ -116,7 +125,7 @@ static void test_able(void)
 	refused_for_good("zombie", "fifo");
 	refused_for_good("sysv", "procfd");
 	tell("do", "twice");
-	ok(refuses("signal-driven I/O") && refuses("belongs to another file") && named_once(),
+	ok(refuses("none of the rank's") && refuses("belongs to another file") && named_once(),
 	   "a descriptor with two obstacles is named once, with both");
 	tell("undo", "twice");
 	ok(refuses(NULL), "no obstacles without them");
@@ -448,6 +457,7 @@ static void check_flight(void)
 {
 	static const char *const bad[][2] = {
 		{"epoll-flight", "an epoll, timerfd or inotify is under way in a unix socket"},
+		{"lease-flight", "a file with a lease is under way in a unix socket"},
 		{"empty-flight", "a descriptor is under way with an empty packet"},
 	};
 
@@ -465,6 +475,71 @@ static void check_flight(void)
 	ok(is_copied("event-flight"), "copies of what is under way are closed before it runs on");
 }
 
+/* A file that whoever opens it waits for: F_UNLCK lets it go on. */
+static int lease_program(void)
+{
+	char command[200], path[100];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/leased-program", rank_directory);
+	snprintf(command, sizeof command, "cp /bin/true %s", path);
+	signal(SIGIO, SIG_IGN);
+	fd = system(command) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fcntl(fd, F_SETLEASE, F_WRLCK))
+		printf("# %s: %s\n", path, strerror(errno));
+	return fd;
+}
+
+static bool is_broken(int lease)
+{
+	for (int i = 0; i < 5000 && fcntl(lease, F_GETLEASE) == F_WRLCK; i++)
+		usleep(1000);
+	return fcntl(lease, F_GETLEASE) != F_WRLCK;
+}
+
+static int freeze(struct gck_error *err)
+{
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
+	int failed = c ? gck_capture_freeze(c, err) : -1;
+
+	gck_capture_close(c);
+	return failed;
+}
+
+/* What it has written into its environment holds for this start only. */
+static int meets_execution(const char *name)
+{
+	struct gck_error err = {0};
+	int lease = lease_program();
+
+	ok(tell("do", name) && is_broken(lease), "%s: it is about to execute a program", name);
+	ok(freeze(&err) && err.code == EAGAIN && strstr(err.text, "about to execute a program"),
+	   "which no checkpoint meets: %s", err.text);
+	return lease;
+}
+
+static void check_execution(void)
+{
+	struct gck_error err = {0};
+	int lease = meets_execution("execution");
+
+	fcntl(lease, F_SETLEASE, F_UNLCK);
+	close(lease);
+	ok(tell("undo", "execution"), "it executes it");
+	ok(!freeze(&err), "a program that was not there hinders no checkpoint");
+	lease = meets_execution("left-execution");
+	kill(rank.pid, SIGUSR1);
+	ok(tell("undo", "left-execution"), "a signal takes it out of the call");
+	ok(!freeze(&err), "which hinders no checkpoint: %s", err.text);
+	ok(tell("do", "deeper-execution") && !freeze(&err),
+	   "nor while its stack is longer than it was then: %s", err.text);
+	fcntl(lease, F_SETLEASE, F_UNLCK);
+	close(lease);
+	lease = meets_execution("own-execution");
+	kill(rank.pid, SIGKILL);
+	close(lease);
+}
+
 static void test_held(void)
 {
 	start();
@@ -472,7 +547,8 @@ static void test_held(void)
 	is_locked("do", true);
 	is_locked("undo", false);
 	check_flight();
-	is_int(stop(), 0, "the rank ends by itself");
+	check_execution();
+	stop();
 }
 
 static void test_headless(void)
@@ -562,6 +638,26 @@ static void test_starting(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* What was known of a child before the rank was held is of another program. */
+static void test_replaced(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c;
+	const char *program;
+
+	start();
+	ok(tell("do", "replaced"), "a child");
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	ok(c && tell("do", "replace"), "executes another program: %s", err.text);
+	program = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err) &&
+				  c->nchildren == 1
+			  ? strrchr(c->children[0]->img->exe, '/') : NULL;
+	ok(program && !strcmp(program, "/sleep"), "the image has that: %s", err.text);
+	gck_capture_close(c);
+	tell("undo", "replaced");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* None of its processes goes on when it is ended while it is held. */
 static void test_end(void)
 {
@@ -623,6 +719,7 @@ int main(void)
 	test_headless();
 	test_child();
 	test_starting();
+	test_replaced();
 	test_end();
 	test_wait();
 	test_namespace();

@@ -17,6 +17,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -278,18 +280,47 @@ static void do_pidfd(void)
 	fds[0] = (int)syscall(SYS_pidfd_open, getppid(), 0);
 }
 
-static void do_lease(void)
+static void lease(const char *name, int flags, int type)
 {
-	fds[0] = open("leased", O_RDWR | O_CREAT, 0600);
-	if (fcntl(fds[0], F_SETLEASE, F_WRLCK))
+	fds[0] = open(name, flags | O_CREAT, 0600);
+	if (fcntl(fds[0], F_SETLEASE, type))
 		perror("lease");
 }
 
 static void take_lease(const char *name)
 {
-	fds[0] = open(name, O_RDONLY | O_CREAT, 0600);
-	if (fcntl(fds[0], F_SETLEASE, F_RDLCK))
+	lease(name, O_RDONLY, F_RDLCK);
+}
+
+static void do_write_lease(void)
+{
+	lease("leased", O_RDONLY, F_WRLCK);
+}
+
+static void do_log_lease(void)
+{
+	lease("leased", O_RDWR | O_APPEND, F_WRLCK);
+	if (ftruncate(fds[0], 17 << 20))
 		perror("lease");
+}
+
+static void undo_log_lease(void)
+{
+	if (ftruncate(fds[0], 0))
+		perror("lease");
+	close(fds[0]);
+}
+
+static void do_mapped_lease(void)
+{
+	lease("leased", O_RDWR, F_WRLCK);
+	area = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fds[0], 0);
+}
+
+static void undo_mapped_lease(void)
+{
+	munmap(area, PAGE);
+	close(fds[0]);
 }
 
 static void do_broken_lease(void)
@@ -300,16 +331,22 @@ static void do_broken_lease(void)
 		fprintf(stderr, "the lease was not there\n");
 }
 
-static void do_lease_of_parent(void)
+static void do_owner_outside(void)
 {
-	take_lease("parents-lease");
-	fcntl(fds[0], F_SETOWN, getppid());
+	if (pipe(fds) || fcntl(fds[0], F_SETOWN, getppid()))
+		perror("F_SETOWN");
 }
 
 static void do_unnamed_lease(void)
 {
 	take_lease("unnamed-lease");
 	unlink("unnamed-lease");
+}
+
+static void do_lease_flight(void)
+{
+	take_lease("sent-lease");
+	do_flight(SOCK_STREAM, fds[0], 1);
 }
 
 static void set_attributes(int fd, int flags)
@@ -351,8 +388,8 @@ static void do_fifo(void)
 static void do_twice(void)
 {
 	do_fifo();
-	if (fcntl(fds[0], F_SETFL, O_ASYNC))
-		perror("O_ASYNC");
+	if (fcntl(fds[0], F_SETOWN, getppid()))
+		perror("F_SETOWN");
 }
 
 static void do_device(void)
@@ -494,8 +531,7 @@ static void await_exec(const int executed[2])
 	close(executed[0]);
 }
 
-/* A child that the preload is not in. */
-static void do_bare_child(void)
+static void start_child(char *const argv[])
 {
 	int executed[2];
 
@@ -503,11 +539,149 @@ static void do_bare_child(void)
 		perror("pipe2");
 	child = fork();
 	if (child == 0) {
-		unsetenv("LD_PRELOAD");
-		execlp("sleep", "sleep", "1000", NULL);
+		execvp(argv[0], argv);
 		_exit(1);
 	}
 	await_exec(executed);
+}
+
+/* A child that the preload is not in. */
+static void do_bare_child(void)
+{
+	static char *const argv[] = {(char *)"env", (char *)"-u", (char *)"LD_PRELOAD",
+				     (char *)"sleep", (char *)"1000", NULL};
+
+	start_child(argv);
+}
+
+/* A child that executes a program when it gets a signal, and then closes the pipe. */
+static void do_replaced(void)
+{
+	int ends[2];
+
+	signal(SIGUSR1, on_usr1);
+	if (pipe2(ends, O_CLOEXEC))
+		perror("pipe2");
+	child = fork();
+	if (child == 0) {
+		while (!taken)
+			usleep(1000);
+		execlp("sleep", "sleep", "1000", NULL);
+		_exit(1);
+	}
+	close(ends[1]);
+	fds[0] = ends[0];
+}
+
+static void do_replace(void)
+{
+	char byte;
+
+	kill(child, SIGUSR1);
+	if (read(fds[0], &byte, 1))
+		perror("read");
+}
+
+/* The child's program is leased to the test, so that it waits until the test gives that up. */
+static void do_execution(void)
+{
+	if (execl("/nowhere", "nowhere", NULL) >= 0 || errno != ENOENT)
+		perror("execl");
+	child = fork();
+	if (child == 0) {
+		execl("leased-program", "true", NULL);
+		_exit(1);
+	}
+}
+
+static void *execute(void *unused)
+{
+	execl("leased-program", "true", NULL);
+	return unused;
+}
+
+/* The rank itself executes it, in another thread. */
+static void do_own_execution(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, execute, NULL);
+}
+
+static sigjmp_buf before_execution;
+static sem_t left, deeper;
+
+static void leave(int sig)
+{
+	siglongjmp(before_execution, sig);
+}
+
+/* Deeper in the stack than where it waits when it has left the call … */
+static __attribute__((noinline)) void execute_deep(void)
+{
+	char above[16384];
+
+	explicit_bzero(above, sizeof above);
+	execl("leased-program", "true", NULL);
+	explicit_bzero(above, sizeof above);
+}
+
+/* … and where it waits at last, which is deeper still. */
+static __attribute__((noinline)) void wait_deeper(void)
+{
+	char below[65536];
+
+	explicit_bzero(below, sizeof below);
+	sem_post(&left);
+	for (;;)
+		pause();
+}
+
+static void *leave_execution(void *unused)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (!sigsetjmp(before_execution, 1)) {
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+		execute_deep();
+	}
+	sem_post(&left);
+	sem_wait(&deeper);
+	wait_deeper();
+	return unused;
+}
+
+/* A thread that a signal takes out of the call. */
+static void do_left_execution(void)
+{
+	pthread_t thread;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signal(SIGUSR1, leave);
+	sem_init(&left, 0, 0);
+	sem_init(&deeper, 0, 0);
+	pthread_create(&thread, NULL, leave_execution, NULL);
+}
+
+static void undo_left_execution(void)
+{
+	sem_wait(&left);
+}
+
+static void do_deeper_execution(void)
+{
+	sem_post(&deeper);
+	sem_wait(&left);
+}
+
+static void undo_execution(void)
+{
+	waitpid(child, NULL, 0);
 }
 
 static void do_child(void)
@@ -523,6 +697,16 @@ static void do_mpi_child(void)
 {
 	do_mpi();
 	do_child();
+}
+
+/* A child that is a static program. */
+static void do_static_child(void)
+{
+	static char *const argv[] = {(char *)"/bin/busybox", (char *)"sleep", (char *)"1000", NULL};
+
+	do_mpi();
+	fcntl(listed, F_SETFD, FD_CLOEXEC);
+	start_child(argv);
 }
 
 static void undo_mpi_child(void)
@@ -1258,10 +1442,13 @@ static const struct {
 	{"mpi-late", do_mpi_late, NULL}, {"unix", do_unix, NULL},
 	{"connected", do_connected, NULL}, {"epoll-flight", do_epoll_flight, NULL},
 	{"event-flight", do_event_flight, NULL}, {"empty-flight", do_empty_flight, NULL},
+	{"lease-flight", do_lease_flight, NULL},
 	{"inotify", do_inotify, NULL}, {"unread", do_unread, undo_unread},
 	{"made", do_made, undo_made},
-	{"high-watch", do_high_watch, NULL}, {"pidfd", do_pidfd, NULL}, {"lease", do_lease, NULL},
-	{"broken-lease", do_broken_lease, NULL}, {"lease-of-parent", do_lease_of_parent, NULL},
+	{"high-watch", do_high_watch, NULL}, {"pidfd", do_pidfd, NULL},
+	{"write-lease", do_write_lease, NULL}, {"log-lease", do_log_lease, undo_log_lease},
+	{"mapped-lease", do_mapped_lease, undo_mapped_lease},
+	{"broken-lease", do_broken_lease, NULL}, {"owner-outside", do_owner_outside, NULL},
 	{"unnamed-lease", do_unnamed_lease, NULL},
 	{"fifo", do_fifo, NULL}, {"device", do_device, NULL},
 	{"terminal", do_terminal, NULL},
@@ -1271,9 +1458,14 @@ static const struct {
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
 	{"starting", do_starting, undo_child},
+	{"replaced", do_replaced, undo_child}, {"replace", do_replace, NULL},
 	{"outside", do_outside, undo_outside},
 	{"answering", do_answering, undo_child}, {"bare-child", do_bare_child, undo_child},
+	{"execution", do_execution, undo_execution}, {"own-execution", do_own_execution, NULL},
+	{"left-execution", do_left_execution, undo_left_execution},
+	{"deeper-execution", do_deeper_execution, NULL},
 	{"mpi-child", do_mpi_child, undo_mpi_child},
+	{"static-child", do_static_child, undo_mpi_child},
 	{"zombie", do_zombie, undo_child}, {"bare", do_bare, NULL}, {"nsfd", do_nsfd, NULL},
 	{"procfd", do_procfd, NULL},
 	{"procother", do_procother, NULL},

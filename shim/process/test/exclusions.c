@@ -147,8 +147,8 @@ static void gpu(struct gck_exclusions *l)
 	   "without CUDA its devices are ordinary devices");
 	is_int(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "a rank with CUDA");
 	ok(gck_exclusions_fd(l, 6) && !gck_exclusions_fd(l, 5), "its link is excluded");
-	ok(l->device_bytes == 3ull << 30, "its GPU's memory will be in its own memory");
-	ok(l->managed_bytes == 2ull << 30, "a part of it is managed memory");
+	ok(l->gpu.device_bytes == 3ull << 30, "its GPU's memory will be in its own memory");
+	ok(l->gpu.managed_bytes == 2ull << 30, "a part of it is managed memory");
 	ok(gck_exclusions_device(l, "/dev/nvidia0") &&
 		   gck_exclusions_device(l, "/dev/nvidia-uvm") &&
 		   !gck_exclusions_device(l, "/dev/null"),

@@ -255,10 +255,38 @@ static const struct program programs[] = {
 	 .make = "f = os.open(d + '/f', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o200)",
 	 .check = "pass",
 	 .refused = "cannot be read"},
-	{.name = "signal-driven I/O (O_ASYNC)",
-	 .make = "a, b = socket.socketpair(); fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC)",
+	{.name = "signals of a file that are for another process than the rank's",
+	 .make = "a, b = os.pipe(); fcntl.fcntl(a, fcntl.F_SETOWN, os.getppid())",
 	 .check = "pass",
-	 .refused = "signal-driven I/O (O_ASYNC)"},
+	 .refused = ", which is none of the rank's"},
+	{.name = "signals and a lock of files that are under way in a socketpair",
+	 .make = "a, b = socket.socketpair(); r, w = os.pipe(); f = open(d + '/f', 'w')\n"
+		 "fcntl.fcntl(r, fcntl.F_SETOWN, os.getpid())\n"
+		 "fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC); fcntl.flock(f, fcntl.LOCK_EX)\n"
+		 "socket.send_fds(a, [b'x'], [r, f.fileno()]); os.close(r); f.close()",
+	 .check = "r, f = socket.recv_fds(b, 1, 9)[1]\n"
+		  "assert fcntl.fcntl(r, fcntl.F_GETOWN) == os.getpid()\n"
+		  "assert fcntl.fcntl(r, fcntl.F_GETFL) & os.O_ASYNC\n"
+		  "try: fcntl.flock(open(d + '/f'), fcntl.LOCK_SH | fcntl.LOCK_NB); assert 0\n"
+		  "except BlockingIOError: pass"},
+	{.name = "a lease of the task's own output",
+	 .make = "fcntl.fcntl(1, fcntl.F_SETLEASE, fcntl.F_WRLCK)",
+	 .check = "pass",
+	 .refused = "a lease is held on /"},
+	{.name = "a lock of the process on the task's own output",
+	 .make = "fcntl.lockf(1, fcntl.LOCK_EX)",
+	 .check = "pass",
+	 .refused = "it is the task's own standard input or output"},
+	{.name = "signals of a file that are for nobody",
+	 .make = "a, b = os.pipe(); p = os.fork() or os._exit(0)\n"
+		 "fcntl.fcntl(a, fcntl.F_SETOWN, p); os.waitpid(p, 0)\n"
+		 "fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC)\n"
+		 "ASYNC = os.O_ASYNC | os.O_NONBLOCK\n"
+		 "c, d2 = socket.socketpair(); fcntl.fcntl(c, fcntl.F_SETFL, ASYNC)\n"
+		 "def told(f): return fcntl.fcntl(f, fcntl.F_GETFL) & ASYNC",
+	 .check = "assert fcntl.fcntl(a, fcntl.F_GETOWN) == 0 and told(a) == os.O_ASYNC\n"
+		  "assert fcntl.fcntl(c, fcntl.F_GETOWN) == 0 and told(c) == ASYNC\n"
+		  "assert os.write(b, b'x') == 1 and d2.send(b'x') == 1"},
 	{.name = "a descriptor under way in a socket that is not connected",
 	 .make = "a, b = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for x in range(2)]\n"
 		 "b.bind('\\0' + d + 'b'); a.connect('\\0' + d + 'b')\n"

@@ -159,14 +159,17 @@ static struct gck_image *base_image(void)
 	return img;
 }
 
+/* What the image's preload has. */
+static uint32_t state_size = sizeof(struct gck_shim_state), state_version = GCK_LINK_VERSION;
+
 static void fill_image(struct gck_image *img, struct gck_writer *w, char result)
 {
 	struct gck_shim_state *s = calloc(1, sizeof *s);
 	char *data = calloc(1, DATA_SIZE), *memory = calloc(64, GCK_PAGE);
 
 	s->magic = GCK_SHIM_MAGIC;
-	s->version = GCK_LINK_VERSION;
-	s->size = sizeof *s;
+	s->version = state_version;
+	s->size = state_size;
 	s->helper_entry = CODE + (uint64_t)(helper - program);
 	s->helper_stack_top = DATA + DATA_SIZE;
 	data[0] = result;
@@ -525,6 +528,34 @@ static void test_refused(void)
 	}
 }
 
+static void refuses_preload(uint32_t seq, const char *what)
+{
+	json_t *j = make(seq, 'p', NULL);
+	struct gck_error err = {0};
+	struct gck_reader *reader;
+	struct gck_restore *r;
+
+	write_outside("kept, and this stays");
+	lineage_hold(&line);
+	r = open_restore(j, &reader, &err);
+	ok(r && gck_restore_build(r, NULL, NULL, &err) && err.code == ENOTSUP &&
+	   strstr(err.text, "another version of gpuckpt's preload"),
+	   "refused: %s: %s", what, err.text);
+	finish(r, reader, j);
+	is_str(read_outside(), "kept, and this stays", "and files are left as they are");
+	line.pid = 0;
+}
+
+static void test_other_preload(void)
+{
+	state_size -= 8;
+	refuses_preload(80, "a preload with less state");
+	state_size += 8;
+	state_version++;
+	refuses_preload(81, "a preload of another version");
+	state_version--;
+}
+
 static int damage_object(const char *name)
 {
 	char path[600];
@@ -647,6 +678,7 @@ int main(void)
 	test_other_log();
 	test_no_space();
 	test_refused();
+	test_other_preload();
 	test_fallback();
 	test_killed();
 	for (uint64_t at = 1; at < PAGES * 4096ull + 4096 * 66; at += 1 << 20)

@@ -237,7 +237,7 @@ static void look(struct kernel *k, bool signal)
 		}
 		CHECK(e[i].data.u64 == 0x2222222200000002ull);
 		CHECK(read(k->signal, &info, sizeof info) == sizeof info);
-		CHECK(info.ssi_signo == SIGUSR1);
+		CHECK(info.ssi_signo == SIGUSR1 && info.ssi_pid == (uint32_t)getpid());
 		seen = true;
 	}
 	CHECK(!signal || seen);
@@ -1164,6 +1164,16 @@ static int open_lock(int i)
 	return fd;
 }
 
+static int reopen(int fd, int flags)
+{
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	fd = open(path, flags);
+	CHECK(fd >= 0);
+	return fd;
+}
+
 /* Whether a lock that this process asks for meets one of the parent's; -1: of an open file. */
 static void meets(int fd, struct flock asked, struct flock found, pid_t owner)
 {
@@ -1194,12 +1204,57 @@ static int take_lease(void)
 	return fd;
 }
 
+/* A lease for writing, which any other open of the file breaks. */
+static int take_write_lease(void)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/write-leased", directory);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && write(fd, "0123456789", 10) == 10 && lseek(fd, 4, SEEK_SET) == 4);
+	CHECK(!fcntl(fd, F_SETSIG, SIGRTMIN + 3) && !fcntl(fd, F_SETLEASE, F_WRLCK));
+	return fd;
+}
+
+static void has_write_lease(int fd)
+{
+	char bytes[11] = "";
+
+	CHECK(fcntl(fd, F_GETLEASE) == F_WRLCK && lseek(fd, 0, SEEK_CUR) == 4);
+	CHECK(pread(fd, bytes, 11, 0) == 10 && !strcmp(bytes, "0123456789"));
+}
+
+static void break_write_lease(int fd)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/write-leased", directory);
+	CHECK(open(path, O_RDONLY | O_NONBLOCK) < 0 && errno == EWOULDBLOCK);
+	CHECK(broken == fd && !fcntl(fd, F_SETLEASE, F_UNLCK));
+	broken = -1;
+}
+
 static void break_lease(void)
 {
 	char path[512];
 
 	snprintf(path, sizeof path, "%s/leased", directory);
 	CHECK(open(path, O_WRONLY | O_NONBLOCK) < 0 && errno == EWOULDBLOCK);
+}
+
+/* Of standard input, which a restart gives to all who have opened it: they cannot meet it. */
+static bool is_flocked(int fd)
+{
+	char path[48], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	fd = open(path, O_RDONLY);
+	n = read(fd, text, sizeof text - 1);
+	CHECK(n > 0 && !close(fd));
+	text[n] = '\0';
+	return strstr(text, "FLOCK") != NULL;
 }
 
 static void look_at_locks(int from)
@@ -1226,14 +1281,14 @@ static void run_locks(void)
 {
 	struct flock some = range(F_WRLCK, 10, 5), rest = range(F_RDLCK, 20, 0),
 		     one = range(F_RDLCK, 7, 1);
-	int fds[LOCKS], to[2], status, leased;
+	int fds[LOCKS], input = reopen(0, O_RDONLY), to[2], status, leased, to_write;
 	pid_t pid, waiter;
 
 	for (int i = 0; i < LOCKS; i++)
 		fds[i] = open_lock(i);
 	CHECK(!flock(fds[0], LOCK_EX) && !flock(fds[1], LOCK_SH) && !pipe(to));
 	CHECK(!fcntl(fds[2], F_SETLK, &some) && !fcntl(fds[2], F_SETLK, &rest));
-	CHECK(!fcntl(fds[3], F_OFD_SETLK, &one));
+	CHECK(!fcntl(fds[3], F_OFD_SETLK, &one) && !flock(input, LOCK_SH));
 	pid = fork();
 	if (!pid) {
 		for (int i = 0; i < LOCKS; i++)
@@ -1248,11 +1303,14 @@ static void run_locks(void)
 		_exit(flock(open_lock(0), LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? 7 : 1);
 	}
 	leased = take_lease();
+	to_write = take_write_lease();
 	for (long i = 0; i < rounds; i++) {
-		CHECK(fcntl(leased, F_GETLEASE) == F_RDLCK && broken == -1);
+		has_write_lease(to_write);
+		CHECK(fcntl(leased, F_GETLEASE) == F_RDLCK && broken == -1 && is_flocked(input));
 		CHECK(write(to[1], "", 1) == 1);
 		pause_us(700);
 	}
+	break_write_lease(to_write);
 	close(to[1]);
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	CHECK(broken == leased && fcntl(leased, F_GETLEASE) == F_UNLCK);
@@ -1265,19 +1323,118 @@ static void run_locks(void)
 	printf("locks %ld\n", rounds);
 }
 
+/* ---- owners: who gets a file's signals ------------------------------------------------------- */
+
+static volatile sig_atomic_t told_fd[2] = {-1, -1}, told_tid[2];
+static int to_parent = -1;
+
+static void tells(int signo, siginfo_t *info, void *context)
+{
+	int i = signo - (SIGRTMIN + 4);
+
+	(void)context;
+	told_tid[i] = (int)syscall(SYS_gettid);
+	told_fd[i] = info->si_fd;
+}
+
+static void answers(int signo)
+{
+	CHECK(signo == SIGIO && write(to_parent, "", 1) == 1);
+}
+
+static void set_owner(int fd, int type, pid_t pid, int signo, bool async)
+{
+	struct f_owner_ex owner = {type, pid};
+
+	CHECK(!fcntl(fd, F_SETSIG, signo) && !fcntl(fd, F_SETOWN_EX, &owner));
+	CHECK(!async || !fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC));
+}
+
+static void check_owner(int fd, int type, pid_t pid, int signo, bool async)
+{
+	struct f_owner_ex owner;
+
+	CHECK(!fcntl(fd, F_GETOWN_EX, &owner) && (int)owner.type == type && owner.pid == pid);
+	CHECK(fcntl(fd, F_GETSIG) == signo && !(fcntl(fd, F_GETFL) & O_ASYNC) == !async);
+}
+
+/* The signal of this number comes, which names the descriptor; to the thread unless that is 0. */
+static void is_told(int i, int fd, int from, pid_t tid)
+{
+	char byte;
+
+	CHECK(write(from, "", 1) == 1);
+	while (told_fd[i] == -1)
+		pause_us(100);
+	CHECK(told_fd[i] == fd && (!tid || told_tid[i] == tid));
+	told_fd[i] = -1;
+	CHECK(read(fd, &byte, 1) == 1);
+}
+
+static void *be_owner(void *tid)
+{
+	__atomic_store_n((pid_t *)tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	while (pause())
+		;
+	return NULL;
+}
+
+/* Files whose signals are for the process, a thread, a child (SIGIO), a group; its standard input;
+ * and a lease whose signal is the child's. */
+static void run_owners(void)
+{
+	struct sigaction action = {.sa_sigaction = tells, .sa_flags = SA_SIGINFO | SA_RESTART};
+	int mine[2], thread[2], its[2], group[2], back[2], leased;
+	pid_t child, tid = 0, me = getpid();
+	pthread_t other;
+	char byte;
+
+	CHECK(!sigaction(SIGRTMIN + 4, &action, NULL) && !sigaction(SIGRTMIN + 5, &action, NULL));
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, mine) && !pipe(thread) && !pipe(its) &&
+	      !pipe(group) && !pipe(back));
+	leased = take_lease();
+	child = fork();
+	if (!child) {
+		to_parent = back[1];
+		signal(SIGIO, answers);
+		CHECK(write(to_parent, "", 1) == 1);
+		for (;;)
+			pause();
+	}
+	CHECK(child > 0 && read(back[0], &byte, 1) == 1 && !setpgid(child, child));
+	CHECK(!pthread_create(&other, NULL, be_owner, &tid));
+	while (!__atomic_load_n(&tid, __ATOMIC_ACQUIRE))
+		pause_us(100);
+	set_owner(mine[0], F_OWNER_PID, me, SIGRTMIN + 4, true);
+	set_owner(thread[0], F_OWNER_TID, tid, SIGRTMIN + 5, true);
+	set_owner(its[0], F_OWNER_PID, child, 0, true);
+	set_owner(group[0], F_OWNER_PGRP, child, SIGUSR1, false);
+	set_owner(group[1], F_OWNER_PGRP, getpgrp(), 0, true);
+	set_owner(0, F_OWNER_PID, me, SIGUSR2, false);
+	set_owner(leased, F_OWNER_PID, child, 0, false);
+	for (long i = 0; i < rounds; i++) {
+		check_owner(mine[0], F_OWNER_PID, me, SIGRTMIN + 4, true);
+		check_owner(thread[0], F_OWNER_TID, tid, SIGRTMIN + 5, true);
+		check_owner(its[0], F_OWNER_PID, child, 0, true);
+		check_owner(group[0], F_OWNER_PGRP, child, SIGUSR1, false);
+		check_owner(group[1], F_OWNER_PGRP, getpgrp(), 0, true);
+		check_owner(0, F_OWNER_PID, me, SIGUSR2, false);
+		check_owner(leased, F_OWNER_PID, child, 0, true); /* the kernel sets O_ASYNC */
+		is_told(0, mine[0], mine[1], 0);
+		is_told(1, thread[0], thread[1], tid);
+		CHECK(write(its[1], "", 1) == 1 && read(back[0], &byte, 1) == 1);
+		CHECK(read(its[0], &byte, 1) == 1);
+		pause_us(500);
+	}
+	break_lease();
+	CHECK(read(back[0], &byte, 1) == 1 && !fcntl(leased, F_SETLEASE, F_UNLCK));
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+	printf("owners %ld\n", rounds);
+}
+
 /* ---- reopened: ends of a pipe that were opened again through /proc, as bash's <(...) does ---- */
 
 #define WAITING 3 /* numbers in the pipe between two rounds */
-
-static int reopen(int fd, int flags)
-{
-	char path[32];
-
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	fd = open(path, flags);
-	CHECK(fd >= 0);
-	return fd;
-}
 
 /* Until there is more than one round needs, so that something is always left; or the end. */
 static void await_more(int fd)
@@ -2276,7 +2433,8 @@ static const struct {
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 	{"exec", run_exec},       {"children", run_children},
 	{"tree", run_tree},       {"family", run_family},   {"orphans", run_orphans},
-	{"locks", run_locks},     {"reopened", run_reopened},
+	{"locks", run_locks},     {"owners", run_owners},
+	{"reopened", run_reopened},
 	{"sockets", run_sockets}, {"terminals", run_terminals},
 	{"pidfds", run_pidfds},   {"proc", run_proc},
 	{"watches", run_watches}, {"made", run_made},

@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/ioprio.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -25,6 +26,7 @@
 
 #define THREAD_FLAGS \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
+#define CLONES 512 /* in one batch */
 #define SCHED_CAPACITY 1024 /* the highest clamp, which is none */
 #define RSEQ_CS_AT 8 /* in struct rseq: the thread's current critical section */
 
@@ -33,32 +35,35 @@ struct rseq_cs {
 	uint64_t start, length, abort;
 };
 
+/* Of the i-th thread that is made: the image's after the main one, then the helper. */
+static int32_t number_of(const struct gck_restore *r, size_t i)
+{
+	return i + 1 < r->img->nthreads ? r->img->threads[i + 1].vtid : 0;
+}
+
 /* Make n threads; they are stopped at birth. */
 static int make_threads(struct gck_restore *r, pid_t *tids, size_t n, struct gck_error *err)
 {
-	struct clone_args ca = {.flags = THREAD_FLAGS};
+	struct gck_rebuild_clone ca[CLONES];
 	struct gck_batch b;
 	size_t made = 0;
 
 	while (made < n) {
-		b.n = 0;
-		if (gck_remote_write(&r->remote, r->remote.scratch, &ca, sizeof ca, err))
-			return -1;
-		while (b.n < GCK_REMOTE_CALLS && made + b.n < n)
-			gck_batch_add(&b, SYS_clone3, r->remote.scratch, sizeof ca);
-		if (gck_remote_run(&r->remote, r->remote.pid, &b, err))
-			return -1;
-		for (unsigned i = 0; i < b.n; i++) {
-			pid_t tid = (pid_t)b.calls[i].result;
+		for (b.n = 0; b.n < CLONES && made + b.n < n;) {
+			uint64_t at = r->remote.scratch + b.n * sizeof ca[0];
 
-			if (tid <= 0)
-				return gck_fail(err, -tid,
-						"thread %zu of %zu cannot be made: %s: raise the "
-						"limit of processes",
-						made + 1, n, strerror(-tid));
-			if (gck_remote_born(tid, err))
-				return -1;
-			tids[made++] = tid;
+			gck_rebuild_clone(r, &ca[b.n], at, number_of(r, made + b.n));
+			ca[b.n].args.flags = THREAD_FLAGS;
+			gck_batch_add(&b, SYS_clone3, at, sizeof ca[0].args);
+		}
+		if (gck_remote_write(&r->remote, r->remote.scratch, ca, b.n * sizeof ca[0], err) ||
+		    gck_remote_run(&r->remote, r->remote.pid, &b, err))
+			return -1;
+		for (unsigned i = 0; i < b.n; i++, made++) {
+			tids[made] = (pid_t)b.calls[i].result;
+			if (gck_rebuild_cloned(r, tids[made], number_of(r, made), err) ||
+			    gck_remote_born(tids[made], err))
+				return gck_fail_in(err, "thread %zu of %zu", made + 1, n);
 		}
 	}
 	return 0;
@@ -81,6 +86,24 @@ static int abort_sequence(struct gck_restore *r, struct gck_thread *t, struct gc
 	    t->regs.rip - cs.start < cs.length)
 		t->regs.rip = cs.abort;
 	return gck_remote_write(&r->remote, at, &none, sizeof none, err);
+}
+
+/* In a user namespace of the rank's own the process has had all rights (start/apart.h). */
+static int drop_rights(struct gck_restore *r, pid_t tid, struct gck_error *err)
+{
+	const struct {
+		struct __user_cap_header_struct header;
+		struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+	} x = {{_LINUX_CAPABILITY_VERSION_3, 0}, {{0, 0, 0}}};
+	uint64_t at = r->remote.scratch;
+
+	if (!r->root->keeps_numbers || !geteuid())
+		return 0;
+	if (gck_remote_write(&r->remote, at, &x, sizeof x, err))
+		return -1;
+	return gck_remote_check(gck_remote_call(&r->remote, tid, err, SYS_capset, at,
+						at + sizeof x.header),
+				err, "it cannot give up its rights");
 }
 
 struct thread_setup {
@@ -209,7 +232,7 @@ static int set_up(struct gck_restore *r, struct gck_error *err)
 		struct gck_thread *t = &r->img->threads[i];
 
 		if ((t->rseq.address && abort_sequence(r, t, err)) || kernel_state(r, t, err) ||
-		    set_xstate(r, t, err))
+		    drop_rights(r, t->rtid, err) || set_xstate(r, t, err))
 			return gck_fail_in(err, "thread %d \"%s\"", t->vtid, t->name);
 		set_affinity(r, &had, t);
 		set_scheduling(t);
@@ -227,12 +250,15 @@ int gck_restore_threads(struct gck_restore *r, struct gck_error *err)
 	if (!tids)
 		return gck_fail(err, ENOMEM, "no memory for %zu threads", n);
 	failed = make_threads(r, tids, n, err);
-	r->img->threads[0].rtid = r->remote.pid;
-	for (size_t i = 1; i < r->img->nthreads && !failed; i++)
-		r->img->threads[i].rtid = tids[i - 1];
+	for (size_t i = 0; i < r->img->nthreads && !failed; i++) {
+		struct gck_thread *x = &r->img->threads[i];
+
+		x->before = x->rtid;
+		x->rtid = i ? tids[i - 1] : r->remote.pid;
+	}
 	r->helper = rank ? tids[n - 1] : 0;
 	free(tids);
-	return failed || set_up(r, err) ? -1 : 0;
+	return failed || set_up(r, err) || (r->helper && drop_rights(r, r->helper, err)) ? -1 : 0;
 }
 
 /* ---- start --------------------------------------------------------------------------------- */

@@ -196,28 +196,8 @@ static void check_tiles(const struct gck_thread *x, const char *object, struct g
 				 "it has AMX tiles in use");
 }
 
-/* Get the shim's data on the thread, by its fs_base. */
-static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thread *x,
-			  struct gck_obstacles *f)
+static void find_altstack(const struct gck_shim_state *s, struct gck_thread *x)
 {
-	const struct gck_shim_state *s = t->shim;
-	int32_t value = 0;
-	char object[64];
-
-	x->rtid = tid;
-	x->vtid = gck_target_vtid(t, tid);
-	x->tid_address = x->regs.fs_base + (uint64_t)s->tid_offset;
-	snprintf(object, sizeof(object), "thread %d (%s)", (int)tid, x->name);
-	if (!x->regs.fs_base ||
-	    gck_memory_read(t->pid, x->tid_address, &value, sizeof(value), NULL) ||
-	    (value != x->vtid && value != tid))
-		gck_obstacle_add(f, true, object, "use pthread_create",
-			 "it was not made by pthread_create, so its state is not known");
-	else
-		x->vtid = value;
-	check_tiles(x, object, f);
-	if (x->regs.cs == CS_32BIT)
-		gck_obstacle_add(f, true, object, "use 64-bit code", "it runs 32-bit code");
 	x->altstack.flags = 2; /* SS_DISABLE */
 	for (uint32_t i = 0; i < s->naltstacks; i++)
 		if (x->regs.fs_base && s->altstacks[i].fs_base == x->regs.fs_base) {
@@ -225,6 +205,45 @@ static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thre
 			x->altstack.size = s->altstacks[i].size;
 			x->altstack.flags = s->altstacks[i].flags;
 		}
+}
+
+/* Get the preload's data on the thread, by its fs_base. */
+static void find_identity(const struct gck_target *t, pid_t tid, struct gck_thread *x,
+			  const char *object, struct gck_obstacles *f)
+{
+	const struct gck_shim_state *s = t->shim;
+	int32_t value = 0;
+
+	x->tid_address = x->regs.fs_base + (uint64_t)s->tid_offset;
+	if (!x->regs.fs_base ||
+	    gck_memory_read(t->pid, x->tid_address, &value, sizeof(value), NULL) ||
+	    (value != x->vtid && value != tid))
+		gck_obstacle_add(f, true, object, "use pthread_create",
+			 "it was not made by pthread_create, so its state is not known");
+	else
+		x->vtid = value;
+	find_altstack(s, x);
+}
+
+static void read_identity(const struct gck_target *t, const struct gck_held_thread *h,
+			  struct gck_thread *x, struct gck_obstacles *f)
+{
+	char object[64];
+
+	x->rtid = h->tid;
+	x->vtid = gck_target_vtid(t, h->tid);
+	snprintf(object, sizeof(object), "thread %d (%s)", (int)h->tid, x->name);
+	if (h->asked) {
+		x->tid_address = h->tid_address;
+		x->altstack.sp = h->altstack.sp;
+		x->altstack.size = h->altstack.size;
+		x->altstack.flags = h->altstack.flags;
+	} else {
+		find_identity(t, h->tid, x, object, f);
+	}
+	check_tiles(x, object, f);
+	if (x->regs.cs == CS_32BIT)
+		gck_obstacle_add(f, true, object, "use 64-bit code", "it runs 32-bit code");
 }
 
 /* Report held or awaited priority-inheritance futexes: the kernel's TID owns them, and a restore
@@ -260,7 +279,7 @@ static int read_thread(const struct gck_held_thread *h, const struct gck_target 
 	if (h->signal && add_pending(t, &x->pending, &x->npending, &h->info, 1, err))
 		return -1;
 	read_name(t, h->tid, x);
-	read_identity(t, h->tid, x, f);
+	read_identity(t, h, x, f);
 	check_futexes(t, x, f);
 	return read_pending(t, h->tid, false, &x->pending, &x->npending, err);
 }

@@ -4,6 +4,7 @@
 
 #include "shim/process/threads/threads.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/proc/trace.h"
 
-#define POLL_NS 50000 /* interval of checks for threads that have not stopped yet */
+#define POLL_NS 50000 /* interval of checks for threads that have not stopped yet, */
+#define YIELDS 50     /* after so many without one: most stop at once */
 #define ASK_AGAIN 200 /* checks: a thread inside execve may lose PTRACE_INTERRUPT */
 
 static int64_t clock_ns(clockid_t clock)
@@ -206,7 +208,10 @@ static int wait_all(struct gck_held *h, const struct gck_target *t, int64_t end,
 			return name_late(t, h->v[i].tid, timeout_ms, err);
 		if (++looks % ASK_AGAIN == 0)
 			ptrace(PTRACE_INTERRUPT, h->v[i].tid, 0, 0);
-		nanosleep(&pause, NULL);
+		if (looks > YIELDS)
+			nanosleep(&pause, NULL);
+		else
+			sched_yield();
 	}
 	return 0;
 }

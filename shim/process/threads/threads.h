@@ -19,6 +19,13 @@ struct gck_held_thread {
 	bool stopped;
 	int signal;               /* about to be delivered when the thread was stopped; 0: none */
 	struct gck_pending info;  /* of that signal */
+	bool asked;               /* gck_implant_ask has filled in the rest */
+	struct {
+		uint64_t sp, size;
+		uint32_t flags;
+	} altstack;
+	uint64_t tid_address;
+	int32_t death_signal;
 };
 
 struct gck_held {
@@ -39,10 +46,25 @@ void gck_threads_wait_transfers(const struct gck_target *t);
 int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
 		     struct gck_error *err) GCK_MUST_CHECK;
 
+/* How the abstract names begin at which helpers that are summoned connect. */
+#define GCK_TREE_LINK "gpuckpt-tree-"
+
 /* summon.c: with all held, make a helper in a process that has none. It connects to the abstract
  * name `link`, where `listener` listens; t->link gets its socket, at whose end it ends. */
 int gck_summon(struct gck_target *t, struct gck_held *h, const char *link, int listener,
 	       struct gck_error *err) GCK_MUST_CHECK;
+
+/* Whether one of the held threads, of a process whose state was just read, is about to execute or
+ * spawn a program: then a restart from now would come too late for what it hands on. -1 with
+ * EAGAIN. */
+int gck_threads_check_executions(const struct gck_held *h, const struct gck_target *t,
+				 struct gck_error *err) GCK_MUST_CHECK;
+
+/* implant.c: with all held, put the preload into a process whose program takes none, by its main
+ * thread x. And ask its threads for what only they can tell. */
+int gck_implant(struct gck_target *t, struct gck_held_thread *x,
+		struct gck_error *err) GCK_MUST_CHECK;
+int gck_implant_ask(struct gck_target *t, struct gck_held *h, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Release all. Does nothing if none is held. */
 void gck_threads_release(struct gck_held *h);

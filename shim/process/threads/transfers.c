@@ -61,34 +61,45 @@ static bool is_stream(const struct gck_target *t, unsigned long long fd)
 	return stream;
 }
 
-/* Whether the thread is blocked in such a call. A running thread shows no call. */
-static bool is_moving(const struct gck_target *t, pid_t tid)
+enum state {
+	RESTS,   /* blocked in another call */
+	RUNS,    /* a running thread shows no call, and may be in the middle of such a one */
+	MOVES,   /* blocked in such a call */
+};
+
+static enum state state_of(const struct gck_target *t, pid_t tid)
 {
 	char file[48], *text;
 	struct call c = {.nr = -1};
 	int at = -1;
+	bool runs;
 
 	snprintf(file, sizeof(file), "task/%d/syscall", (int)tid);
 	text = gck_proc_read(t->proc, file, NULL, NULL);
+	runs = text && !strncmp(text, "running", 7);
 	if (text && sscanf(text, "%ld %llx %llx %llx %llx %llx %llx", &c.nr, &c.args[0], &c.args[1],
 			   &c.args[2], &c.args[3], &c.args[4], &c.args[5]) == 7)
 		at = partial(&c);
 	free(text);
-	return at >= 0 && is_stream(t, c.args[at]);
+	return at >= 0 && is_stream(t, c.args[at]) ? MOVES : runs ? RUNS : RESTS;
 }
 
-static bool any_moving(const struct gck_target *t)
+/* The most that any thread does. */
+static enum state state_of_all(const struct gck_target *t)
 {
+	enum state all = RESTS;
 	int *tids;
 	size_t n;
-	bool found = false;
 
 	if (gck_proc_list(t->proc, "task", &tids, &n, NULL))
-		return false;
-	for (size_t i = 0; i < n && !found; i++)
-		found = tids[i] != t->shim->helper_tid && is_moving(t, tids[i]);
+		return RESTS;
+	for (size_t i = 0; i < n && all != MOVES; i++) {
+		enum state one = tids[i] == t->shim->helper_tid ? RESTS : state_of(t, tids[i]);
+
+		all = one > all ? one : all;
+	}
 	free(tids);
-	return found;
+	return all;
 }
 
 void gck_threads_wait_transfers(const struct gck_target *t)
@@ -96,12 +107,14 @@ void gck_threads_wait_transfers(const struct gck_target *t)
 	struct timespec pause = {.tv_nsec = LOOK_NS}, moment = {.tv_nsec = MOMENT_NS};
 
 	for (int i = 0; i < LOOKS; i++) {
-		if (!any_moving(t)) {
-			/* a thread that just ran may still be in the middle of one */
+		enum state all = state_of_all(t);
+
+		if (all == RUNS) {
 			nanosleep(&moment, NULL);
-			if (!any_moving(t))
-				return;
+			all = state_of_all(t);
 		}
+		if (all != MOVES)
+			return;
 		nanosleep(&pause, NULL);
 	}
 }

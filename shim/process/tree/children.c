@@ -73,7 +73,7 @@ int gck_scan_waits(struct gck_scan *s)
 {
 	bool waits = false;
 
-	for (size_t i = 0; i < s->img->nthreads; i++)
+	for (size_t i = 0; i < s->img->nthreads && !s->img->keeps_numbers; i++)
 		waits |= s->img->threads[i].regs.orig_rax == SYS_wait4;
 	if (waits && s->img->nchildren)
 		gck_obstacle_add_passing(s->f, "process", "try again",
@@ -129,14 +129,21 @@ static int set_group(const struct gck_restore *r, struct gck_remote *child,
 	return gck_remote_check(result, err, "its process group cannot be made");
 }
 
-/* A traced child: a fork that is stopped at its birth. */
-static int fork_child(struct gck_remote *parent, int exit_signal, struct gck_remote *child,
-		      struct gck_error *err)
+/* A traced child: a fork that is stopped at its birth. number: the image's. */
+static int fork_child(const struct gck_restore *r, struct gck_remote *parent, int exit_signal,
+		      int32_t number, struct gck_remote *child, struct gck_error *err)
 {
-	int64_t pid = gck_remote_call(parent, parent->pid, err, SYS_clone,
-				      (uint64_t)exit_signal | CLONE_PTRACE, 0, 0, 0, 0);
+	struct gck_rebuild_clone c;
+	int64_t pid;
 
-	if (gck_remote_check(pid, err, "it cannot be made: raise the limit of processes"))
+	gck_rebuild_clone(r, &c, parent->scratch, number);
+	c.args.flags = CLONE_PTRACE;
+	c.args.exit_signal = (uint64_t)exit_signal;
+	if (gck_remote_write(parent, parent->scratch, &c, sizeof c, err))
+		return -1;
+	pid = gck_remote_call(parent, parent->pid, err, SYS_clone3, parent->scratch,
+			      sizeof c.args);
+	if (gck_rebuild_cloned(r, pid, number, err))
 		return -1;
 	*child = *parent;
 	child->pid = (pid_t)pid;
@@ -150,13 +157,14 @@ static int fork_orphan(struct gck_restore *r, struct gck_child *x, struct gck_re
 	struct gck_remote parent;
 	int64_t result = 0;
 
-	if (fork_child(&r->remote, 0, &parent, err))
+	if (fork_child(r, &r->remote, 0, x->leader, &parent, err))
 		return -1;
 	if (x->leader)
 		result = gck_remote_call(&parent, parent.pid, err, SYS_setsid, 0);
 	x->leader_rpid = x->leader ? parent.pid : 0;
 	if (gck_remote_check(result, err, "its session cannot be made") ||
-	    fork_child(&parent, x->exit_signal, child, err) || gck_remote_end(&parent, 0, err))
+	    fork_child(r, &parent, x->exit_signal, x->vpid, child, err) ||
+	    gck_remote_end(&parent, 0, err))
 		return -1;
 	result = gck_remote_call(&r->remote, r->remote.pid, err, SYS_wait4, (uint64_t)parent.pid,
 				 0, __WALL, 0);
@@ -206,7 +214,7 @@ static int make(struct gck_restore *r, struct gck_child *x, size_t *process, str
 	if (x->exit_signal && set_action(&r->remote, x->exit_signal, SIG_DFL, err))
 		return -1;
 	if (x->orphan ? fork_orphan(r, x, &child, err)
-		      : fork_child(&r->remote, x->exit_signal, &child, err))
+		      : fork_child(r, &r->remote, x->exit_signal, x->vpid, &child, err))
 		return -1;
 	x->before = x->rpid;
 	x->rpid = child.pid;
@@ -229,5 +237,9 @@ static int make_all(struct gck_restore *r, struct gck_error *err)
 
 int gck_restore_children(struct gck_restore *r, struct gck_error *err)
 {
+	if (r->keeps_numbers && r->remote.pid != r->img->vpid)
+		return gck_fail(err, ENOTSUP, "the image has a static program, so its processes "
+				"need their old numbers: the rank is %d now, and was %d",
+				(int)r->remote.pid, (int)r->img->vpid);
 	return clear(r, err) || make_all(r, err) ? -1 : 0;
 }

@@ -17,6 +17,7 @@
 
 #include "common/base/environ_slots.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/process.h"
 #include "shim/process/tree/tree.h"
 
 #define STAT_PARENT 4

@@ -13,9 +13,6 @@ int gck_scan_children(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_orphans(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_orphan(struct gck_scan *s, pid_t pid) GCK_MUST_CHECK;
 
-/* Whether the process is one of the rank's. */
-bool gck_is_descendant(pid_t pid, pid_t rank);
-
 /* Resident bytes of the image's children that run: an estimate of what they will store. */
 uint64_t gck_descendants_bytes(const struct gck_image *img) GCK_MUST_CHECK;
 

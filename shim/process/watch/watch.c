@@ -19,7 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/base/place.h"
+#include "common/place/owner.h"
+#include "common/place/place.h"
 #include "shim/process/proc/pages.h"
 #include "shim/process/proc/procfs.h"
 
@@ -206,7 +207,7 @@ static int add(struct gck_file *x, const struct watched *w, const char *name, st
 	struct gck_watch *slot;
 	struct stat st;
 
-	if (lstat(name, &st))
+	if (gck_owner_fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW))
 		return gck_fail(err, EAGAIN, "%s, which is watched, was removed", name);
 	slot = gck_grow(&x->watches, &x->nwatches, sizeof *slot, err);
 	if (!slot)

@@ -36,6 +36,9 @@ builds "C" gcc -Wall -Werror -I"$user" "$user/test/user.c" -L.libs -lgpuckpt
 builds "C, with the archive" gcc -Wall -Werror -I"$user" "$user/test/user.c" libgpuckpt.a
 builds "C, all static" gcc -static -I"$user" "$user/test/user.c" libgpuckpt.a
 builds "C++" g++ -x c++ -Wall -Werror -I"$user" "$user/test/user.c" -x none -L.libs -lgpuckpt
+builds "CheCUDA's calls, in C" gcc -Wall -Werror -I"$user" "$user/test/checuda.c" -L.libs -lgpuckpt
+builds "CheCUDA's calls, in C++" g++ -x c++ -Wall -Werror -I"$user" "$user/test/checuda.c" \
+	-x none -L.libs -lgpuckpt
 builds "Fortran" gfortran -Wall -Werror -J "$dir" "$user/gpuckpt.f90" "$user/test/user.f90" \
 	-L.libs -lgpuckpt
 

@@ -2,7 +2,8 @@
  * Where a path leads at a restart. */
 #include "config.h"
 
-#include "common/base/place.h"
+#include "common/place/place.h"
+#include "common/place/owner.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -59,7 +60,7 @@ static int move_to(struct walk *w, int dir)
 		return -1;
 	gck_place_leave(w->p);
 	w->p->dir = dir;
-	return fstat(dir, &w->dir);
+	return gck_owner_fstat(dir, &w->dir);
 }
 
 /* Whether the path has another component. */
@@ -111,7 +112,7 @@ static int step(struct walk *w)
 	if (take(w))
 		return -1;
 	last = !has_next(w);
-	p->missing = fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) != 0;
+	p->missing = gck_owner_fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) != 0;
 	if (p->missing)
 		return last && errno == ENOENT ? 0 : -1;
 	if (S_ISLNK(p->st.st_mode))
@@ -165,7 +166,7 @@ static int open_there(struct gck_place *p)
 		fd = openat(p->dir, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &p->st))
+	if (gck_owner_fstat(fd, &p->st))
 		return close_as(fd, errno);
 	return S_ISLNK(p->st.st_mode) ? close_as(fd, ELOOP) : fd;
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "shim/process/threads/stub.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#define SYSCALL_STOP (SIGTRAP | 0x80)
+#define ERESTARTNOHAND 514
+
+int gck_stub_put(const struct gck_target *t, uint64_t address, const void *data, size_t size,
+		 struct gck_error *err)
+{
+	struct iovec here = {(void *)(uintptr_t)data, size};
+	struct iovec there = {(void *)(uintptr_t)address, size};
+
+	if (process_vm_writev(t->pid, &here, 1, &there, 1, 0) == (ssize_t)size)
+		return 0;
+	return gck_fail(err, EFAULT, "process %d: its memory cannot be written", (int)t->pid);
+}
+
+/* The call that a stop has interrupted, as far as the thread can tell without the kernel. */
+static void restart(struct user_regs_struct *r)
+{
+	int64_t result = (int64_t)r->rax;
+
+	if ((int64_t)r->orig_rax < 0 || result > -512 || result < -516)
+		return;
+	if (result == -ERESTARTNOHAND) {
+		r->rax = (uint64_t)-EINTR;
+		return;
+	}
+	r->rax = result == -516 ? SYS_restart_syscall : r->orig_rax;
+	r->rip -= 2;
+}
+
+int gck_stub_begin(const struct gck_held_thread *x, struct gck_stub *s, struct gck_error *err)
+{
+	if (ptrace(PTRACE_SETOPTIONS, x->tid, 0, PTRACE_O_TRACESYSGOOD) ||
+	    ptrace(PTRACE_GETREGS, x->tid, 0, &s->own) ||
+	    ptrace(PTRACE_GETSIGMASK, x->tid, sizeof s->mask, &s->mask))
+		return gck_fail(err, errno, "reading registers of thread %d: %s", (int)x->tid,
+				strerror(errno));
+	s->back = s->own;
+	restart(&s->back);
+	return 0;
+}
+
+/* Let the thread run to its next stop, which must be this one. */
+static int go_to(pid_t tid, int request, int stop, int *status)
+{
+	if (ptrace(request, tid, 0, 0))
+		return -1;
+	while (waitpid(tid, status, __WALL) != tid)
+		if (errno != EINTR)
+			return -1;
+	return WIFSTOPPED(*status) && *status >> 8 == stop ? 0 : -1;
+}
+
+/* Stop the thread before it leaves the last call. */
+static int run(pid_t tid, unsigned calls, int *status)
+{
+	for (unsigned i = 0; i < 2 * calls; i++)
+		if (go_to(tid, PTRACE_SYSCALL, SYSCALL_STOP, status))
+			return -1;
+	return ptrace(PTRACE_INTERRUPT, tid, 0, 0) ||
+			       go_to(tid, PTRACE_CONT, SIGTRAP | PTRACE_EVENT_STOP << 8, status)
+		       ? -1
+		       : 0;
+}
+
+/* A signal came first. It is the thread's when it is released. */
+static void note_signal(struct gck_held_thread *x, int status)
+{
+	siginfo_t info;
+
+	if (!WIFSTOPPED(status) || status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ||
+	    ptrace(PTRACE_GETSIGINFO, x->tid, 0, &info))
+		return;
+	x->signal = WSTOPSIG(status);
+	memcpy(&x->info, &info, sizeof x->info);
+}
+
+static int block(pid_t tid, uint64_t mask)
+{
+	return (int)ptrace(PTRACE_SETSIGMASK, tid, sizeof mask, &mask);
+}
+
+/* Signals are blocked once the code is set to run: only it sets the mask if we die. */
+int gck_stub_run(const struct gck_target *t, struct gck_held_thread *x, const struct gck_stub *s,
+		 const struct user_regs_struct *code, unsigned calls, struct gck_error *err)
+{
+	struct user_regs_struct first = *code, last = s->own;
+	int status = 0, failed;
+
+	first.orig_rax = ~0ull;
+	failed = ptrace(PTRACE_SETREGS, x->tid, 0, &first) || block(x->tid, ~0ull) ||
+		 run(x->tid, calls, &status);
+	if (failed) {
+		note_signal(x, status);
+		block(x->tid, s->mask);
+	}
+	if (ptrace(PTRACE_SETREGS, x->tid, 0, &last) || failed)
+		return gck_fail(err, EAGAIN, "process %d cannot be asked for its state now; try "
+				"again", (int)t->pid);
+	return 0;
+}
