@@ -86,19 +86,37 @@ release() { rm "${dir[$1]}/hold"; }
 ended() { job_is "${job[$1]}" COMPLETED; }
 on_n1() { job_nodes "${job[$1]}" | grep -qx n1; }
 
-# script_with COMMAND: a script that runs it beside its arguments, and executes neither in its own
-# place: two processes of the rank use a GPU
+# script_with NAME COMMAND: a script that runs it beside its arguments, and executes neither in its
+# own place
 script_with()
 {
-	printf '#!/bin/bash\n%s &\n"$@" && wait $!\nexit $?\n' "$1" >"$bin/script"
-	chmod 755 "$bin/script"
+	printf '#!/bin/bash\n%s &\n"$@" && wait $!\nexit $?\n' "$2" >"$bin/$1"
+	chmod 755 "$bin/$1"
 }
 
+# A static program, which no preload reaches: the rank has its numbers in a PID namespace after a
+# restart.
+cat >"$bin/static" <<'END'
+#!/bin/busybox sh
+i=0 wrong=0
+while [ $i -lt 50 ] || [ -e "$GPUCKPT_SELF/hold" ]; do
+	[ "$(busybox sh -c 'echo $PPID')" = $$ ] && kill -0 $$ || wrong=$((wrong + 1))
+	busybox sleep 0.1
+	i=$((i + 1))
+done
+echo "static: $wrong wrong"
+END
+chmod 755 "$bin/static"
+
 if [[ $option ]]; then
-	program_is "one rank" 1 1 "$bin/mpi_cuda" $rounds $mib 1000
 	cp "$built/cuda_bulk" "$bin"
-	script_with "$bin/cuda_bulk 16 400 \${GPUCKPT_SELF:-/}"
-	program_is "a script with two programs" 1 1 "$bin/script" "$bin/mpi_cuda" $rounds $mib 1000
+	# shellcheck disable=SC2016 # a script
+	printf '#!/bin/sh\nexec %s 16 400 "${GPUCKPT_SELF-/}"\n' "$bin/cuda_bulk" >"$bin/bulk"
+	chmod 755 "$bin/bulk"
+	script_with two "$bin/bulk"
+	program_is "a script with two programs" 1 1 "$bin/two" "$bin/mpi_cuda" $rounds $mib 1000
+	script_with beside "$bin/static"
+	program_is "a static program beside CUDA" 1 1 "$bin/beside" "$bin/bulk"
 elif [[ -x $built/work ]]; then
 	cp "$built/work" "$bin"
 	program_is "CUDA's runtime" 1 1 "$bin/work" $rounds 256
@@ -106,8 +124,11 @@ fi
 python=$(command -v python3)
 if [[ ! $option ]] && "$python" -c 'import torch' 2>/dev/null; then
 	cp "$top/test/gpu/train.py" "$bin"
-	script_with "$bin/work $rounds 256"
-	program_is "PyTorch and another program in a script" 1 1 "$bin/script" \
+	script_with two "$bin/work $rounds 256"
+	program_is "PyTorch and another program in a script" 1 1 "$bin/two" \
+		"$python" "$bin/train.py" 300
+	script_with beside "$bin/static"
+	program_is "PyTorch beside a static program" 1 1 "$bin/beside" \
 		"$python" "$bin/train.py" 300
 fi
 

@@ -3,6 +3,7 @@
 #include "coordinator/agent/base/tasks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,23 @@ pid_t task_number(const struct task *t)
 pid_t task_beside(const struct task *t)
 {
 	return t->number ? t->pid : 0;
+}
+
+/* The agent has no number for it if it is in another PID namespace. */
+bool task_process_ended(const struct task *t, pid_t number)
+{
+	char path[64];
+	bool ended;
+	int proc;
+
+	if (!t->number)
+		return gck_process_ended(number);
+	snprintf(path, sizeof path, "/proc/%d/root/proc/%d", (int)t->pid, (int)number);
+	proc = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ended = proc < 0 || gck_proc_ended(proc);
+	if (proc >= 0)
+		close(proc);
+	return ended;
 }
 
 struct task *tasks_above(const struct tasks *t, pid_t pid)

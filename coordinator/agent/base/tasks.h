@@ -68,6 +68,9 @@ struct task *tasks_take_apart(const struct tasks *t, pid_t pid);
 pid_t task_number(const struct task *t);
 pid_t task_beside(const struct task *t);
 
+/* Whether a process of the rank, by its pid for a worker, has ended or is ending. */
+bool task_process_ended(const struct task *t, pid_t number);
+
 /* The task that has this process, or from which it descends; NULL: none. */
 struct task *tasks_above(const struct tasks *t, pid_t pid);
 struct task *tasks_by_rank(const struct tasks *t, uint32_t rank);

@@ -44,9 +44,18 @@ static struct rank_checkpoint *rank_at(const struct transaction *t, const struct
 	return &t->ranks[at->rank];
 }
 
-static struct thread_link *link_of(const struct rank_checkpoint *m, const struct gpu_process *g)
+static struct thread_link *link_of(const struct rank_checkpoint *m, pid_t number)
 {
-	return thread_link_of(m->task->cuda, g->pid);
+	struct thread_link *l = m->task->cuda;
+
+	while (l && thread_link_number(l) != number)
+		l = l->next;
+	return l;
+}
+
+bool gpu_is_linked(const struct rank_checkpoint *m, pid_t number)
+{
+	return link_of(m, number);
 }
 
 /* Enter the processes that have begun to use CUDA since. */
@@ -58,7 +67,7 @@ static void enter_linked(struct transaction *t)
 		const struct thread_link *l = t->ranks[i].carried ? NULL : t->ranks[i].task->cuda;
 
 		for (; l && !t->failed; l = l->next)
-			if (!rank_checkpoint_add_gpu(&t->ranks[i], l->pid, &err))
+			if (!rank_checkpoint_add_gpu(&t->ranks[i], thread_link_number(l), &err))
 				transaction_fail(t, &t->ranks[i], &err, false);
 	}
 }
@@ -121,7 +130,7 @@ bool gpu_prepare(struct transaction *t, bool held, double seconds)
 	enter_linked(t);
 	while (!t->failed && (g = next(t, &at))) {
 		struct gck_link_cuda_drain d = order(g, held, seconds);
-		struct thread_link *l = link_of(rank_at(t, &at), g);
+		struct thread_link *l = link_of(rank_at(t, &at), g->number);
 
 		if (g->announced || !l)
 			continue;
@@ -145,7 +154,7 @@ void gpu_drain(struct transaction *t, double seconds)
 	spare = spare_memory(t, t->held_write);
 	while (!t->failed && (g = next(t, &at))) {
 		struct gck_link_cuda_drain d = order(g, t->held_write, seconds);
-		struct thread_link *l = link_of(rank_at(t, &at), g);
+		struct thread_link *l = link_of(rank_at(t, &at), g->number);
 
 		d.watchdog_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS;
 		d.host_copy_max += spare;
@@ -183,7 +192,7 @@ const struct rank_checkpoint *gpu_awaited(const struct transaction *t)
 
 static void tell(const struct rank_checkpoint *m, const struct gpu_process *g, uint32_t type)
 {
-	struct thread_link *l = link_of(m, g);
+	struct thread_link *l = link_of(m, g->number);
 
 	if (l)
 		thread_link_send(l, &(struct gck_thread_msg){ .type = type, .seq = m->t->seq },
@@ -205,7 +214,7 @@ void gpu_hold(struct transaction *t)
 static void resume_one(struct rank_checkpoint *m, struct gpu_process *g)
 {
 	struct gck_thread_msg order = { .type = GCK_LINK_CUDA_RESUME, .seq = m->t->seq };
-	struct thread_link *l = link_of(m, g);
+	struct thread_link *l = link_of(m, g->number);
 
 	g->sends_device_copy = g->device_copy && g->device.rank[0] >= 0 && l && !m->t->failed &&
 			       !m->t->aborted;
@@ -245,12 +254,20 @@ bool gpu_may_be_drained(const struct rank_checkpoint *m)
 
 json_t *gpu_senders(const struct rank_checkpoint *m)
 {
-	json_t *pids = json_array();
+	json_t *numbers = json_array();
 
 	for (size_t i = 0; i < m->ngpus; i++)
 		if (m->gpus[i].sends_device_copy)
-			json_array_append_new(pids, json_integer(m->gpus[i].pid));
-	return pids;
+			json_array_append_new(numbers, json_integer(m->gpus[i].number));
+	return numbers;
+}
+
+bool gpu_drains(const struct thread_link *l)
+{
+	const struct rank_checkpoint *m = transaction_rank(l->agent, l->task);
+	const struct gpu_process *g = m ? rank_checkpoint_gpu(m, thread_link_number(l)) : NULL;
+
+	return g && g->state == GPU_DRAINS;
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -258,7 +275,7 @@ json_t *gpu_senders(const struct rank_checkpoint *m)
 /* The process of a link whose message is of this checkpoint; NULL: it is not, or has no part. */
 static struct gpu_process *process_of(const struct rank_checkpoint *m, const struct thread_link *l)
 {
-	return m && l->head.seq == m->t->seq ? rank_checkpoint_gpu(m, l->pid) : NULL;
+	return m && l->head.seq == m->t->seq ? rank_checkpoint_gpu(m, thread_link_number(l)) : NULL;
 }
 
 void gpu_drained(const struct thread_link *l, bool copies, const struct gck_error *why)
@@ -304,10 +321,10 @@ void gpu_resumed(const struct thread_link *l)
 
 /* The worker finds out whether a descendant that was to drain has ended: one that runs is not
  * drained. */
-void gpu_lost(struct agent *a, const struct task *task, pid_t pid)
+void gpu_lost(const struct thread_link *l)
 {
-	struct rank_checkpoint *m = transaction_rank(a, task);
-	struct gpu_process *g = m ? rank_checkpoint_gpu(m, pid) : NULL;
+	struct rank_checkpoint *m = transaction_rank(l->agent, l->task);
+	struct gpu_process *g = m ? rank_checkpoint_gpu(m, thread_link_number(l)) : NULL;
 	bool drains = g && g->state == GPU_DRAINS;
 
 	if (!g || g->state == GPU_RUNS)
@@ -315,7 +332,7 @@ void gpu_lost(struct agent *a, const struct task *task, pid_t pid)
 	g->state = GPU_RUNS;
 	if (m->t->failed)
 		return;
-	if (drains && pid == task->pid)
+	if (drains && l->pid == l->task->pid)
 		m->t->ops->await_status(m);
 	else if (drains)
 		m->t->ops->drained(m->t);
@@ -423,8 +440,8 @@ static int share_with(struct rank_checkpoint *m, const struct devices *all, stru
 	size_t i;
 
 	json_array_foreach(said_gpus(m), i, gpu) {
-		pid_t pid = (pid_t)packet_int(gpu, "pid", 0);
-		struct gpu_process *g = rank_checkpoint_add_gpu(m, pid, err);
+		pid_t number = (pid_t)packet_int(gpu, "pid", 0);
+		struct gpu_process *g = rank_checkpoint_add_gpu(m, number, err);
 
 		if (!g)
 			return -1;

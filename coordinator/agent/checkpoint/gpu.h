@@ -30,6 +30,12 @@ bool gpu_has_copies(const struct transaction *t);
  * Calls ops->advance when a rank has its GPU. */
 void gpu_resume(struct transaction *t);
 
+/* Does a process of the rank, by its pid for a worker, have a link? */
+bool gpu_is_linked(const struct rank_checkpoint *m, pid_t number);
+
+/* Has the link's process the order to drain, and has not answered? */
+bool gpu_drains(const struct thread_link *l);
+
 /* Is a process of the rank drained, or being drained or resumed? */
 bool gpu_may_be_drained(const struct rank_checkpoint *m);
 
@@ -42,10 +48,9 @@ void gpu_drained(const struct thread_link *l, bool copies, const struct gck_erro
 void gpu_prepared(const struct thread_link *l, const struct gck_error *why);
 void gpu_resumed(const struct thread_link *l);
 
-/* The link of the thread of process pid has ended: its program has ended, which is awaited if it is
- * the rank and was to drain, or has executed another one. A process that is drained does not need
- * the link. */
-void gpu_lost(struct agent *a, const struct task *task, pid_t pid);
+/* The link of a thread has ended: its program has ended, which is awaited if it is the rank and was
+ * to drain, or has executed another one. A process that is drained does not need the link. */
+void gpu_lost(const struct thread_link *l);
 
 /* A rank with a process that is not ready, not drained, or without its GPU yet; NULL: none. */
 const struct rank_checkpoint *gpu_awaited(const struct transaction *t);

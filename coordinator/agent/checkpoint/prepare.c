@@ -8,6 +8,7 @@
 #include "common/base/fault.h"
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/gpu.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/worker/job.h"
@@ -157,9 +158,9 @@ static bool lacks_cuda_link(const struct rank_checkpoint *m)
 	size_t i;
 
 	json_array_foreach(json_object_get(m->answer[PHASE_PREPARE], "gpus"), i, gpu) {
-		pid_t pid = (pid_t)packet_int(gpu, "pid", 0);
+		pid_t number = (pid_t)packet_int(gpu, "pid", 0);
 
-		if (!thread_link_of(m->task->cuda, pid) && !gck_process_ended(pid))
+		if (!gpu_is_linked(m, number) && !task_process_ended(m->task, number))
 			return true;
 	}
 	return false;

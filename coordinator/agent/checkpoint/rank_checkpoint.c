@@ -75,23 +75,23 @@ void rank_checkpoint_init(struct rank_checkpoint *m, struct transaction *t, stru
 	*m = (struct rank_checkpoint){ .t = t, .task = task };
 }
 
-struct gpu_process *rank_checkpoint_gpu(const struct rank_checkpoint *m, pid_t pid)
+struct gpu_process *rank_checkpoint_gpu(const struct rank_checkpoint *m, pid_t number)
 {
 	for (size_t i = 0; i < m->ngpus; i++)
-		if (m->gpus[i].pid == pid)
+		if (m->gpus[i].number == number)
 			return &m->gpus[i];
 	return NULL;
 }
 
-struct gpu_process *rank_checkpoint_add_gpu(struct rank_checkpoint *m, pid_t pid,
+struct gpu_process *rank_checkpoint_add_gpu(struct rank_checkpoint *m, pid_t number,
 					    struct gck_error *err)
 {
-	struct gpu_process *g = rank_checkpoint_gpu(m, pid);
+	struct gpu_process *g = rank_checkpoint_gpu(m, number);
 
 	if (!g)
 		g = gck_grow(&m->gpus, &m->ngpus, sizeof *g, err);
-	if (g && !g->pid)
-		*g = (struct gpu_process){ .pid = pid, .device = { { -1, -1 }, { -1, -1 } } };
+	if (g && !g->number)
+		*g = (struct gpu_process){ .number = number, .device = { { -1, -1 }, { -1, -1 } } };
 	return g;
 }
 
@@ -117,14 +117,15 @@ static void fill(struct rank_checkpoint *m, const json_t *prepare, const struct 
 static int make_channels(struct rank_checkpoint *m, struct gck_error *err)
 {
 	for (const struct thread_link *l = m->task->cuda; l; l = l->next) {
-		struct gpu_process *g = rank_checkpoint_add_gpu(m, l->pid, err);
+		pid_t number = thread_link_number(l);
+		struct gpu_process *g = rank_checkpoint_add_gpu(m, number, err);
 		struct worker_device *d = g ? gck_grow(&m->work.devices, &m->work.ndevices,
 						       sizeof *d, err) : NULL;
 
 		if (!d)
 			return -1;
 		(void)!gck_device_channel_make(&g->device, NULL); /* optional, see above */
-		d->pid = l->pid;
+		d->pid = number;
 		memcpy(d->fds, g->device.own, sizeof d->fds);
 	}
 	return 0;

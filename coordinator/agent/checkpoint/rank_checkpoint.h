@@ -26,7 +26,7 @@ enum gpu_state {
 
 /* A process of a rank that uses CUDA. */
 struct gpu_process {
-	pid_t pid;
+	pid_t number;             /* its pid for a worker of the rank */
 	enum gpu_state state;     /* of its CUDA thread */
 	json_int_t bytes;         /* on its devices, as of `prepare` */
 	uint64_t device_copy_max[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
@@ -76,10 +76,10 @@ void rank_checkpoint_dismiss(struct rank_checkpoint *m, bool at_once);
 
 /* Its process's entry; NULL: it has none. With an address that stays valid until the next is
  * added. */
-struct gpu_process *rank_checkpoint_gpu(const struct rank_checkpoint *m, pid_t pid);
+struct gpu_process *rank_checkpoint_gpu(const struct rank_checkpoint *m, pid_t number);
 
 /* The same; an entry that it has not is added. NULL: no memory. */
-struct gpu_process *rank_checkpoint_add_gpu(struct rank_checkpoint *m, pid_t pid,
+struct gpu_process *rank_checkpoint_add_gpu(struct rank_checkpoint *m, pid_t number,
 					    struct gck_error *err) GCK_MUST_CHECK;
 
 /* Is the rank stopped by its worker? */

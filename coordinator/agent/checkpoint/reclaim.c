@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "coordinator/agent/checkpoint/gpu.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
@@ -78,15 +79,13 @@ static struct reclaim *make(struct agent *a, pid_t who, int fd, size_t most)
 
 /* Does the process wait at its gate for an answer to its own request? It is to be drained and has
  * no copies yet, and two such processes would wait for each other. */
-static bool is_stuck(struct agent *a, const struct task *t, pid_t pid)
+static bool is_stuck(const struct thread_link *l)
 {
-	const struct rank_checkpoint *m = transaction_rank(a, t);
-	const struct gpu_process *g = m ? rank_checkpoint_gpu(m, pid) : NULL;
-	const struct reclaim *n = a->reclaims;
+	const struct reclaim *n = l->agent->reclaims;
 
-	while (n && n->who != pid)
+	while (n && n->who != l->pid)
 		n = n->next;
-	return n && g && g->state == GPU_DRAINS;
+	return n && gpu_drains(l);
 }
 
 static size_t count_links(const struct agent *a)
@@ -103,7 +102,7 @@ static void ask(struct reclaim *n, struct thread_link *l, const void *uuid)
 {
 	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_YIELD, .seq = n->seq };
 
-	if (l->pid == n->who || is_stuck(n->agent, l->task, l->pid))
+	if (l->pid == n->who || is_stuck(l))
 		return;
 	n->awaited[n->nawaited++] = l->pid;
 	thread_link_send(l, &m, uuid, UUID);
@@ -112,6 +111,7 @@ static void ask(struct reclaim *n, struct thread_link *l, const void *uuid)
 void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m, size_t size)
 {
 	const struct task *who = tasks_above(&a->tasks, pid);
+	const struct thread_link *own = who ? thread_link_of(who->cuda, pid) : NULL;
 	bool good = who && size == HEAD + UUID && m->total == UUID;
 	struct reclaim *n = good ? make(a, pid, fd, count_links(a)) : NULL;
 
@@ -125,7 +125,7 @@ void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_thread_ms
 		for (struct thread_link *l = a->tasks.v[i]->cuda; l; l = l->next)
 			ask(n, l, m->data);
 	n->nasked = n->nawaited;
-	if (is_stuck(a, who, pid))
+	if (own && is_stuck(own))
 		reclaim_lost(a, pid);
 	answer_if_all(n);
 }

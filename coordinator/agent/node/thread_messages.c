@@ -69,10 +69,9 @@ static void take_mpi(struct thread_link *l)
 	}
 }
 
-static void lose_mpi(struct agent *a, struct task *task, pid_t pid)
+static void lose_mpi(const struct thread_link *l)
 {
-	(void)pid;
-	quiesce_lost(a, task);
+	quiesce_lost(l->agent, l->task);
 }
 
 static struct thread_link **mpi_slot(struct task *t)
@@ -149,10 +148,10 @@ static void take_cuda(struct thread_link *l)
 	}
 }
 
-static void lose_cuda(struct agent *a, struct task *task, pid_t pid)
+static void lose_cuda(const struct thread_link *l)
 {
-	reclaim_lost(a, pid);
-	gpu_lost(a, task, pid);
+	reclaim_lost(l->agent, l->pid);
+	gpu_lost(l);
 }
 
 static struct thread_link **cuda_slot(struct task *t)

@@ -36,15 +36,21 @@ static void packet_free(struct thread_packet *p)
 	free(p);
 }
 
-void thread_link_close(struct thread_link *l)
+static void leave_list(struct thread_link *l)
 {
 	struct thread_link **at = l->slot;
-	struct thread_packet *next;
 
 	while (*at && *at != l)
 		at = &(*at)->next;
 	if (*at)
 		*at = l->next;
+}
+
+void thread_link_close(struct thread_link *l)
+{
+	struct thread_packet *next;
+
+	leave_list(l);
 	ev_io_stop(l->agent->loop, &l->in);
 	ev_io_stop(l->agent->loop, &l->out);
 	close(l->fd);
@@ -59,13 +65,9 @@ void thread_link_close(struct thread_link *l)
 
 void thread_link_lost(struct thread_link *l)
 {
-	void (*lost)(struct agent *, struct task *, pid_t) = l->kind->lost;
-	struct agent *a = l->agent;
-	struct task *t = l->task;
-	pid_t pid = l->pid;
-
+	leave_list(l);
+	l->kind->lost(l);
 	thread_link_close(l);
-	lost(a, t, pid);
 }
 
 struct thread_link *thread_link_of(struct thread_link *first, pid_t pid)
@@ -73,6 +75,11 @@ struct thread_link *thread_link_of(struct thread_link *first, pid_t pid)
 	while (first && first->pid != pid)
 		first = first->next;
 	return first;
+}
+
+pid_t thread_link_number(const struct thread_link *l)
+{
+	return task_beside(l->task) ? l->number : l->pid;
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */

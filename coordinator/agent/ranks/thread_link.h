@@ -17,8 +17,8 @@ struct thread_kind {
 	struct thread_link **(*slot)(struct task *); /* a task's list of links of this kind */
 	void (*take)(struct thread_link *l);         /* a message came: head and data; it may
 						      * close l */
-	void (*lost)(struct agent *a, struct task *t, pid_t pid); /* the link of process pid ended
-						      * by itself, and is freed */
+	void (*lost)(const struct thread_link *l);   /* it ended by itself, is in no list any more,
+						      * and is freed afterwards */
 };
 
 struct thread_link {
@@ -50,6 +50,9 @@ void thread_link_close(struct thread_link *l);
 
 /* The link of a process in a task's list; NULL: it has none. */
 struct thread_link *thread_link_of(struct thread_link *first, pid_t pid);
+
+/* The pid of the link's process for a worker of the rank. */
+pid_t thread_link_number(const struct thread_link *l);
 
 /* Closes a link that broke off or broke the rules, and reports it as lost. */
 void thread_link_lost(struct thread_link *l);

@@ -137,21 +137,19 @@ static int scan_child(struct gck_known_process *k, const struct gck_options *o,
 	return ended ? 1 : -1;
 }
 
-/* A static program needs its numbers, and so a PID namespace at a restart. What others have of MPI
- * and CUDA was not tried there. */
+/* A static program needs its numbers, and so a PID namespace at a restart. Open MPI reads the memory
+ * of other ranks by PID. */
 static void note_static(const struct gck_target *t, struct gck_obstacles *f)
 {
-	bool both = f->static_pid && f->library_pid;
+	bool both = f->static_pid && f->mpi_pid;
 
 	if (t->shim->features & GCK_SHIM_IMPLANTED)
 		f->static_pid = t->pid;
-	if (t->shim->mpi_state || t->excluded.gpu.pid)
-		f->library_pid = t->pid;
-	if (!both && f->static_pid && f->library_pid)
+	if (!both && f->static_pid && f->mpi_pid)
 		gck_obstacle_add_passing(f, "process", "run them in steps of their own, or wait "
 					 "until one of them has ended", "%d is a static program, "
-					 "beside %d, which uses MPI or CUDA", (int)f->static_pid,
-					 (int)f->library_pid);
+					 "beside %d, which uses MPI", (int)f->static_pid,
+					 (int)f->mpi_pid);
 }
 
 int gck_scan_descendants(const struct gck_target *parent, const struct gck_image *img,

@@ -18,7 +18,6 @@ struct gck_obstacles {
 	bool refused, passing; /* passing: err has one that passes */
 	int64_t waited_ms;     /* for processes that had just begun */
 	pid_t static_pid;      /* a process whose program takes no preload; 0: none */
-	pid_t library_pid;     /* one that uses MPI or CUDA */
 	pid_t mpi_pid;         /* a process of the rank that has MPI; 0: none was found yet */
 };
 
