@@ -86,11 +86,15 @@ release() { rm "${dir[$1]}/hold"; }
 ended() { job_is "${job[$1]}" COMPLETED; }
 on_n1() { job_nodes "${job[$1]}" | grep -qx n1; }
 
-# script_with NAME COMMAND: a script that runs it beside its arguments, and executes neither in its
+# script_with NAME COMMAND...: a script that runs them beside its arguments, and executes none in its
 # own place
 script_with()
 {
-	printf '#!/bin/bash\n%s &\n"$@" && wait $!\nexit $?\n' "$2" >"$bin/$1"
+	{
+		printf '#!/bin/bash\n'
+		printf '%s &\n' "${@:2}"
+		printf '"$@" && wait\n'
+	} >"$bin/$1"
 	chmod 755 "$bin/$1"
 }
 
@@ -124,11 +128,8 @@ fi
 python=$(command -v python3)
 if [[ ! $option ]] && "$python" -c 'import torch' 2>/dev/null; then
 	cp "$top/test/gpu/train.py" "$bin"
-	script_with two "$bin/work $rounds 256"
-	program_is "PyTorch and another program in a script" 1 1 "$bin/two" \
-		"$python" "$bin/train.py" 300
-	script_with beside "$bin/static"
-	program_is "PyTorch beside a static program" 1 1 "$bin/beside" \
+	script_with three "$bin/work $rounds 256" "$bin/static"
+	program_is "PyTorch, another program and a static one in a script" 1 1 "$bin/three" \
 		"$python" "$bin/train.py" 300
 fi
 

@@ -10,9 +10,11 @@
 #define _GNU_SOURCE
 #include "config.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,6 +29,7 @@
 #define SHOWN __attribute__((visibility("default")))
 #define ZONE 0x500000000000ul
 #define MOST 65536
+#define OWN_PATH 128
 
 /* Found by name in programs. load: a first or a fresh copy; end: as at a restart. */
 SHOWN void gpu_ns_tag(const char *name);
@@ -295,6 +298,62 @@ SHOWN int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*
 
 static struct gck_mpi_exclusions owned;
 
+/* The library finds its process by the program's number, which the namespace's libc cannot do after
+ * a restart. */
+static const char *own_path(const char *path, char space[OWN_PATH])
+{
+	size_t n = (size_t)snprintf(space, OWN_PATH, "/proc/%d", (int)getpid());
+
+	if (strncmp(path, space, n) || (path[n] && path[n] != '/'))
+		return path;
+	snprintf(space, OWN_PATH, "/proc/self%s", path + n);
+	return space;
+}
+
+static struct {
+	DIR *(*opendir)(const char *);
+	FILE *(*fopen)(const char *, const char *);
+	int (*open)(const char *, int, ...);
+} root;
+
+static DIR *own_opendir(const char *path)
+{
+	char space[OWN_PATH];
+
+	return root.opendir(own_path(path, space));
+}
+
+static FILE *own_fopen(const char *path, const char *mode)
+{
+	char space[OWN_PATH];
+
+	return root.fopen(own_path(path, space), mode);
+}
+
+static int own_open(const char *path, int flags, ...)
+{
+	char space[OWN_PATH];
+	va_list rest;
+	int mode;
+
+	va_start(rest, flags);
+	mode = va_arg(rest, int);
+	va_end(rest);
+	return root.open(own_path(path, space), flags, mode);
+}
+
+static void lead_to_own_process(void)
+{
+	*(void **)&root.opendir = dlsym(gck_mpi_ns.root_handle, "opendir");
+	*(void **)&root.fopen = dlsym(gck_mpi_ns.root_handle, "fopen");
+	*(void **)&root.open = dlsym(gck_mpi_ns.root_handle, "open");
+	gck_cuda_got_hook(library, "opendir", (void *)own_opendir);
+	gck_cuda_got_hook(library, "fopen", (void *)own_fopen);
+	gck_cuda_got_hook(library, "fopen64", (void *)own_fopen);
+	gck_cuda_got_hook(library, "open", (void *)own_open);
+	gck_cuda_got_hook(library, "open64", (void *)own_open);
+}
+
 /* The functions of the preload and the stand-in, in a rank. */
 static void lead_to_rank(void)
 {
@@ -305,6 +364,7 @@ static void lead_to_rank(void)
 		return;
 	for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
 		gck_cuda_got_hook(library, outer[i], dlsym(RTLD_DEFAULT, outer[i]));
+	lead_to_own_process();
 }
 
 static void lead_out(void)
@@ -339,9 +399,26 @@ static void steer_as_before(void)
 	nmade = 0;
 }
 
-/* Ends the copy as a restart does. */
+/* The copy's heap, in which its handles are. */
+static struct gck_mpi_range heap(void)
+{
+	const struct gck_mpi_range *r =
+		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->ranges;
+	void *(*allocate)(size_t);
+	uintptr_t in;
+
+	*(void **)&allocate = dlsym(gck_mpi_ns.root_handle, "malloc");
+	in = (uintptr_t)allocate(1);
+	for (uint64_t i = 0; i < gck_mpi_ns.owned->nranges; i++)
+		if (in - r[i].start < r[i].length)
+			return r[i];
+	return (struct gck_mpi_range){0, 0};
+}
+
+/* Ends the copy as a restart does. No later copy's handle is one of this copy's. */
 int gpu_ns_end(void)
 {
+	struct gck_mpi_range old = heap();
 	struct gck_error err = {0};
 
 	if (nmade)
@@ -350,6 +427,9 @@ int gpu_ns_end(void)
 		fprintf(stderr, "# %s\n", err.text);
 		return -1;
 	}
+	if (old.length)
+		mmap((void *)(uintptr_t)old.start, old.length, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	copy++;
 	nforks = 0;
 	library = NULL;
