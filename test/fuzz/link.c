@@ -205,9 +205,9 @@ static void take(struct thread_link *l)
 		thread_link_send(l, &l->head, l->data, l->head.total);
 }
 
-static void lost(struct agent *a, struct task *t, pid_t pid)
+static void lost(const struct thread_link *l)
 {
-	must(a == &agent && t == &task && pid == PID);
+	must(l->agent == &agent && l->task == &task && l->pid == PID);
 }
 
 static struct thread_link **mpi_slot(struct task *t)
