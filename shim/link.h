@@ -52,7 +52,8 @@ enum gck_link_type {
 			     * stopped. Only to a rank that takes it. No answer */
 	GCK_LINK_APART,     /* pid: a number. To a process that holds: have one with that number,
 			     * in a PID namespace, hold in its place, which connects with a
-			     * HELLO of its own; or STAYS answers */
+			     * HELLO of its own; or STAYS answers. number: processes that are made
+			     * there get higher ones */
 
 	/* The MPI thread's own link, in packets of struct gck_thread_msg. Rank to agent: */
 	GCK_LINK_MPI_HELLO = 32, /* hello; sent again when any of it changes */

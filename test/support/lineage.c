@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -297,10 +299,25 @@ static bool kill_orphans(pid_t rank)
 	return any;
 }
 
+/* The numbers of processes and threads. */
 struct killed {
 	pid_t v[MOST_KILLED];
 	size_t n;
 };
+
+static void note_threads(pid_t pid, struct killed *killed)
+{
+	char path[64];
+	DIR *all;
+
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	all = opendir(path);
+	for (struct dirent *e; all && (e = readdir(all));)
+		if (atoi(e->d_name) > 0 && killed->n < MOST_KILLED)
+			killed->v[killed->n++] = atoi(e->d_name);
+	if (all)
+		closedir(all);
+}
 
 /* A process that is stopped makes no more children while these are killed. Slurm kills all that are
  * in a step's cgroup. */
@@ -318,17 +335,31 @@ static void kill_below(pid_t pid, struct killed *killed)
 	for (long child; (child = strtol(at, &end, 10)) > 0; at = end) {
 		kill((pid_t)child, SIGSTOP);
 		kill_below((pid_t)child, killed);
+		note_threads((pid_t)child, killed);
 		kill((pid_t)child, SIGKILL);
-		if (killed->n < MOST_KILLED)
-			killed->v[killed->n++] = (pid_t)child;
 	}
+}
+
+/* Whether a process could get the number, or none may choose. A number can be taken for a moment
+ * after the process that had it cannot be found any more. */
+static bool is_free(pid_t number)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD, .set_tid = (uintptr_t)&number,
+				  .set_tid_size = 1};
+	long pid = syscall(SYS_clone3, &args, sizeof args);
+
+	if (!pid)
+		_exit(0);
+	if (pid > 0)
+		waitpid((pid_t)pid, NULL, 0);
+	return pid > 0 || errno != EEXIST;
 }
 
 /* Their numbers are free again when another process has waited for them. */
 static void await_numbers(const struct killed *killed)
 {
 	for (size_t i = 0; i < killed->n; i++)
-		for (int tries = 0; tries < TRIES && !kill(killed->v[i], 0); tries++)
+		for (int tries = 0; tries < TRIES && !is_free(killed->v[i]); tries++)
 			pause_ms(10);
 }
 
@@ -339,6 +370,7 @@ void lineage_kill(struct lineage *l)
 	if (l->pid) {
 		kill(l->pid, SIGSTOP);
 		kill_below(l->pid, &killed);
+		note_threads(l->pid, &killed);
 		kill(l->pid, SIGKILL);
 		waitpid(l->pid, NULL, 0);
 		while (kill_orphans(l->pid))

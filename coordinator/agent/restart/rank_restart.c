@@ -117,13 +117,13 @@ static int take_gpus(struct rank_restart *one, const json_t *numbers, struct gck
 }
 
 /* Its restorer has looked at the image, and at nothing else. */
-static void go_apart(struct rank_restart *one, pid_t number)
+static void go_apart(struct rank_restart *one, pid_t number, uint32_t above)
 {
 	struct gck_error err = { 0 };
 
 	child_forget(one->child);
 	one->child = NULL;
-	if (one->task->link && link_tell(one->task->link, GCK_LINK_APART, number, 0) == 0)
+	if (one->task->link && link_tell(one->task->link, GCK_LINK_APART, number, above) == 0)
 		return;
 	gck_fail(&err, ESRCH, "it has no link to the agent");
 	restart_fail(one->r, one->task, &err);
@@ -157,7 +157,8 @@ static void take_done(struct rank_restart *one, const json_t *body)
 		return;
 	}
 	if (!strcmp(phase, "apart")) {
-		go_apart(one, (pid_t)packet_int(body, "number", 0));
+		go_apart(one, (pid_t)packet_int(body, "number", 0),
+			 (uint32_t)packet_int(body, "above", 0));
 	} else if (!strcmp(phase, "build")) {
 		one->reached = STAGE_BUILT;
 		one->sized = true;

@@ -321,8 +321,9 @@ int restorer_main(int fd, void *arg)
 	json_t *body = json_pack("{s:s, s:I}", "op", "build", "seq", (json_int_t)t->seq);
 
 	if (scripted(t->rank, "apart", FAKE_PASSING)) {
-		packet_send(fd, json_pack("{s:s, s:s, s:b, s:i}", "op", "done", "phase", "apart",
-					  "ok", 1, "number", FAKE_NUMBER), NULL);
+		packet_send(fd, json_pack("{s:s, s:s, s:b, s:i, s:i}", "op", "done", "phase",
+					  "apart", "ok", 1, "number", FAKE_NUMBER, "above",
+					  FAKE_NUMBER + 1), NULL);
 		json_decref(body);
 		body = packet_recv(fd, -1, NULL);
 	}

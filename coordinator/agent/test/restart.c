@@ -236,6 +236,7 @@ static void wait_apart(void)
 	ok(recv(fake_link_peer[1], &m, sizeof m, MSG_DONTWAIT) > 0 && m.type == GCK_LINK_APART,
 	   "the rank is told to go on in a PID namespace");
 	is_int(m.pid, FAKE_NUMBER, "with the number that its image needs");
+	is_int(m.number, FAKE_NUMBER + 1, "and others above all that the image has");
 }
 
 static void goes_apart(void)

@@ -23,6 +23,7 @@ struct restorer {
 	struct rank_image found;
 	struct gck_restore *restore; /* NULL: the process is not held yet */
 	uint32_t seq;
+	int32_t above;               /* the highest number in the image */
 	int32_t apart;               /* the number that the rank needs, and does not have; 0: it is
 				      * all right */
 };
@@ -59,6 +60,7 @@ static int check_number(struct restorer *r, const struct rank_image *f, struct g
 	int32_t number = gck_image_number(f->manifest);
 
 	r->apart = number && number != r->task->pid && !r->restore ? number : 0;
+	r->above = gck_image_last_number(f->manifest);
 	return r->apart ? gck_fail(err, EXDEV, "the rank's number must be %d", (int)number) : 0;
 }
 
@@ -138,7 +140,8 @@ static void build(struct restorer *r, uint32_t seq, const char *hash)
 			    r->restore && gck_restore_has_mpi(r->restore), "cuda",
 			    with_cuda(r->restore)));
 	else if (r->apart)
-		report_done(&r->report, "apart", json_pack("{s:i}", "number", (int)r->apart));
+		report_done(&r->report, "apart", json_pack("{s:i, s:i}", "number", (int)r->apart,
+			    "above", (int)r->above));
 	else if (err.code != ECANCELED || !r->report.next)
 		report_no_build(&r->report, seq, &err);
 }

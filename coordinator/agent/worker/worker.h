@@ -29,7 +29,8 @@
  *   worker done      phase ok     build: seq, exit (a wait status) if the rank had finished;
  *                    error code   files; run
  *                                 apart: number, which the rank's process must have, in a PID
- *                                 namespace; nothing was done to it
+ *                                 namespace, where new ones have numbers above `above`; nothing
+ *                                 was done to it
  *          progress  phase        bytes, a few a second, and 0 of them before the first is read
  *                    done all
  *

@@ -105,8 +105,20 @@ static long mount_proc(void)
 				   MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
 }
 
+/* The restorer must not get a number that one of the image's processes has. Where the kernel cannot
+ * be told, it may, and the restart fails. */
+static void number_above(uint32_t last)
+{
+	char text[GCK_DIGITS_MAX + 1] = "", digits[GCK_DIGITS_MAX], *begin;
+
+	size_t n = gck_write_digits(digits, last, &begin);
+
+	memcpy(text, begin, n);
+	put_text("/proc/sys/kernel/ns_last_pid", text);
+}
+
 /* The kernel waits for children whose end is ignored. With it, all in the namespace ends. */
-static _Noreturn void be_init(int told)
+static _Noreturn void be_init(int told, uint32_t above)
 {
 	struct {
 		uint64_t handler, flags, restorer, mask;
@@ -118,13 +130,14 @@ static _Noreturn void be_init(int told)
 	gck_raw(SYS_rt_sigaction, SIGCHLD, &ignore, 0, 8);
 	block_all();
 	result = mount_proc();
+	number_above(above);
 	gck_raw(SYS_write, told, &result, sizeof result);
 	close_all();
 	for (;;)
 		gck_raw(SYS_pause);
 }
 
-static long make_init(void)
+static long make_init(uint32_t above)
 {
 	int32_t result = -EPIPE;
 	int ends[2];
@@ -134,7 +147,7 @@ static long make_init(void)
 		return r;
 	r = gck_raw(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (r == 0)
-		be_init(ends[1]);
+		be_init(ends[1], above);
 	gck_raw(SYS_close, ends[1]);
 	if (r > 0 && gck_raw(SYS_read, ends[0], &result, sizeof result) >= 0)
 		r = result;
@@ -194,13 +207,13 @@ static long make_rank(int32_t number, bool leads)
 	return pid;
 }
 
-long gck_apart(int fd, int32_t number, char *pid_variable)
+long gck_apart(int fd, int32_t number, uint32_t above, char *pid_variable)
 {
 	bool leads = gck_raw(SYS_getpgid, 0) == gck_raw(SYS_getpid);
 	long r = strlen(pid_variable) == GCK_PID_DIGITS ? leave_namespaces() : -EINVAL;
 
 	if (r >= 0)
-		r = make_init();
+		r = make_init(above);
 	if (r >= 0)
 		r = make_rank(number, leads);
 	if (r > 0)

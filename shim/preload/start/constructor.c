@@ -182,7 +182,7 @@ static void hold(int fd, const struct gck_link_msg *hold, char *pid)
 			leave(m.pid & 255);
 		if (m.type != GCK_LINK_APART)
 			continue;
-		r = gck_apart(fd, m.pid, pid);
+		r = gck_apart(fd, m.pid, m.number, pid);
 		if (r == 0)
 			return;
 		gck_link_send(fd, &m, GCK_LINK_STAYS, r);

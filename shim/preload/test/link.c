@@ -6,7 +6,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,8 @@
 #include "test/support/elf_file.h"
 #include "test/support/shim_agent.h"
 #include "test/support/tap.h"
+
+#define LAST_NUMBER 5000 /* the highest in an image */
 
 static struct agent agent;
 static char *rank_argv[] = { (char *)GCK_TEST_RANK, NULL };
@@ -187,16 +191,44 @@ static int ns_number(pid_t pid)
 	return inside;
 }
 
+/* The number of a process that is made in a rank's PID namespace. */
+static int next_number(pid_t rank)
+{
+	int number = 0, ends[2], fd = (int)syscall(SYS_pidfd_open, rank, 0);
+	pid_t pid;
+
+	if (pipe(ends))
+		return 0;
+	pid = fork();
+	if (!pid) {
+		if (setns(fd, CLONE_NEWPID | (geteuid() ? CLONE_NEWUSER : 0)))
+			_exit(1);
+		pid = fork();
+		if (!pid) {
+			number = getpid();
+			(void)!write(ends[1], &number, sizeof number);
+		}
+		_exit(0);
+	}
+	close(ends[1]);
+	close(fd);
+	(void)!read(ends[0], &number, sizeof number);
+	close(ends[0]);
+	waitpid(pid, NULL, 0);
+	return number;
+}
+
 /* A rank that waits, and is told to have another process wait in its place. */
 static int send_apart(struct rank *r, int32_t number)
 {
+	struct gck_link_msg m = {.type = GCK_LINK_APART, .pid = number, .number = LAST_NUMBER};
 	struct gck_link_hello h;
 	int link;
 
 	*r = agent_run(&agent, "1", rank_argv, true);
 	link = agent_accept(&agent, WAIT_MS, &h, NULL);
 	agent_send(link, GCK_LINK_HOLD, getpid());
-	agent_send(link, GCK_LINK_APART, number);
+	send(link, &m, offsetof(struct gck_link_msg, calls), MSG_NOSIGNAL);
 	return link;
 }
 
@@ -217,6 +249,7 @@ static void test_apart(void)
 	} else {
 		ok(rank != r.pid, "APART: another process connects");
 		is_int(ns_number(rank), 4711, "APART: it has the number in its namespace");
+		is_int(next_number(rank), LAST_NUMBER + 1, "APART: the next one has a higher one");
 		is_int(h.reconnect, 0, "APART: it waits as the rank has");
 		is_int(agent_receive(link, &m), 0, "APART: the rank's link ends");
 		ok(process_runs(r.pid), "APART: the rank waits for it");

@@ -458,6 +458,9 @@ struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *
  * keeps_numbers; 0: any. */
 int32_t gck_image_number(const json_t *manifest);
 
+/* The highest number of its processes, threads and ended children. */
+int32_t gck_image_last_number(const json_t *manifest);
+
 /* Its list `pages` alone, without its chunks, to be given to gck_hex_table_clear. */
 int gck_image_pages(const json_t *manifest, struct gck_page_groups *pages,
 		    struct gck_error *err) GCK_MUST_CHECK;

@@ -253,6 +253,39 @@ static bool keeps_numbers(const json_t *image)
 	return keeps;
 }
 
+static int32_t last_in(const json_t *list, const char *key, int32_t last)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one) {
+		json_int_t number = json_integer_value(json_object_get(one, key));
+
+		if (number > last && number <= INT32_MAX)
+			last = (int32_t)number;
+	}
+	return last;
+}
+
+static int32_t last_number(const json_t *image)
+{
+	int32_t last = last_in(json_object_get(image, "threads"), "vtid", 0), below;
+	const json_t *one;
+	size_t i;
+
+	last = last_in(json_object_get(image, "children"), "vpid", last);
+	json_array_foreach(json_object_get(image, "processes"), i, one) {
+		below = last_number(one);
+		last = below > last ? below : last;
+	}
+	return last;
+}
+
+int32_t gck_image_last_number(const json_t *manifest)
+{
+	return last_number(json_object_get(manifest, "image"));
+}
+
 int32_t gck_image_number(const json_t *manifest)
 {
 	const json_t *image = json_object_get(manifest, "image");
