@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +15,16 @@
 #include "shim/process/proc/procfs.h"
 
 #define PF_EXITING 0x4 /* of the flags in /proc/PID/stat */
+
+void gck_proc_open_many(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 int gck_proc_open(pid_t pid, struct gck_error *err)
 {

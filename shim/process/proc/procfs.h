@@ -14,6 +14,10 @@
 /* Open /proc/PID. -1 with ESRCH if the process does not exist. */
 int gck_proc_open(pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Raise this process's limit of open files as far as it may: of each process of a rank some are
+ * open. */
+void gck_proc_open_many(void);
+
 /* The whole file, NUL-terminated; free it. size may be NULL. */
 char *gck_proc_read(int proc, const char *name, size_t *size, struct gck_error *err) GCK_MUST_CHECK;
 

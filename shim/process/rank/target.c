@@ -133,6 +133,7 @@ int gck_target_open(struct gck_target *t, pid_t pid, int link,
 				 .address = hello->state};
 	if (make_room(t, err))
 		return -1;
+	gck_proc_open_many();
 	t->proc = gck_proc_open(pid, err);
 	if (t->proc < 0)
 		goto failed;

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,17 +24,6 @@
 #include "shim/process/threads/threads.h"
 #include "shim/process/tree/tree.h"
 #include "shim/process/watch/watch.h"
-
-/* For the contents and objects that are held open here. */
-static void raise_own_limit(void)
-{
-	struct rlimit limit;
-
-	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
 
 static int *descriptors(size_t n)
 {
@@ -222,7 +210,7 @@ struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gc
 	}
 	r->root = r;
 	r->proc = r->channel = -1;
-	raise_own_limit();
+	gck_proc_open_many();
 	if (strlen(link_name) >= sizeof r->link_name) {
 		gck_fail(err, ENAMETOOLONG, "the link's name %s is too long", link_name);
 	} else if (!seize(r, pid, err)) {
