@@ -86,8 +86,8 @@ release() { rm "${dir[$1]}/hold"; }
 ended() { job_is "${job[$1]}" COMPLETED; }
 on_n1() { job_nodes "${job[$1]}" | grep -qx n1; }
 
-# script_with NAME COMMAND...: a script that runs them beside its arguments, and executes none in its
-# own place
+# script_with NAME COMMAND...: a script that runs them beside its arguments, and executes none in
+# its own place
 script_with()
 {
 	{

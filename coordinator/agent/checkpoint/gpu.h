@@ -55,9 +55,4 @@ void gpu_lost(const struct thread_link *l);
 /* A rank with a process that is not ready, not drained, or without its GPU yet; NULL: none. */
 const struct rank_checkpoint *gpu_awaited(const struct transaction *t);
 
-/* After `prepare` of all ranks: enters each process's bytes, device_copy_max and fits_device.
- * Processes that share a device, identified by its UUID, share its free memory in proportion to
- * their data there. */
-int gpu_share_memory(struct transaction *t, struct gck_error *err) GCK_MUST_CHECK;
-
 #endif

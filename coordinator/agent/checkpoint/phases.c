@@ -9,6 +9,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/checkpoint/gpu.h"
+#include "coordinator/agent/checkpoint/gpu_memory.h"
 #include "coordinator/agent/checkpoint/prepare.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
 #include "coordinator/agent/ranks/thread_link.h"

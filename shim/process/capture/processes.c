@@ -137,8 +137,8 @@ static int scan_child(struct gck_known_process *k, const struct gck_options *o,
 	return ended ? 1 : -1;
 }
 
-/* A static program needs its numbers, and so a PID namespace at a restart. Open MPI reads the memory
- * of other ranks by PID. */
+/* A static program needs its numbers, and so a PID namespace at a restart. Open MPI reads other
+ * ranks' memory by PID. */
 static void note_static(const struct gck_target *t, struct gck_obstacles *f)
 {
 	bool both = f->static_pid && f->mpi_pid;
