@@ -4,11 +4,11 @@
 
 #include "coordinator/agent/checkpoint/gpu_memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/agent/base/packet.h"
+#include "shim/process/image/image.h"
 
 /* A device: the bytes of all processes' data there, the least free bytes that one has reported, and
  * how many processes have data there. */
@@ -20,7 +20,7 @@ struct device {
 
 struct devices {
 	struct device *v;
-	size_t n, capacity;
+	size_t n;
 };
 
 /* Read a process's report on one device; false: it has no data there. */
@@ -40,10 +40,9 @@ static struct device *find(const struct devices *all, const char *uuid)
 	return NULL;
 }
 
-static int add(struct devices *all, const struct device *one)
+static int add(struct devices *all, const struct device *one, struct gck_error *err)
 {
-	size_t capacity = all->capacity ? 2 * all->capacity : 16;
-	struct device *d = find(all, one->uuid), *v;
+	struct device *d = find(all, one->uuid);
 
 	if (d) {
 		d->free_bytes = d->free_bytes < one->free_bytes ? d->free_bytes : one->free_bytes;
@@ -51,14 +50,10 @@ static int add(struct devices *all, const struct device *one)
 		d->processes++;
 		return 0;
 	}
-	if (all->n == all->capacity) {
-		v = realloc(all->v, capacity * sizeof *v);
-		if (!v)
-			return -1;
-		all->v = v;
-		all->capacity = capacity;
-	}
-	all->v[all->n++] = *one;
+	d = gck_grow(&all->v, &all->n, sizeof *d, err);
+	if (!d)
+		return -1;
+	*d = *one;
 	return 0;
 }
 
@@ -68,7 +63,7 @@ static const json_t *said_gpus(const struct rank_checkpoint *m)
 	return m->carried ? NULL : json_object_get(m->answer[PHASE_PREPARE], "gpus");
 }
 
-static int count(const struct transaction *t, struct devices *all)
+static int count(const struct transaction *t, struct devices *all, struct gck_error *err)
 {
 	const json_t *gpu, *said;
 	struct device one;
@@ -77,7 +72,7 @@ static int count(const struct transaction *t, struct devices *all)
 	for (size_t i = 0; i < t->n; i++)
 		json_array_foreach(said_gpus(&t->ranks[i]), k, gpu)
 			json_array_foreach(json_object_get(gpu, "devices"), d, said)
-				if (read_one(said, &one) && add(all, &one) < 0)
+				if (read_one(said, &one) && add(all, &one, err) < 0)
 					return -1;
 	return 0;
 }
@@ -124,10 +119,8 @@ static int share_with(struct rank_checkpoint *m, const struct devices *all, stru
 int gpu_share_memory(struct transaction *t, struct gck_error *err)
 {
 	struct devices all = { .v = NULL };
-	int rc = count(t, &all);
+	int rc = count(t, &all, err);
 
-	if (rc < 0)
-		gck_fail(err, ENOMEM, "no memory for a list of devices");
 	for (size_t i = 0; i < t->n && rc == 0; i++)
 		rc = share_with(&t->ranks[i], &all, err);
 	free(all.v);
