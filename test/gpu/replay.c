@@ -23,6 +23,7 @@ static const char ptx[] =
 	".visible .global .align 8 .u64 total;\n"
 	".visible .global .align 8 .u64 place;\n"
 	".visible .const .align 8 .u64 factor;\n"
+	".global .align 8 .u64 hidden;\n"
 	"// total grows by factor, p[0] by total; the address of total is stored on the device.\n"
 	".visible .entry work(.param .u64 p)\n"
 	"{ .reg .b64 %p, %a, %f, %t;\n"
@@ -48,6 +49,16 @@ static CUdeviceptr reservation, total, factor;
 static CUmemGenericAllocationHandle memory[2];
 static size_t granularity;
 static uint64_t expected_total, expected_sum;
+
+/* Modules of other images, whose total grows by 3. */
+static struct compiled {
+	const char *name;
+	CUmodule module;
+	CUfunction work;
+	CUdeviceptr hidden;
+	uint64_t total, sum;
+} compiled[] = {{.name = "cubin"}, {.name = "fatbin"}};
+static int ncompiled = 1; /* 2: there is a fatbin */
 
 static double now_ms(void)
 {
@@ -108,6 +119,68 @@ static void make_memory(void)
 	MUST(T->cuMemRelease(memory[1])); /* its mapping stays */
 }
 
+/* The PTX, compiled by the driver. */
+static void *make_cubin(size_t *size)
+{
+	CUlinkState state;
+	void *made, *cubin;
+
+	MUST(gck_cuda_driver.cuLinkCreate_v2(0, NULL, NULL, &state));
+	MUST(gck_cuda_driver.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *)ptx, sizeof ptx,
+					      "work", 0, NULL, NULL));
+	MUST(gck_cuda_driver.cuLinkComplete(state, &made, size));
+	cubin = malloc(*size);
+	memcpy(cubin, made, *size);
+	MUST(gck_cuda_driver.cuLinkDestroy(state));
+	return cubin;
+}
+
+static void *read_fatbin(const char *path, size_t *size)
+{
+	FILE *f = fopen(path, "rb");
+	void *image;
+
+	if (!f || fseek(f, 0, SEEK_END)) {
+		printf("not ok - no %s\n", path);
+		exit(1);
+	}
+	*size = (size_t)ftell(f);
+	rewind(f);
+	image = malloc(*size);
+	*size = fread(image, 1, *size, f);
+	fclose(f);
+	return image;
+}
+
+/* The program does not keep the image. */
+static void load_compiled(struct compiled *c, void *image, size_t size)
+{
+	const uint64_t three = 3, value = 77;
+	CUdeviceptr of_its_factor;
+
+	MUST(T->cuModuleLoadData(&c->module, image));
+	memset(image, 0, size);
+	free(image);
+	MUST(T->cuModuleGetFunction(&c->work, c->module, "work"));
+	MUST(T->cuModuleGetGlobal_v2(&of_its_factor, &size, c->module, "factor"));
+	MUST(T->cuModuleGetGlobal_v2(&c->hidden, &size, c->module, "hidden"));
+	MUST(T->cuMemcpyHtoD_v2(of_its_factor, &three, sizeof three));
+	MUST(T->cuMemcpyHtoD_v2(c->hidden, &value, sizeof value));
+}
+
+static void load_all_compiled(void)
+{
+	const char *fatbin = getenv("GPU_REPLAY_FATBIN");
+	size_t size;
+	void *image = make_cubin(&size);
+
+	load_compiled(&compiled[0], image, size);
+	if (!fatbin)
+		return;
+	image = read_fatbin(fatbin, &size);
+	load_compiled(&compiled[ncompiled++], image, size);
+}
+
 static void begin(void)
 {
 	const uint64_t seven = 7;
@@ -135,6 +208,7 @@ static void begin(void)
 	MUST(T->cuModuleGetGlobal_v2(&total, &size, module, "total"));
 	MUST(T->cuModuleGetGlobal_v2(&factor, &size, module, "factor"));
 	MUST(T->cuMemcpyHtoD_v2(factor, &seven, sizeof seven));
+	load_all_compiled();
 	make_memory();
 	MUST(T->cuEventRecord(events[0], streams[0]));
 }
@@ -173,6 +247,29 @@ static void load_and_unload(void)
 	MUST(T->cuMemcpyHtoD_v2(at, &written, sizeof written));
 }
 
+static bool round_of_compiled(void)
+{
+	uint64_t sum = 0, value = 0;
+	bool good = true;
+
+	for (int i = 0; i < ncompiled; i++) {
+		CUdeviceptr at = reservation + 2 * granularity + 64 * (unsigned)(i + 1);
+		struct compiled *c = &compiled[i];
+
+		launch(c->work, streams[1], at);
+		MUST(T->cuStreamSynchronize(streams[1]));
+		c->total += 3;
+		c->sum += c->total;
+		MUST(T->cuMemcpyDtoH_v2(&sum, at, sizeof sum));
+		MUST(T->cuMemcpyDtoH_v2(&value, c->hidden, sizeof value));
+		printf("# of the %s: sum %llu, expected %llu, hidden %llu\n", c->name,
+		       (unsigned long long)sum, (unsigned long long)c->sum,
+		       (unsigned long long)value);
+		good &= sum == c->sum && value == 77;
+	}
+	return good;
+}
+
 /* True: all that the program finds is as it should be. */
 static bool round_of_work(void)
 {
@@ -204,7 +301,8 @@ static bool round_of_work(void)
 	printf("# sum %llu total %llu, expected %llu %llu\n", (unsigned long long)got[0],
 	       (unsigned long long)got[1], (unsigned long long)expected_sum,
 	       (unsigned long long)expected_total);
-	return got[0] == expected_sum && got[1] == expected_total && sum == expected_total &&
+	return round_of_compiled() && got[0] == expected_sum && got[1] == expected_total &&
+	       sum == expected_total &&
 	       of_far == 0 && is == context && limit == 4096 && priority == -1;
 }
 

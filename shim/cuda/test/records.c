@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/test/records/records.h"
+#include "test/support/cubin.h"
 #include "test/support/driver/fake.h"
 #include "test/support/tap.h"
 
@@ -404,11 +405,23 @@ static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 			  ".const .align 8 .u64 second;\n"
 			  ".visible .global .align 8 .u64 third;\n";
 
+/* With the same variables; the fatbin's PTX has another. */
+static struct test_cubin cubin;
+static struct test_fatbin fatbin;
+
+static const void *any_image(void)
+{
+	const void *const images[] = {ptx, &cubin, &fatbin};
+
+	return images[rand() % 3];
+}
+
 static void load_module(void)
 {
+	const void *image = any_image();
 	uint64_t v[WORLDS] = {0};
 
-	if (!BOTH(cuModuleLoadData((CUmodule *)&v[W], ptx)))
+	if (!BOTH(cuModuleLoadData((CUmodule *)&v[W], image)))
 		add_object("module", v, current());
 }
 
@@ -465,9 +478,10 @@ static void get_variable(void)
 
 static void load_library(void)
 {
+	const void *image = any_image();
 	uint64_t v[WORLDS] = {0};
 
-	if (!BOTH(cuLibraryLoadData((CUlibrary *)&v[W], ptx, NULL, NULL, 0, NULL, NULL, 0)))
+	if (!BOTH(cuLibraryLoadData((CUlibrary *)&v[W], image, NULL, NULL, 0, NULL, NULL, 0)))
 		add_object("library", v, -1);
 }
 
@@ -1260,7 +1274,7 @@ static void test_beside_ended(bool primary)
 	E->cuModuleUnload(third);
 }
 
-static const unsigned char elf[] = {0x7f, 'E', 'L', 'F', 0};
+static const unsigned char unknown[16] = {0x50, 0xed, 0x55, 0xba, 2, 0, 16};
 
 static CUresult load_plain(CUlibrary *library, const void *image)
 {
@@ -1290,9 +1304,9 @@ static void test_libraries(void)
 	CUmodule part, later;
 
 	E->cuCtxCreate_v2(&context, 0, 0);
-	load_plain(&library, elf);
+	load_plain(&library, unknown);
 	E->cuLibraryGetModule(&part, library);
-	refuses("cuLibraryLoadData", "a library that is not text");
+	refuses("cuLibraryLoadData", "a library of an unknown kind of fatbin");
 	E->cuModuleLoadData(&later, ptx);
 	E->cuLibraryUnload(library);
 	refuses("beside one that has ended", "a module beside it, once it has ended");
@@ -1482,8 +1496,13 @@ static void test_refusals(void)
 	E->cuMemAlloc_v2(&at, 100);
 	refuses("cuMemAlloc_v2", "memory of the driver's own");
 	E->cuMemFree_v2(at);
-	E->cuModuleLoadData(&a, elf);
-	refuses("cuModuleLoadData", "a module that is not text");
+	E->cuModuleLoadData(&a, unknown);
+	refuses("cuModuleLoadData", "a module of an unknown kind of fatbin");
+	E->cuModuleUnload(a);
+	test_cubin(&cubin, TEST_MANAGED);
+	E->cuModuleLoadData(&a, &cubin);
+	test_cubin(&cubin, 0);
+	refuses("variables are not known", "a cubin with a managed variable");
 	E->cuModuleUnload(a);
 	E->cuModuleLoadData(&a, "not PTX");
 	refuses("variables are not known", "a module of another text");
@@ -1586,6 +1605,10 @@ int main(int argc, char **argv)
 	setenv("FAKE_CUDA_DEVICES", "2", 1);
 	setenv("FAKE_CUDA_GRANULE", "16", 1);
 	use_one_cpu();
+	test_cubin(&cubin, 0);
+	test_fatbin(&fatbin, ".version 8.0\n.target sm_70\n.address_size 64\n"
+			     ".visible .global .align 8 .u64 first;\n"
+			     ".visible .global .align 8 .u64 elsewhere;\n");
 	sem_init(&done, 0, 0);
 	if (!ok(load_drivers(), "two copies of the fake driver"))
 		return tap_done();

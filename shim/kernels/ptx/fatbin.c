@@ -14,8 +14,6 @@
 #define WRAPPER 0x466243b1 /* a compiled program's */
 #define WRAPPER_VERSION 1  /* later ones point to several fatbins to be linked */
 
-#define PTX 1 /* a kind of entry */
-
 /* Flags of an entry. */
 #define LZ4 0x2000
 #define ZSTD 0x8000
@@ -33,18 +31,6 @@ struct head {
 	uint32_t magic;
 	uint16_t version, size;
 	uint64_t entries_size;
-};
-
-/* What is behind it up to its size is not needed; then comes the content. */
-struct entry {
-	uint16_t kind, version;
-	uint32_t size;
-	uint64_t content_size; /* with padding */
-	uint32_t compressed_size, unused;
-	uint32_t ptx_version, capability;
-	uint32_t name, name_size;
-	uint64_t flags, unused2;
-	uint64_t text_size; /* of what is compressed */
 };
 
 static uint32_t magic_of(const void *image, size_t size)
@@ -75,7 +61,7 @@ static void *library_function(const char *library, const char *name, struct gck_
 	void *function = handle ? dlsym(handle, name) : NULL;
 
 	if (!function)
-		gck_fail(err, ENOENT, "a fatbin's PTX is compressed, and %s cannot be opened",
+		gck_fail(err, ENOENT, "a fatbin is compressed, and %s cannot be opened",
 			 library);
 	return function;
 }
@@ -88,7 +74,7 @@ static int by_lz4(const char *in, size_t n, char *text, size_t size, struct gck_
 	if (!decompress)
 		return -1;
 	if (decompress(in, text, (int)n, (int)size) != (int)size)
-		return gck_fail(err, EINVAL, "compressed PTX of a fatbin is damaged");
+		return gck_fail(err, EINVAL, "a compressed part of a fatbin is damaged");
 	return 0;
 }
 
@@ -100,11 +86,12 @@ static int by_zstd(const char *in, size_t n, char *text, size_t size, struct gck
 	if (!decompress)
 		return -1;
 	if (decompress(text, size, in, n) != size)
-		return gck_fail(err, EINVAL, "compressed PTX of a fatbin is damaged");
+		return gck_fail(err, EINVAL, "a compressed part of a fatbin is damaged");
 	return 0;
 }
 
-static char *text_of(const struct entry *e, const char *content, struct gck_error *err)
+char *gck_fatbin_content(const struct gck_fatbin_entry *e, const char *content,
+			 struct gck_error *err)
 {
 	bool is_compressed = e->flags & (LZ4 | ZSTD);
 	size_t n = is_compressed ? e->compressed_size : e->content_size;
@@ -131,54 +118,90 @@ static char *text_of(const struct entry *e, const char *content, struct gck_erro
 	return text;
 }
 
+/* ---- entries -------------------------------------------------------------------------------- */
+
+const void *gck_fatbin_find(const void *image, size_t *size, struct gck_error *err)
+{
+	struct wrapper wrapper;
+	struct head head;
+
+	if (is_wrapper(image, *size)) {
+		memcpy(&wrapper, image, sizeof wrapper);
+		image = wrapper.version == WRAPPER_VERSION ? wrapper.fatbin : NULL;
+	}
+	if (image && *size >= sizeof head)
+		memcpy(&head, image, sizeof head);
+	if (!image || *size < sizeof head || head.magic != FATBIN || head.version != 1 ||
+	    head.size < sizeof head || head.size > *size ||
+	    head.entries_size > *size - head.size) {
+		gck_fail(err, EINVAL, "a fatbin of an unknown kind, or a part of one");
+		return NULL;
+	}
+	*size = head.size + head.entries_size;
+	return image;
+}
+
+int gck_fatbin_next(const void *fatbin, size_t size, size_t *at, struct gck_fatbin_entry *e,
+		    const char **content, struct gck_error *err)
+{
+	struct head head;
+
+	memcpy(&head, fatbin, sizeof head);
+	if (!*at)
+		*at = head.size;
+	if (size - *at < sizeof *e)
+		return 0;
+	memcpy(e, (const char *)fatbin + *at, sizeof *e);
+	if (e->size < sizeof *e || e->size > size - *at ||
+	    e->content_size > size - *at - e->size)
+		return gck_fail(err, EINVAL, "sizes in a fatbin do not fit");
+	*content = (const char *)fatbin + *at + e->size;
+	*at += e->size + e->content_size;
+	return 1;
+}
+
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-static bool fits(const struct entry *e, unsigned capability)
+static bool fits(const struct gck_fatbin_entry *e, unsigned capability)
 {
-	return e->kind == PTX && e->capability <= capability &&
+	return e->kind == GCK_FATBIN_PTX && e->capability <= capability &&
 	       (e->capability == capability || !(e->flags & (THIS_GPU | THIS_FAMILY)));
 }
 
 /* Of the same capability that for no other GPU is the better one, as for the driver. */
-static bool is_better(const struct entry *e, const struct entry *best)
+static bool is_better(const struct gck_fatbin_entry *e, const struct gck_fatbin_entry *best)
 {
 	return e->capability > best->capability ||
 	       (e->capability == best->capability && e->flags & THIS_GPU);
 }
 
+/* A compiled program's structure of a later kind is no error. */
+static bool is_linked_later(const void *image, size_t size)
+{
+	struct wrapper wrapper = {.version = WRAPPER_VERSION};
+
+	if (is_wrapper(image, size))
+		memcpy(&wrapper, image, sizeof wrapper);
+	return wrapper.version != WRAPPER_VERSION;
+}
+
 char *gck_fatbin_ptx(const void *image, size_t size, unsigned capability, struct gck_error *err)
 {
-	struct wrapper wrapper;
-	struct head head;
-	struct entry e, best = {.size = 0};
-	const char *at, *content = NULL;
-	uint64_t left;
+	struct gck_fatbin_entry e, best = {.size = 0};
+	const char *content = NULL, *chosen = NULL;
+	const void *fatbin;
+	size_t at = 0;
+	int more;
 
-	if (is_wrapper(image, size)) {
-		memcpy(&wrapper, image, sizeof wrapper);
-		if (wrapper.version != WRAPPER_VERSION)
-			return NULL;
-		image = wrapper.fatbin;
-	}
-	if (size >= sizeof head)
-		memcpy(&head, image, sizeof head);
-	if (size < sizeof head || head.magic != FATBIN || head.version != 1 ||
-	    head.size < sizeof head || head.size > size || head.entries_size > size - head.size) {
-		gck_fail(err, EINVAL, "a fatbin of an unknown kind, or a part of one");
+	if (is_linked_later(image, size))
 		return NULL;
-	}
-	at = (const char *)image + head.size;
-	for (left = head.entries_size; left >= sizeof e; left -= e.size + e.content_size) {
-		memcpy(&e, at, sizeof e);
-		if (e.size < sizeof e || e.size > left || e.content_size > left - e.size) {
-			gck_fail(err, EINVAL, "sizes in a fatbin do not fit");
-			return NULL;
-		}
-		if (fits(&e, capability) && (!content || is_better(&e, &best))) {
+	fatbin = gck_fatbin_find(image, &size, err);
+	if (!fatbin)
+		return NULL;
+	while ((more = gck_fatbin_next(fatbin, size, &at, &e, &content, err)) > 0)
+		if (fits(&e, capability) && (!chosen || is_better(&e, &best))) {
 			best = e;
-			content = at + e.size;
+			chosen = content;
 		}
-		at += e.size + e.content_size;
-	}
-	return content ? text_of(&best, content, err) : NULL;
+	return more == 0 && chosen ? gck_fatbin_content(&best, chosen, err) : NULL;
 }

@@ -121,7 +121,42 @@ static void check_compressed(void)
 	add(1, 90, ZSTD, text);
 	gives(90, text, "zstd");
 	made[made_size - 20] ^= 0x55;
-	fails(made, made_size, "compressed PTX of a fatbin is damaged", "damaged text");
+	fails(made, made_size, "a compressed part of a fatbin is damaged", "damaged text");
+}
+
+/* The contents of all parts, and how it ended. */
+static void list(size_t size, char found[200], struct gck_error *err)
+{
+	const void *fatbin = gck_fatbin_find(made, &size, err);
+	struct gck_fatbin_entry e;
+	const char *content;
+	size_t at = 0;
+	int more = fatbin ? 1 : -1;
+
+	found[0] = '\0';
+	while (more > 0 && (more = gck_fatbin_next(fatbin, size, &at, &e, &content, err)) > 0) {
+		char *part = gck_fatbin_content(&e, content, err);
+
+		sprintf(found + strlen(found), "%d %.40s,", e.kind, part ? part : "?");
+		free(part);
+	}
+	sprintf(found + strlen(found), "%d", more);
+}
+
+static void check_each(void)
+{
+	struct gck_error err = {0};
+	char found[200];
+
+	begin();
+	add(2, 90, ZSTD, "compiled");
+	add(1, 75, 0, "for 75");
+	add(4, 90, 0, "of another kind");
+	add(1, 90, LZ4, "for 90");
+	list(made_size, found, &err);
+	is_str(found, "2 compiled,1 for 75,4 of another kind,1 for 90,0", "all parts");
+	list(made_size - 9, found, &err);
+	ok(!strcmp(found, "-1") && *err.text, "a cut one: %s", err.text);
 }
 
 static void check_wrapper(void)
@@ -199,6 +234,7 @@ int main(int argc, char **argv)
 		return print(argv[1], argv[2]);
 	check_choice();
 	check_compressed();
+	check_each();
 	check_wrapper();
 	check_damage();
 	return tap_done();

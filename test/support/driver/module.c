@@ -9,13 +9,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "test/support/cubin.h"
+
 struct CUmod_st {
 	struct CUmod_st *next; /* of all that are loaded */
 	CUcontext context;
 	CUlibrary library;     /* NULL: it was loaded by itself */
 	struct CUfunc_st *functions;
 	CUdeviceptr managed; /* its __managed__ variable; 0: none */
-	char *text, *variables; /* of PTX; NULL */
+	char *text, *variables; /* of PTX, or of a cubin, which is no text; NULL */
 };
 
 /* It is loaded into each context that uses it. */
@@ -37,6 +39,26 @@ struct CUkern_st {
 static char *places;               /* of modules of PTX: a page each, as they come and go */
 static bool taken[PTX_MODULES / 4096];
 static struct CUmod_st *modules;
+
+static bool is_cubin(const char *image)
+{
+	return !memcmp(image, ELFMAG, SELFMAG);
+}
+
+/* The cubin of a fatbin is taken out. Only test_cubin.h's are known. */
+static const char *part_of(const char *image)
+{
+	const struct test_fatbin *f = (const void *)image;
+
+	return !memcmp(image, "\x50\xed\x55\xba\1", 5) ? (const char *)&f->cubin : image;
+}
+
+static char *copy_of(const char *image)
+{
+	char *copy = is_cubin(image) ? malloc(sizeof(struct test_cubin)) : strdup(image);
+
+	return is_cubin(image) ? memcpy(copy, image, sizeof(struct test_cubin)) : copy;
+}
 
 static CUresult take_place_of_module(CUmodule module)
 {
@@ -83,16 +105,19 @@ static CUresult load(CUmodule *module, const void *image, CUlibrary library)
 	fake_unlock();
 	if (!strncmp(image, ".version", 8) || !strncmp(image, "//", 2)) {
 		show(image, strlen(image));
-		(*module)->text = strdup(image);
-		return take_place_of_module(*module);
+		(*module)->text = copy_of(image);
+	} else if (is_cubin(image)) {
+		(*module)->text = copy_of(image);
 	}
+	if ((*module)->text)
+		return take_place_of_module(*module);
 	return strcmp(image, "managed") ? CUDA_SUCCESS :
 	       fake_cuMemAllocManaged(&(*module)->managed, 8, CU_MEM_ATTACH_GLOBAL);
 }
 
 CUresult fake_cuModuleLoadData(CUmodule *module, const void *image)
 {
-	return load(module, image, NULL);
+	return load(module, part_of(image), NULL);
 }
 
 /* One option, whose value it sets to 0: the bytes of a log. */
@@ -203,13 +228,31 @@ static const void *ptx_variable(const struct CUmod_st *module, const char *name)
 	return module->variables + 8 * n;
 }
 
+static const void *cubin_variable(const struct CUmod_st *module, const char *name)
+{
+	const struct test_cubin *c = (const void *)module->text;
+
+	for (size_t i = 4; i < sizeof c->symbols / sizeof *c->symbols; i++)
+		if (!strcmp(c->names + c->symbols[i].st_name, name))
+			return module->variables + 8 * i;
+	return NULL;
+}
+
 /* A __device__ variable is a variable of the program. */
+static const void *variable(const struct CUmod_st *module, const char *name)
+{
+	if (module->managed)
+		return (const void *)(uintptr_t)module->managed;
+	if (!module->text)
+		return dlsym(RTLD_DEFAULT, name);
+	return is_cubin(module->text) ? cubin_variable(module, name)
+				      : ptx_variable(module, name);
+}
+
 CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module,
 				   const char *name)
 {
-	const void *at = module->text ? ptx_variable(module, name)
-					: module->managed ? (void *)(uintptr_t)module->managed
-					 : dlsym(RTLD_DEFAULT, name);
+	const void *at = variable(module, name);
 
 	if (address)
 		*address = (CUdeviceptr)(uintptr_t)at;
@@ -261,8 +304,8 @@ CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 	if (strstr(code, "refused$ckpt"))
 		return CUDA_ERROR_INVALID_PTX;
 	*library = calloc(1, sizeof **library);
-	(*library)->copy = n ? NULL : strdup(code);
-	(*library)->image = n ? code : (*library)->copy;
+	(*library)->copy = n ? NULL : copy_of(part_of(code));
+	(*library)->image = n ? part_of(code) : (*library)->copy;
 	return CUDA_SUCCESS;
 }
 

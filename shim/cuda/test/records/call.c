@@ -15,12 +15,6 @@ static void *copy(const void *from, size_t size)
 	return memcpy(to, from, size);
 }
 
-/* A module's image: only text has its length at hand, and names its variables. */
-static bool is_text(const char *image)
-{
-	return (*image >= ' ' && *image <= '~') || *image == '\n' || *image == '\t';
-}
-
 /* False: it cannot be repeated. */
 static bool keep(struct gck_record_call *c, int i)
 {
@@ -29,10 +23,11 @@ static bool keep(struct gck_record_call *c, int i)
 
 	switch (c->function->parameters[i]) {
 	case 's':
+		size = p ? strlen(p) + 1 : 0;
+		break;
 	case 'i':
-		if (!p || (c->function->parameters[i] == 'i' && !is_text(p)))
-			return !p;
-		size = strlen(p) + 1;
+		if (p && !(p = gck_record_image(p, &size)))
+			return false;
 		break;
 	case 'p':
 	case 'd':

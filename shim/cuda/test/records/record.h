@@ -224,7 +224,19 @@ struct gck_record_variable {
 	char name[];
 };
 
-/* The names of the variables of a module's text (PTX). -1: it cannot be told. */
+/* Where a module's image is, and its bytes: of PTX with its NUL, of a cubin or a fatbin. NULL: of
+ * another kind. */
+const void *gck_record_image(const char *image, size_t *size);
+bool gck_record_is_fatbin(const char *image);
+
+/* A cubin names all its variables, also those of one file or function, and the driver finds each by
+ * that name. -1: one is managed. */
+bool gck_record_is_cubin(const char *image);
+GCK_MUST_CHECK int gck_record_cubin_variables(const char *image, void (*found)(void *arg,
+					      const char *name, size_t n), void *arg);
+
+/* The names of the variables of a module's image; of all parts of a fatbin, of which the driver has
+ * loaded one. -1: it cannot be told. */
 GCK_MUST_CHECK int gck_record_variables(const char *image, struct gck_record_variable **list);
 void gck_record_variables_free(struct gck_record_variable *list);
 

@@ -58,21 +58,36 @@ static const char *image_of(const struct gck_record *module)
 						  : module->made.copies[1];
 }
 
-/* Where the variables of a module are. -1: it cannot be told. */
+static CUresult find_variable(const struct gck_record *module, struct gck_record_variable *v)
+{
+	CUdeviceptr at = 0;
+	CUresult rc = gck_cuda_driver.cuModuleGetGlobal_v2(
+		&at, &v->size, (CUmodule)(uintptr_t)module->now, v->name);
+
+	v->address = at;
+	return rc;
+}
+
+/* Where the variables of a module are. Those of a fatbin's other parts are not there. -1: it cannot
+ * be told. */
 static int find_variables(const struct gck_record *module, struct gck_record_variable **list)
 {
 	const struct gck_record *context = gck_record_context_of(module);
+	struct gck_record_variable **at, *v;
 	CUresult rc;
 
 	if (gck_record_variables(image_of(module), list))
 		return -1;
 	rc = push(context);
-	for (struct gck_record_variable *v = *list; v && !rc; v = v->next) {
-		CUdeviceptr at = 0;
-
-		rc = gck_cuda_driver.cuModuleGetGlobal_v2(
-			&at, &v->size, (CUmodule)(uintptr_t)module->now, v->name);
-		v->address = at;
+	for (at = list; (v = *at) && !rc;) {
+		rc = find_variable(module, v);
+		if (rc == CUDA_ERROR_NOT_FOUND && gck_record_is_fatbin(image_of(module))) {
+			*at = v->next;
+			free(v);
+			rc = CUDA_SUCCESS;
+		} else {
+			at = &v->next;
+		}
 	}
 	pop(context);
 	return rc ? -1 : 0;
