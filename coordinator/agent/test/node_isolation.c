@@ -385,8 +385,11 @@ static void held_by_a_checkpoint(struct plugin *p)
 static void stopped_by_the_user(struct plugin *p)
 {
 	slurm_is_away(p);
-	cut_off(p, 12); /* a slow machine sees the user's stop before the lease has ended */
-	kill(p->rank[0], SIGSTOP);
+	begin_watched(p, 12);
+	kill(p->rank[0], SIGSTOP); /* its lease goes on, and is no reason to stop it */
+	while (plugin_state(p, 0) != 'T')
+		usleep(10000);
+	cut_connection();
 	ok(both_become(p, 't'), "a rank that the user has stopped is held as well");
 	slurm_says(p, "RUNNING", 2);
 	ok(plugin_counts(p, 1) && plugin_stands(p, 0), "and not resumed");
