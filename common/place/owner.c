@@ -85,7 +85,7 @@ void gck_owner_serve(int socket)
 		char c;
 		ssize_t got = gck_fd_receive(socket, &c, 1, &fd, &n, 0);
 
-		if (got <= 0 && errno != EINTR)
+		if (got == 0 || (got < 0 && errno != EINTR))
 			return;
 		if (n && fstat(fd, &st) == 0)
 			o = (struct owner){ st.st_uid, st.st_gid };

@@ -6,7 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/place/owner.h"
 
 #include "test/support/tap.h"
 
@@ -164,6 +168,38 @@ static void test_other_user(void)
 	must(seteuid(0));
 }
 
+/* A process outside a user namespace says who owns a file, as long as somebody may ask. */
+static void test_owner(void)
+{
+	struct stat st = {.st_uid = 0};
+	int ends[2], status = -1;
+	pid_t pid;
+
+	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+	pid = fork();
+	if (!pid) {
+		close(ends[0]);
+		alarm(20);
+		errno = EINTR; /* of an earlier call */
+		gck_owner_serve(ends[1]);
+		_exit(0);
+	}
+	close(ends[1]);
+	gck_owner_ask(ends[0]);
+	put("of-other", "");
+	if (!geteuid()) {
+		must(chown(at("of-other"), OTHER, OTHER));
+		must(gck_owner_fstatat(AT_FDCWD, at("of-other"), &st, 0));
+		is_int(st.st_uid, OTHER, "the owner that is told");
+	} else {
+		skip("the owner that is told", "only root may give a file away");
+	}
+	gck_owner_ask(-1);
+	close(ends[0]);
+	must(waitpid(pid, &status, 0) == pid ? 0 : -1);
+	is_int(status, 0, "it ends when nobody may ask any more");
+}
+
 int main(void)
 {
 	char command[100];
@@ -175,6 +211,7 @@ int main(void)
 	test_make();
 	test_identity();
 	test_other_user();
+	test_owner();
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return system(command) ? 1 : tap_done();
 }
