@@ -31,8 +31,10 @@
 #define MOST 65536
 #define OWN_PATH 128
 
-/* Found by name in programs. load: a first or a fresh copy; end: as at a restart. */
+/* Found by name in programs. load: a first or a fresh copy; end: as at a restart; steer: again,
+ * where the program has its own hook in the library's mmap. */
 SHOWN void gpu_ns_tag(const char *name);
+SHOWN void gpu_ns_steer(void);
 SHOWN void gpu_ns_write_record(void);
 SHOWN void *gpu_ns_load(void);
 SHOWN int gpu_ns_end(void);
@@ -152,6 +154,13 @@ void gpu_ns_write_record(void)
 	fprintf(stderr, "# mappings %u steered %u missed %u\n", nmade, steered, missed);
 }
 
+void gpu_ns_steer(void)
+{
+	gck_cuda_got_hook(library, "mmap", (void *)hooked_mmap);
+	gck_cuda_got_hook(library, "mmap64", (void *)hooked_mmap);
+	gck_cuda_got_hook(library, "munmap", dlsym(gck_mpi_ns.root_handle, "munmap"));
+}
+
 static void begin_steering(void)
 {
 	const char *how = getenv("GPU_NS_STEER");
@@ -163,8 +172,7 @@ static void begin_steering(void)
 	if (!how && !getenv("GPU_NS_RECORD"))
 		return;
 	*(void **)&real_mmap = dlsym(gck_mpi_ns.root_handle, "mmap");
-	gck_cuda_got_hook(library, "mmap", (void *)hooked_mmap);
-	gck_cuda_got_hook(library, "mmap64", (void *)hooked_mmap);
+	gpu_ns_steer();
 }
 
 /* ---- exit and fork --------------------------------------------------------------------------- */

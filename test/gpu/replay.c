@@ -324,6 +324,10 @@ static bool restart(void)
 	if (ns_end())
 		return false;
 	ended = now_ms();
+	if (gck_cuda_records_keep(&err)) {
+		printf("# %s\n", err.text);
+		return false;
+	}
 	load();
 	loaded = now_ms();
 	if (gck_cuda_records_replay(&err)) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """train.py STEPS: a PyTorch training for gpu_lineage. Its last line has the last loss and a hash of
-all losses. At step 40 it waits while the folder GPUCKPT_SELF has a file "hold"."""
+all losses. At step 40 it waits while the folder GPUCKPT_SELF has a file "hold". With GPU_RESTARTS
+gpu_engine.so is preloaded, and loads the driver anew after every tenth step."""
 import ctypes
 import hashlib
 import os
@@ -36,5 +37,8 @@ for step in range(int(sys.argv[1])):
         open(where + "/started", "w").close()
     while step == 40 and where and os.path.exists(where + "/hold"):
         time.sleep(0.01)
+    if "GPU_RESTARTS" in os.environ and step % 10 == 9:
+        torch.cuda.synchronize()
+        assert ctypes.CDLL(None).gpu_engine_restart() == 0
     time.sleep(0.01)
 print("loss %.8f log %s" % (loss.item(), log.hexdigest()))

@@ -279,6 +279,8 @@ static void set_current(void)
 		threads[t].stack[threads[t].depth++] = i;
 }
 
+static uint64_t primaries[DEVICES][WORLDS]; /* handles of primary contexts, once they are known */
+
 static void get_current(void)
 {
 	uint64_t v[WORLDS] = {0};
@@ -286,6 +288,11 @@ static void get_current(void)
 	BOTH(cuCtxGetCurrent((CUcontext *)&v[W]));
 	if (returned("context", v) != current() && !wrong)
 		wrong = "the current context";
+	for (int d = 0; d < DEVICES; d++) {
+		if (primaries[d][PLAIN] && (v[PLAIN] == primaries[d][PLAIN]) !=
+						   (v[ENGINE] == primaries[d][ENGINE]))
+			wrong = "a current context that may have ended";
+	}
 }
 
 static void look_at_context(void)
@@ -403,7 +410,8 @@ static void look_at_event(void)
 static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 			  ".visible .global .align 8 .u64 first;\n"
 			  ".const .align 8 .u64 second;\n"
-			  ".visible .global .align 8 .u64 third;\n";
+			  ".visible .global .align 8 .u64 third;\n"
+			  ".visible .entry add(.param .u64 a, .param .u64 b) { ret; }\n";
 
 /* With the same variables; the fatbin's PTX has another. */
 static struct test_cubin cubin;
@@ -416,12 +424,30 @@ static const void *any_image(void)
 	return images[rand() % 3];
 }
 
+/* Options of a load, and a log. */
+static CUjit_option jit_options[] = {CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_MAX_REGISTERS,
+			     CU_JIT_ERROR_LOG_BUFFER};
+static char jit_log[WORLDS][16];
+
+static void **jit_values(int world, int registers)
+{
+	static void *values[3];
+
+	values[0] = (void *)(uintptr_t)sizeof jit_log[world];
+	values[1] = (void *)(uintptr_t)registers;
+	values[2] = jit_log[world];
+	return values;
+}
+
 static void load_module(void)
 {
 	const void *image = any_image();
 	uint64_t v[WORLDS] = {0};
+	int n = rand() % 40;
 
-	if (!BOTH(cuModuleLoadData((CUmodule *)&v[W], image)))
+	if (!(n < 20 ? BOTH(cuModuleLoadDataEx((CUmodule *)&v[W], image, 3, jit_options,
+					     jit_values(W, n)))
+		     : BOTH(cuModuleLoadData((CUmodule *)&v[W], image))))
 		add_object("module", v, current());
 }
 
@@ -481,7 +507,14 @@ static void load_library(void)
 	const void *image = any_image();
 	uint64_t v[WORLDS] = {0};
 
-	if (!BOTH(cuLibraryLoadData((CUlibrary *)&v[W], image, NULL, NULL, 0, NULL, NULL, 0)))
+	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+	void *yes = (void *)(uintptr_t)1;
+	unsigned registers = (unsigned)rand() % 40, n = registers < 20 ? 3 : 0,
+		 npreserved = registers & 1;
+
+	if (!BOTH(cuLibraryLoadData((CUlibrary *)&v[W], image, jit_options,
+				    jit_values(W, (int)registers), n, &preserved, &yes,
+				    npreserved)))
 		add_object("library", v, -1);
 }
 
@@ -501,6 +534,40 @@ static void get_kernel(void)
 
 	if (i >= 0 && !BOTH(cuLibraryGetKernel((CUkernel *)&v[W], H(CUlibrary, i), name)))
 		note("kernel", v, i);
+}
+
+static void list_kernels(void)
+{
+	uint64_t v[WORLDS][2] = {{0}}, first_one[WORLDS];
+	unsigned n[WORLDS] = {0};
+	int i = any("library");
+
+	if (i < 0 || BOTH(cuLibraryGetKernelCount(&n[W], H(CUlibrary, i))) ||
+	    BOTH(cuLibraryEnumerateKernels((CUkernel *)v[W], 2, H(CUlibrary, i))) || !n[PLAIN])
+		return;
+	for (int W = 0; W < WORLDS; W++)
+		first_one[W] = v[W][0];
+	if (n[PLAIN] != n[ENGINE] || v[ENGINE][1])
+		wrong = "how many kernels there are";
+	note("kernel", first_one, i);
+}
+
+static void use_attribute(void)
+{
+	int i = any("kernel"), v[WORLDS] = {0}, size = rand() % 4096, device = rand() % DEVICES;
+	static const CUfunction_attribute which = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+
+	if (i < 0)
+		return;
+	if (rand() % 3 == 0)
+		BOTH(cuKernelSetAttribute(which, size, H(CUkernel, i), device));
+	if (rand() % 2)
+		BOTH(cuKernelGetAttribute(&v[W], which, H(CUkernel, i), device));
+	else
+		BOTH(cuKernelGetAttribute(&v[W], CU_FUNC_ATTRIBUTE_NUM_REGS, H(CUkernel, i),
+					  device));
+	if (v[PLAIN] != v[ENGINE])
+		wrong = "an attribute of a kernel";
 }
 
 static void get_function_of_kernel(void)
@@ -919,6 +986,169 @@ static void look_at_texture(void)
 	}
 }
 
+/* ---- private tables -------------------------------------------------------------------------- */
+
+/* By the first bytes of their ids: as programs of the CUDA runtime use them. */
+enum { PRIMARY, CALLBACKS, CURRENT, STORAGE, CHECKS, ID, TOOLS, CACHE, HASH, TABLES };
+static const char table_ids[TABLES][17] = {
+	"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9",
+	"\xa0\x94\x79\x8c\x2e\x74\x2e\x74\x93\xf2\x08\x00\x20\x0c\x0a\x66",
+	"\x42\xd8\x5a\x81\x23\xf6\xcb\x47\x82\x98\xf6\xe7\x8a\x3a\xec\xdc",
+	"\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93",
+	"\x26\x3e\x88\x60\x7c\xd2\x61\x43\x92\xf6\xbb\xd5\x00\x6d\xfa\x7e",
+	"\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2",
+	"\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e",
+	"\xda\x91\x51\xd3\x3a\xe6\xcc\x41\xa5\xc0\x4f\x26\xd5\x33\xe3\x28",
+	"\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2",
+};
+
+typedef void function(void);
+typedef void end_storage(CUcontext context, void *key, void *value);
+typedef CUresult get_primary(CUcontext *context, CUdevice device);
+typedef CUresult get_current_context(CUcontext *context);
+typedef void *get_buffer(void **at, size_t *size);
+typedef CUresult put_storage(CUcontext context, void *key, void *value, end_storage *end);
+typedef CUresult delete_storage(CUcontext context, void *key, void **value);
+typedef CUresult get_storage(void **value, CUcontext context, void *key);
+typedef CUresult check_context(CUcontext context, uint32_t *flags, const void **about);
+typedef CUresult get_id(CUcontext context, uint32_t *id);
+typedef CUresult open_entry(void **entry, int kind, const void *key, size_t size);
+typedef CUresult close_entry(void *entry);
+typedef int use_tool(CUcontext context, CUmodule module, const char *name, void **found);
+typedef CUresult get_hash(uint32_t version, uint64_t seconds, uint64_t result[2]);
+
+static function **tables[WORLDS][TABLES]; /* some are those of drivers that have ended */
+static uint32_t *buffers[WORLDS];
+static size_t buffer_size; /* in words */
+static uint64_t ended[WORLDS]; /* a sum of what was kept beside contexts that have ended */
+static char keys[3];
+
+/* A function of a table, in both worlds. */
+#define PRIVATE(type, table, slot, arguments) \
+	__extension__({ \
+		CUresult rc_[WORLDS]; \
+		for (int W = 0; W < WORLDS; W++) \
+			rc_[W] = ((type *)tables[W][table][slot])arguments; \
+		if (rc_[PLAIN] != rc_[ENGINE] && !wrong) { \
+			printf("# " #type ": %d and %d\n", rc_[PLAIN], rc_[ENGINE]); \
+			wrong = "the results differ"; \
+		} \
+		rc_[PLAIN]; \
+	})
+
+static void ask_table(int i)
+{
+	CUuuid id;
+
+	memcpy(&id, table_ids[i], sizeof id);
+	BOTH(cuGetExportTable((const void **)&tables[W][i], &id));
+}
+
+static void ask_tables(void)
+{
+	if (!tables[PLAIN][PRIMARY]) {
+		for (int i = 0; i < TABLES; i++)
+			ask_table(i);
+	}
+	ask_table(rand() % TABLES);
+}
+
+static void look_at_primary(void)
+{
+	int device = rand() % DEVICES;
+	uint64_t v[WORLDS] = {0};
+
+	ask_tables();
+	if (PRIVATE(get_primary, PRIMARY, 2, ((CUcontext *)&v[W], device)))
+		return;
+	for (int W = 0; W < WORLDS; W++) {
+		if (!primaries[device][W])
+			primaries[device][W] = v[W];
+		if (v[W] != primaries[device][W])
+			wrong = "the handle of a primary context";
+		for (int i = 0; i < n_objects; i++) {
+			if (is(i, "context") && objects[i].primary && objects[i].device == device &&
+			    v[W] != objects[i].handle[W])
+				wrong = "a primary context's handle is another";
+		}
+	}
+	if (!BOTH(cuCtxPushCurrent_v2((CUcontext)(uintptr_t)v[W])))
+		BOTH(cuCtxPopCurrent_v2(NULL));
+}
+
+static void end_in(int world, CUcontext context, const void *key, const void *value)
+{
+	ended[world] += (uint64_t)(object_of("context", (uintptr_t)context, world) + 2) *
+			(uintptr_t)value ^ (uint64_t)((const char *)key - keys);
+}
+
+static void end_plain(CUcontext context, void *key, void *value)
+{
+	end_in(PLAIN, context, key, value);
+}
+
+static void end_engine(CUcontext context, void *key, void *value)
+{
+	end_in(ENGINE, context, key, value);
+}
+
+static void keep(void)
+{
+	int i = rand() % 2 ? any("context") : -1;
+	void *key = &keys[rand() % 3], *value = (void *)(uintptr_t)(rand() + 1);
+
+	ask_tables();
+	PRIVATE(put_storage, STORAGE, 0, (H(CUcontext, i), key, value,
+					  W == PLAIN ? end_plain : end_engine));
+}
+
+static void look_at_kept(void)
+{
+	int i = rand() % 2 ? any("context") : -1;
+	void *key = &keys[rand() % 3];
+	uint64_t v[WORLDS] = {0};
+
+	ask_tables();
+	if (rand() % 4)
+		PRIVATE(get_storage, STORAGE, 2, ((void **)&v[W], H(CUcontext, i), key));
+	else
+		PRIVATE(delete_storage, STORAGE, 1, (H(CUcontext, i), key, (void **)&v[W]));
+	same(v, "what is kept beside a context");
+	same(ended, "what was kept beside contexts that have ended");
+}
+
+static void look_at_private(void)
+{
+	int i = any("context");
+	uint64_t v[WORLDS] = {0}, sums[WORLDS][2];
+	uint32_t id[WORLDS] = {0};
+	const void *about;
+
+	ask_tables();
+	if (!PRIVATE(get_current_context, CURRENT, 2, ((CUcontext *)&v[W])) && v[PLAIN])
+		returned("context", v);
+	PRIVATE(get_id, ID, 4, (H(CUcontext, i), &id[W]));
+	PRIVATE(check_context, CHECKS, 2, (H(CUcontext, i), &id[W], &about));
+	ask_table(PRIMARY);
+	ask_table(HASH);
+	PRIVATE(get_hash, HASH, 1, (13000, 7, sums[W]));
+	for (int W = 0; W < WORLDS; W++) {
+		if (sums[W][0] != (13000 ^ 7 ^ (uintptr_t)tables[W][PRIMARY]))
+			wrong = "the hash of the tables' addresses";
+	}
+}
+
+static void look_at_buffers(void)
+{
+	ask_tables();
+	for (int W = 0; W < WORLDS; W++) {
+		if (!buffers[W])
+			((get_buffer *)tables[W][CALLBACKS][2])((void **)&buffers[W], &buffer_size);
+	}
+	if (memcmp(buffers[PLAIN], buffers[ENGINE], buffer_size * sizeof *buffers[PLAIN]))
+		wrong = "what the runtime reads of the driver";
+}
+
 /* ---- what the engine cannot make again ------------------------------------------------------- */
 
 static void allocate(void)
@@ -945,14 +1175,16 @@ static void (*const steps[])(void) = {
 	create_stream, destroy_stream, look_at_stream, create_event, create_event, destroy_event,
 	record, record, look_at_event, look_at_event, load_module, load_module, unload_module,
 	get_function, get_function, get_variable, get_variable, load_library, load_library,
-	unload_library, get_kernel, get_kernel, get_function_of_kernel, get_part,
+	unload_library, get_kernel, get_kernel, list_kernels,
+	use_attribute, use_attribute, get_function_of_kernel, get_part,
 	get_variable_of_library, get_variable_of_library, reserve, free_reservation,
 	create_memory, create_memory, map_again, open_all, release_memory, retain_memory, unmap,
 	write_memory, write_memory, read_memory, read_memory, read_memory, create_array,
 	create_array, destroy_array, use_array, use_array, use_array, create_texture,
 	create_texture, create_texture, destroy_any_texture, look_at_texture, look_at_texture,
 	pin, unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory,
-	free_memory,
+	free_memory, look_at_primary, keep, keep, look_at_kept, look_at_kept, look_at_private,
+	look_at_buffers,
 };
 
 static sem_t begin[THREADS], done;
@@ -1056,7 +1288,8 @@ static bool restart(void)
 	restarts++;
 	if (gck_cuda_records_save(&err) == 0) {
 		anew();
-		if (gck_cuda_records_replay(&err) == 0 && none_is_current())
+		if (gck_cuda_records_keep(&err) == 0 && gck_cuda_records_replay(&err) == 0 &&
+		    none_is_current())
 			return true;
 	}
 	printf("# %s, or a context is current\n", err.text);
@@ -1144,7 +1377,7 @@ static bool restarted(void)
 
 	if (!unable && gck_cuda_records_save(&err) == 0) {
 		anew();
-		if (gck_cuda_records_replay(&err) == 0)
+		if (gck_cuda_records_keep(&err) == 0 && gck_cuda_records_replay(&err) == 0)
 			return true;
 	}
 	printf("# %s\n", unable ? unable : err.text);
@@ -1461,24 +1694,48 @@ static void test_other_number(void)
 }
 
 /* The first is known. */
-static CUresult two_kernels(CUkernel *kernels, unsigned int n, CUlibrary library)
+static CUresult any_options(CUmodule *module, const void *image, unsigned int n,
+			    CUjit_option *options, void **values)
 {
 	(void)n;
-	kernels[1] = (CUkernel)(uintptr_t)1;
-	return gck_cuda_driver.cuLibraryGetKernel(kernels, library, "add");
+	(void)options;
+	(void)values;
+	return gck_cuda_driver.cuModuleLoadData(module, image);
 }
 
-static void refuse_list(void)
+/* The runtime compares the context that is current, and has ended, with the one that it knows. */
+static void test_ended_primary(void)
 {
-	CUkernel kernels[2];
-	CUlibrary library;
+	CUcontext context, current, told, again;
 
-	load_plain(&library, ptx);
-	E->cuLibraryGetKernel(kernels, library, "add");
-	is_str(gck_cuda_records_unable(), NULL, "a library and its kernel can be made again");
-	gck_cuda_driver.cuLibraryEnumerateKernels = two_kernels;
-	E->cuLibraryEnumerateKernels(kernels, 2, library);
-	refuses("cuLibraryEnumerateKernels", "a list of handles");
+	E->cuDevicePrimaryCtxRetain(&context, 0);
+	E->cuCtxSetCurrent(context);
+	ok(restarted(), "a primary context is made again");
+	E->cuDevicePrimaryCtxReset_v2(0);
+	E->cuCtxGetCurrent(&current);
+	ask_tables();
+	((get_current_context *)tables[ENGINE][CURRENT][2])(&told);
+	E->cuDevicePrimaryCtxRetain(&again, 0);
+	ok(current == context && told == context && again == context,
+	   "its handle is the same when it has ended, and when it is there again");
+	E->cuCtxSetCurrent(NULL);
+	E->cuDevicePrimaryCtxRelease_v2(0);
+}
+
+/* Options whose values are addresses are named. */
+static void test_options(void)
+{
+	CUjit_option option = CU_JIT_GLOBAL_SYMBOL_ADDRESSES;
+	CUresult (*before)(CUmodule *, const void *, unsigned int, CUjit_option *, void **) =
+		gck_cuda_driver.cuModuleLoadDataEx;
+	CUmodule module;
+	void *value = NULL;
+
+	gck_cuda_driver.cuModuleLoadDataEx = any_options;
+	E->cuModuleLoadDataEx(&module, ptx, 1, &option, &value);
+	gck_cuda_driver.cuModuleLoadDataEx = before;
+	refuses("cuModuleLoadDataEx", "a module with addresses among its options");
+	E->cuModuleUnload(module);
 }
 
 static void test_refusals(void)
@@ -1488,7 +1745,6 @@ static void test_refusals(void)
 	CUmodule a, b;
 	CUgraph graph;
 	CUstream stream;
-	const void *table;
 	pthread_t id;
 
 	E->cuCtxCreate_v2(&context, 0, 0);
@@ -1513,6 +1769,7 @@ static void test_refusals(void)
 	E->cuModuleUnload(a);
 	is_str(gck_cuda_records_unable(), NULL, "nor does the end of one keep the other from it");
 	E->cuModuleUnload(b);
+	test_options();
 	test_beside_ended(false);
 	test_beside_ended(true);
 	E->cuStreamCreate(&stream, 0);
@@ -1534,9 +1791,23 @@ static void test_refusals(void)
 	pthread_join(id, NULL);
 	is_str(gck_cuda_records_unable(), NULL, "a thread that has ended has none");
 	E->cuCtxDestroy_v2(context);
-	refuse_list();
+}
+
+/* Nothing takes back the last two. */
+static void test_lasting_refusals(void)
+{
+	const void *table;
+	void *entry;
+
+	((open_entry *)tables[ENGINE][CACHE][1])(&entry, 0, "", 1);
+	refuses("cache of compiled programs", "an entry of the cache that is open");
+	((close_entry *)tables[ENGINE][CACHE][2])(entry);
+	is_str(gck_cuda_records_unable(), NULL, "one that was closed is none");
 	E->cuGetExportTable(&table, &(const CUuuid){{0}});
-	refuses("cuGetExportTable", "the runtime's private table");
+	refuses("private table of the driver that is not known", "a table that is not known");
+	((use_tool *)tables[ENGINE][TOOLS][7])(NULL, NULL, "", &entry);
+	refuses("function 7 of the driver's private table 6e163fbe",
+		"a function that is not known");
 }
 
 static void end_threads(pthread_t *ids)
@@ -1624,6 +1895,7 @@ int main(int argc, char **argv)
 	ok(n < 10 || restarts > n, "with restarts");
 	end_threads(ids);
 	if (n_done == n) {
+		test_ended_primary();
 		test_elapsed();
 		test_structures();
 		test_libraries();
@@ -1631,6 +1903,7 @@ int main(int argc, char **argv)
 		test_textures();
 		test_refusals();
 		test_other_number();
+		test_lasting_refusals();
 	}
 	return tap_done();
 }

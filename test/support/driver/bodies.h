@@ -48,7 +48,8 @@ BODY(cuLibraryLoadData); BODY(cuLibraryGetModule); BODY(cuLibraryUnload);
 BODY(cuLibraryGetKernel);
 BODY(cuKernelGetFunction);
 BODY(cuLinkAddData_v2);
-BODY(cuKernelGetName);
+BODY(cuKernelGetName); BODY(cuKernelSetAttribute); BODY(cuKernelGetAttribute);
+BODY(cuLibraryGetKernelCount); BODY(cuLibraryEnumerateKernels);
 BODY(cuFuncGetName);
 BODY(cuLibraryGetGlobal);
 

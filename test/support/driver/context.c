@@ -71,6 +71,7 @@ static void end(CUcontext c)
 	fake_context_blocks_end(c);
 	fake_context_modules_end(c);
 	fake_context_arrays_end(c);
+	fake_context_storage_end(c);
 	c->alive = false;
 	while (*at && *at != c)
 		at = &(*at)->next;
@@ -78,7 +79,7 @@ static void end(CUcontext c)
 		*at = c->next;
 }
 
-static bool is_alive(CUcontext c)
+bool fake_is_alive(CUcontext c)
 {
 	const struct CUctx_st *at = contexts;
 
@@ -90,7 +91,7 @@ static bool is_alive(CUcontext c)
 /* ---- primary -------------------------------------------------------------------------------- */
 
 /* Its handle stays the same. With the lock. */
-static struct CUctx_st *primary(CUdevice device)
+CUcontext fake_primary(CUdevice device)
 {
 	if (!primaries[device])
 		primaries[device] = calloc(1, sizeof *primaries[device]);
@@ -105,7 +106,7 @@ CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	if (rc)
 		return rc;
 	fake_lock();
-	*context = primary(device);
+	*context = fake_primary(device);
 	if ((*context)->uses++ == 0)
 		begin(*context, device, 0);
 	fake_unlock();
@@ -119,10 +120,10 @@ CUresult fake_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	if (rc)
 		return rc;
 	fake_lock();
-	if (!primary(device)->uses)
+	if (!fake_primary(device)->uses)
 		rc = CUDA_ERROR_INVALID_CONTEXT;
-	else if (--primary(device)->uses == 0)
-		end(primary(device));
+	else if (--fake_primary(device)->uses == 0)
+		end(fake_primary(device));
 	fake_unlock();
 	return rc;
 }
@@ -137,9 +138,9 @@ CUresult fake_cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CUresult rc = fake_device(device);
 
 	fake_lock();
-	if (!rc && primary(device)->alive) {
-		end(primary(device));
-		primary(device)->uses = 0;
+	if (!rc && fake_primary(device)->alive) {
+		end(fake_primary(device));
+		fake_primary(device)->uses = 0;
 	}
 	fake_unlock();
 	return rc;
@@ -157,8 +158,8 @@ CUresult fake_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, i
 	if (rc)
 		return rc;
 	fake_lock();
-	*flags = primary(device)->flags;
-	*active = primary(device)->alive;
+	*flags = fake_primary(device)->flags;
+	*active = fake_primary(device)->alive;
 	fake_unlock();
 	return CUDA_SUCCESS;
 }
@@ -208,7 +209,7 @@ CUresult fake_cuCtxDestroy_v2(CUcontext context)
 	CUresult rc;
 
 	fake_lock();
-	if (is_alive(context) && !context->primary) {
+	if (fake_is_alive(context) && !context->primary) {
 		current.n -= fake_current() == context;
 		end(context);
 		rc = context->broken;
@@ -233,7 +234,7 @@ CUresult fake_cuCtxPushCurrent_v2(CUcontext context)
 	bool alive;
 
 	fake_lock();
-	alive = is_alive(context);
+	alive = fake_is_alive(context);
 	fake_unlock();
 	fake_current();
 	if (!alive || current.n == DEEPEST)
@@ -288,7 +289,7 @@ CUresult fake_cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 	bool alive;
 
 	fake_lock();
-	alive = is_alive(context ? context : fake_current());
+	alive = fake_is_alive(context ? context : fake_current());
 	fake_unlock();
 	*version = 3020;
 	return alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;

@@ -128,6 +128,10 @@ struct CUctx_st {
 extern __thread CUstreamCaptureMode fake_capture_mode; /* of the calling thread */
 
 CUcontext fake_current(void); /* NULL: none */
+bool fake_is_alive(CUcontext c);
+CUcontext fake_primary(CUdevice device); /* with the lock */
+void fake_context_storage_end(CUcontext context); /* tables.c; it calls the program */
+void fake_tables_anew(void);
 CUresult fake_device(CUdevice device);
 
 /* ---- streams (stream.c) --------------------------------------------------------------------- */

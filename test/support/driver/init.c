@@ -142,15 +142,6 @@ CUresult fake_cuGetProcAddress(const char *symbol, void **pfn, int version, cuui
 	return rc || *pfn ? rc : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult fake_cuGetExportTable(const void **table, const CUuuid *id)
-{
-	static const size_t none[2] = {sizeof none, 0};
-
-	(void)id;
-	*table = none;
-	return CUDA_SUCCESS;
-}
-
 /* ---- devices -------------------------------------------------------------------------------- */
 
 CUresult fake_device(CUdevice device)

@@ -250,6 +250,7 @@ CUresult fake_cuGraphExecDestroy(CUgraphExec exec)
 void fake_anew(void)
 {
 	fake_lock();
+	fake_tables_anew();
 	fake_contexts_anew();
 	fake_kernels_anew();
 	fake_blocks_anew();

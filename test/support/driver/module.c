@@ -18,18 +18,21 @@ struct CUmod_st {
 	struct CUfunc_st *functions;
 	CUdeviceptr managed; /* its __managed__ variable; 0: none */
 	char *text, *variables; /* of PTX, or of a cubin, which is no text; NULL */
+	int registers;          /* CU_JIT_MAX_REGISTERS; 0: not set */
 };
 
 /* It is loaded into each context that uses it. */
 struct CUlib_st {
 	const char *image;
 	char *copy; /* NULL: the program preserves it */
+	int registers;
 };
 
 struct CUkern_st {
 	struct CUkern_st *next; /* of all */
 	CUlibrary library;
 	char *name;
+	int shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 };
 
 /* ---- modules -------------------------------------------------------------------------------- */
@@ -120,15 +123,33 @@ CUresult fake_cuModuleLoadData(CUmodule *module, const void *image)
 	return load(module, part_of(image), NULL);
 }
 
-/* One option, whose value it sets to 0: the bytes of a log. */
+/* The registers that the options allow; -1: an option that is not known. The bytes of a log are set
+ * to 0. */
+static int registers_of(CUjit_option *options, void **values, unsigned int n)
+{
+	int registers = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (options[i] == CU_JIT_MAX_REGISTERS)
+			registers = (int)(uintptr_t)values[i];
+		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES && values[i])
+			values[i] = NULL;
+		else if (options[i] != CU_JIT_ERROR_LOG_BUFFER)
+			return -1;
+	}
+	return registers;
+}
+
 CUresult fake_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n,
 				 CUjit_option *options, void **values)
 {
-	(void)options;
-	if (n != 1 || !*values)
-		return CUDA_ERROR_INVALID_VALUE;
-	*values = NULL;
-	return load(module, image, NULL);
+	int registers = registers_of(options, values, n);
+	CUresult rc = registers < 0 ? CUDA_ERROR_INVALID_VALUE
+				    : load(module, part_of(image), NULL);
+
+	if (!rc)
+		(*module)->registers = registers;
+	return rc;
 }
 
 /* No file is read. */
@@ -296,16 +317,17 @@ CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 				void **jit_values, unsigned int njit, CUlibraryOption *options,
 				void **values, unsigned int n)
 {
-	(void)jit;
-	(void)jit_values;
+	int registers = registers_of(jit, jit_values, njit);
+
 	(void)values;
-	if (njit || n > 1 || (n && *options != CU_LIBRARY_BINARY_IS_PRESERVED))
+	if (registers < 0 || n > 1 || (n && *options != CU_LIBRARY_BINARY_IS_PRESERVED))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (strstr(code, "refused$ckpt"))
 		return CUDA_ERROR_INVALID_PTX;
 	*library = calloc(1, sizeof **library);
 	(*library)->copy = n ? NULL : copy_of(part_of(code));
 	(*library)->image = n ? part_of(code) : (*library)->copy;
+	(*library)->registers = registers;
 	return CUDA_SUCCESS;
 }
 
@@ -383,6 +405,60 @@ CUresult fake_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 	CUresult rc = fake_cuLibraryGetModule(&module, kernel->library);
 
 	return rc ? rc : fake_cuModuleGetFunction(function, module, kernel->name);
+}
+
+/* Those of its PTX; a cubin has none. */
+static const char *next_entry(CUlibrary library, const char *at, char *name, size_t size)
+{
+	static const char entry[] = ".entry ";
+	const char *text = at ? at : library->image;
+
+	text = is_cubin(library->image) ? NULL : strstr(text, entry);
+	if (text)
+		snprintf(name, size, "%.*s", (int)strcspn(text + sizeof entry - 1, "( \n"),
+			 text + sizeof entry - 1);
+	return text ? text + 1 : NULL;
+}
+
+CUresult fake_cuLibraryGetKernelCount(unsigned int *count, CUlibrary library)
+{
+	const char *at = NULL;
+	char name[64];
+
+	*count = 0;
+	while ((at = next_entry(library, at, name, sizeof name)))
+		++*count;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuLibraryEnumerateKernels(CUkernel *list, unsigned int n, CUlibrary library)
+{
+	const char *at = NULL;
+	CUresult rc = CUDA_SUCCESS;
+	char name[64];
+
+	for (unsigned int i = 0; i < n && !rc && (at = next_entry(library, at, name, sizeof name));
+	     i++)
+		rc = fake_cuLibraryGetKernel(&list[i], library, name);
+	return rc;
+}
+
+CUresult fake_cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel,
+				   CUdevice device)
+{
+	if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || fake_device(device))
+		return CUDA_ERROR_INVALID_VALUE;
+	kernel->shared = value;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuKernelGetAttribute(int *value, CUfunction_attribute which, CUkernel kernel,
+				   CUdevice device)
+{
+	if (fake_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? kernel->library->registers : kernel->shared;
+	return CUDA_SUCCESS;
 }
 
 CUresult fake_cuKernelGetName(const char **name, CUkernel kernel)

@@ -15,6 +15,91 @@ static void *copy(const void *from, size_t size)
 	return memcpy(to, from, size);
 }
 
+/* ---- options of a load ----------------------------------------------------------------------- */
+
+/* The number of parameter i's options or values. Their number is behind both, or before. */
+static uint64_t count_of(const struct gck_record_call *c, int i)
+{
+	const char *letter = c->function->parameters;
+	int at = letter[i] == 'v' ? i - 1 : i;
+
+	return c->words[letter[at + 2] == 'c' ? at + 2 : at - 1];
+}
+
+/* A number, which may be given again. Results and texts that the compiler writes need not be. */
+static bool is_number(CUjit_option option)
+{
+	switch (option) {
+	case CU_JIT_MAX_REGISTERS:
+	case CU_JIT_OPTIMIZATION_LEVEL:
+	case CU_JIT_TARGET_FROM_CUCONTEXT:
+	case CU_JIT_TARGET:
+	case CU_JIT_FALLBACK_STRATEGY:
+	case CU_JIT_GENERATE_DEBUG_INFO:
+	case CU_JIT_GENERATE_LINE_INFO:
+	case CU_JIT_CACHE_MODE:
+	case CU_JIT_FAST_COMPILE:
+	case CU_JIT_MIN_CTA_PER_SM:
+	case CU_JIT_MAX_THREADS_PER_BLOCK:
+	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+	case CU_JIT_SPLIT_COMPILE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_for_caller(CUjit_option option)
+{
+	return option == CU_JIT_WALL_TIME || option == CU_JIT_LOG_VERBOSE ||
+	       (option >= CU_JIT_INFO_LOG_BUFFER && option <= CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+}
+
+/* Keeps the numbers among the options, with their values. The values are behind the options. */
+static bool keep_jit(struct gck_record_call *c, int i)
+{
+	const CUjit_option *from = (const void *)(uintptr_t)c->words[i];
+	void *const *value = (void *const *)(uintptr_t)c->words[i + 1];
+	uint64_t n = count_of(c, i), kept = 0;
+	CUjit_option *options = calloc(n + 1, sizeof *options);
+	void **values = calloc(n + 1, sizeof *values);
+
+	if (!options || !values)
+		abort();
+	c->copies[i] = options;
+	c->copies[i + 1] = values;
+	for (uint64_t k = 0; k < n; k++) {
+		if (is_for_caller(from[k]))
+			continue;
+		if (!is_number(from[k]))
+			return false;
+		options[kept] = from[k];
+		values[kept++] = value[k];
+	}
+	c->words[c->function->parameters[i + 2] == 'c' ? i + 2 : i - 1] = kept;
+	return true;
+}
+
+/* That the image is preserved is the only one; it has no value, and the copy is preserved, too. */
+static bool keep_library_options(struct gck_record_call *c, int i)
+{
+	const CUlibraryOption *from = (const void *)(uintptr_t)c->words[i];
+	void *const *values = (void *const *)(uintptr_t)c->words[i + 1];
+	uint64_t n = count_of(c, i);
+
+	for (uint64_t k = 0; k < n; k++) {
+		if (from[k] != CU_LIBRARY_BINARY_IS_PRESERVED)
+			return false;
+	}
+	if (n)
+		c->copies[i] = copy(from, n * sizeof *from);
+	if (n && values)
+		c->copies[i + 1] = copy(values, n * sizeof *values);
+	return true;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
 /* False: it cannot be repeated. */
 static bool keep(struct gck_record_call *c, int i)
 {
@@ -36,6 +121,10 @@ static bool keep(struct gck_record_call *c, int i)
 	case 'a':
 		size = c->function->sizes[i] * c->words[i + 1];
 		break;
+	case 'j':
+		return keep_jit(c, i);
+	case 'l':
+		return keep_library_options(c, i);
 	case 'n':
 		return !p;
 	case 'x':
@@ -117,22 +206,16 @@ static bool same_array(const struct gck_record_call *a, const struct gck_record_
 	return true;
 }
 
-/* The last number is the value. */
 bool gck_record_same_state(const struct gck_record_call *a, const struct gck_record_call *b)
 {
 	const char *letter = a->function->parameters;
-	size_t n = strlen(letter);
-	bool array = memchr(letter, 'a', n);
 
 	if (a->function != b->function)
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		if ((letter[i] == 'w' || letter[i] == 'h') && (array || i + 1 < n) &&
-		    a->words[i] != b->words[i])
+	for (int i = 0; letter[i]; i++) {
+		if ((letter[i] == 'w' || letter[i] == 'h') && a->words[i] != b->words[i])
 			return false;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (letter[i] == 'a' && !same_array(a, b, (int)i))
+		if (letter[i] == 'a' && !same_array(a, b, i))
 			return false;
 	}
 	return true;

@@ -22,8 +22,10 @@ const char *gck_record_memory_unable(const struct gck_record *r)
 	if (r->kind == GCK_RECORD_MAPPING)
 		return r->physical && r->of ? NULL : "memory that was mapped in another way";
 	prop = prop_of(r);
-	return prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !prop->requestedHandleTypes
-		       ? NULL : "memory of another kind";
+	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    prop->requestedHandleTypes > CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return "memory of another kind";
+	return NULL; /* an export is named itself */
 }
 
 /* ---- where it can be copied ------------------------------------------------------------------ */

@@ -100,16 +100,31 @@ static void load_libraries(struct gck_record *made)
 	}
 }
 
+static bool is_retain(const struct gck_record_function *f)
+{
+	return !strcmp(f->name, "cuDevicePrimaryCtxRetain");
+}
+
+/* A primary context has the handle that it had before its last end. */
 static void note_make(const struct call *c)
 {
-	uint64_t handle = handle_of(c);
+	uint64_t now = handle_of(c), handle = now;
 	struct gck_record *r;
 	bool ambiguous;
 
-	if (!handle)
+	if (!now)
 		return;
-	ambiguous = gck_record_find((enum gck_record_kind)c->effect->kind, handle);
+	if (is_retain(c->function))
+		handle = gck_record_primary(c->words[1], now);
+	r = gck_record_find((enum gck_record_kind)c->effect->kind, handle);
+	if (r && r->lent)
+		gck_record_end(r); /* a graph that was told of while it was captured */
+	ambiguous = r && !r->lent;
 	r = gck_record_add((enum gck_record_kind)c->effect->kind, handle);
+	if (handle != now) {
+		gck_record_set_now(r, now);
+		give(c, handle);
+	}
 	r->of = owner_of(c, handle);
 	if (r->kind != GCK_RECORD_CONTEXT)
 		r->context = gck_record_current();
@@ -124,17 +139,23 @@ static void note_make(const struct call *c)
 		load_libraries(r);
 }
 
-/* One that is not known is recorded, so that it is known to be held. */
+/* One that is not known is recorded, so that it is known to be held; but a primary context that has
+ * ended may still be current. */
 static void note_lend(const struct call *c)
 {
 	uint64_t now = is_result(c) ? handle_of(c) : 0;
 	const struct gck_record *r =
 		gck_record_find_now((enum gck_record_kind)c->effect->kind, now);
+	uint64_t primary = 0;
 
-	if (r)
-		give(c, r->handle);
-	else if (now && c->effect->kind != GCK_RECORD_ADDRESS)
+	if (!r && c->effect->kind == GCK_RECORD_CONTEXT)
+		primary = gck_record_primary_of(now);
+	if (r || primary) {
+		give(c, r ? r->handle : primary);
+	} else if (now && c->effect->kind != GCK_RECORD_ADDRESS) {
 		note_make(c);
+		gck_record_find_now((enum gck_record_kind)c->effect->kind, now)->lent = true;
+	}
 }
 
 static void note_hold(const struct call *c)
@@ -156,7 +177,7 @@ static struct gck_record *primary(uint64_t device)
 	struct gck_record *r = gck_records_first();
 
 	while (r && !(r->kind == GCK_RECORD_CONTEXT && !r->died && r->made.words[1] == device &&
-		      !strcmp(r->made.function->name, "cuDevicePrimaryCtxRetain")))
+		      is_retain(r->made.function)))
 		r = r->next;
 	return r;
 }
@@ -323,5 +344,39 @@ CUresult gck_record_note(const struct gck_record_function *f, const uint64_t *wo
 	gck_records_unlock();
 	if (f->thread)
 		gck_record_thread_note(f->thread, words);
+	return rc;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+CUresult gck_record_list_kernels(CUkernel *list, unsigned n, CUlibrary library,
+				 gck_record_get_kernel *get)
+{
+	CUlibrary now = (CUlibrary)(uintptr_t)gck_now(GCK_RECORD_LIBRARY, (uintptr_t)library);
+	CUresult rc = gck_cuda_driver.cuLibraryEnumerateKernels(list, n, now);
+	const char *name;
+	unsigned count = 0;
+
+	rc = rc ? rc : gck_cuda_driver.cuLibraryGetKernelCount(&count, now);
+	for (unsigned i = 0; i < n && i < count && !rc; i++) {
+		rc = gck_cuda_driver.cuKernelGetName(&name, list[i]);
+		rc = rc ? rc : get(&list[i], library, name);
+	}
+	return rc;
+}
+
+CUresult gck_record_list_functions(CUfunction *list, unsigned n, CUmodule module,
+				   gck_record_get_function *get)
+{
+	CUmodule now = (CUmodule)(uintptr_t)gck_now(GCK_RECORD_MODULE, (uintptr_t)module);
+	CUresult rc = gck_cuda_driver.cuModuleEnumerateFunctions(list, n, now);
+	const char *name;
+	unsigned count = 0;
+
+	rc = rc ? rc : gck_cuda_driver.cuModuleGetFunctionCount(&count, now);
+	for (unsigned i = 0; i < n && i < count && !rc; i++) {
+		rc = gck_cuda_driver.cuFuncGetName(&name, list[i]);
+		rc = rc ? rc : get(&list[i], module, name);
+	}
 	return rc;
 }

@@ -113,6 +113,7 @@ static void forget(struct gck_record *r)
 		free(s);
 	}
 	gck_record_variables_free(r->variables);
+	gck_record_storage_forget(r);
 	free(r->data);
 	free(r);
 }
@@ -202,6 +203,7 @@ static void end_placed(struct gck_record *r)
 		give_up(r);
 	} else {
 		drop_handles(r);
+		gck_record_storage_forget(r);
 		r->uses = 1; /* a context's, of which a reset may leave several */
 		if (!r->died)
 			r->died = ++clock_now;
@@ -264,6 +266,8 @@ uint64_t gck_record_now(enum gck_record_kind kind, uint64_t handle)
 	r = gck_record_find(kind, handle);
 	if (r)
 		handle = r->now;
+	else if (kind == GCK_RECORD_CONTEXT)
+		handle = gck_record_primary_now(handle);
 	gck_records_unlock();
 	return handle;
 }

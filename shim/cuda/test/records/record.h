@@ -20,16 +20,18 @@ enum gck_record_verb {
 	GCK_RECORD_DROP,
 	GCK_RECORD_CHANGE,
 	GCK_RECORD_RESET,
-	GCK_RECORD_APART, /* `private`, too */
+	GCK_RECORD_APART,
 };
 
 /* A function that does something to objects. */
 struct gck_record_function {
 	const char *name;
 	size_t at;              /* of gck_cuda_real: the driver's function */
-	/* A letter for each parameter: h a handle, r what receives one, w a number, s a text, i a
+	/* A letter for each parameter: h a handle, r what receives one, w a number, u the
+	 * value of a state, s a text, i a
 	 * module's image, p a structure, d one that describes a texture, a an array whose length
-	 * follows, n NULL, o another result, x what cannot be repeated. */
+	 * follows, j and l options of compilation and of a library, v their values, c how many they
+	 * are, n NULL, o another result, x what cannot be repeated. */
 	const char *parameters;
 	uint8_t kinds[GCK_RECORD_PARAMETERS];   /* of h */
 	uint16_t sizes[GCK_RECORD_PARAMETERS];  /* of p, d and a's elements */
@@ -74,6 +76,8 @@ struct gck_record {
 	const char *unable;              /* the function that keeps it from being made again */
 	void *data;                      /* memory's contents, while they are saved */
 	struct gck_record_variable *variables; /* a module's, while they are saved */
+	struct gck_record_storage *storage;    /* a context's: private.c */
+	bool lent;                       /* known by a call that did not make it */
 	bool allocated;                  /* host memory, by this */
 	uint64_t device;                 /* where host memory is for the GPU, once it is saved */
 	bool recorded;                   /* events.c */
@@ -143,6 +147,14 @@ const char *gck_record_spoiled(void);
 /* The context that the driver says is current; NULL: none that is recorded. With the lock. */
 struct gck_record *gck_record_current(void);
 
+/* A list of kernels or functions: each is looked up by its name. */
+typedef CUresult gck_record_get_kernel(CUkernel *kernel, CUlibrary library, const char *name);
+typedef CUresult gck_record_get_function(CUfunction *function, CUmodule module, const char *name);
+CUresult gck_record_list_kernels(CUkernel *list, unsigned n, CUlibrary library,
+				 gck_record_get_kernel *get);
+CUresult gck_record_list_functions(CUfunction *list, unsigned n, CUmodule module,
+				   gck_record_get_function *get);
+
 /* ---- threads.c: current contexts ------------------------------------------------------------- */
 
 struct gck_record_thread {
@@ -208,6 +220,26 @@ const char *gck_record_texture_unable(const struct gck_record *r);
 CUresult gck_record_array_copy(struct gck_record *r, bool save);
 /* Makes a texture or surface again, if possible with its number, in its context. */
 CUresult gck_record_texture_make(const struct gck_record *r, uint64_t *now);
+
+/* ---- private.c ------------------------------------------------------------------------------- */
+
+/* The driver's private tables. */
+CUresult gck_record_export_table(const void **at, const CUuuid *id);
+const char *gck_record_private_unable(void);
+/* Stores what programs read there; puts that and the tables where they were; leads the tables to
+ * a fresh driver. */
+GCK_MUST_CHECK int gck_record_private_save(struct gck_error *err);
+GCK_MUST_CHECK int gck_record_private_keep(struct gck_error *err);
+GCK_MUST_CHECK int gck_record_private_again(struct gck_error *err);
+/* The program's handle of a device's primary context, of which `now` is the driver's; the same of
+ * one that may have ended, 0: it is none; and the driver's of such a handle, while others stay. With
+ * the lock. */
+uint64_t gck_record_primary(uint64_t device, uint64_t now);
+uint64_t gck_record_primary_of(uint64_t now);
+uint64_t gck_record_primary_now(uint64_t handle);
+/* What programs keep beside a context: forgets it, and puts it into the fresh driver. */
+void gck_record_storage_forget(struct gck_record *context);
+CUresult gck_record_storage_again(const struct gck_record *context);
 
 /* ---- events.c, variables.c ------------------------------------------------------------------- */
 

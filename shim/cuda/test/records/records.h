@@ -33,9 +33,17 @@ const char *gck_cuda_records_unable(void);
  * no other call is under way, and gck_cuda_records_unable has returned NULL. */
 GCK_MUST_CHECK int gck_cuda_records_save(struct gck_error *err);
 
+/* Puts back what the program reads of the driver that has ended, whose memory is gone or reserved.
+ * Before a fresh one is loaded, which must not get that place. */
+GCK_MUST_CHECK int gck_cuda_records_keep(struct gck_error *err);
+
 /* Makes everything again, with its contents. gck_cuda_driver is a fresh driver after cuInit. After
  * a failure neither the program nor this may go on. */
 GCK_MUST_CHECK int gck_cuda_records_replay(struct gck_error *err);
+
+/* For tests: takes a function of a private table, whose id begins with these four bytes, for
+ * harmless. */
+void gck_cuda_records_allow(const char *id, unsigned slot);
 
 /* For tests: how many records of a kind there are, by the kind's name, modules of libraries not
  * counted; and the driver's value of a handle. */

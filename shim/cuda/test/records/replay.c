@@ -129,6 +129,7 @@ const char *gck_cuda_records_unable(void)
 	const char *why = gck_record_spoiled();
 
 	gck_records_lock();
+	why = why ? why : gck_record_private_unable();
 	if (!why && gck_record_threads_unable())
 		why = "a thread whose current context has ended";
 	for (const struct gck_record *r = gck_records_first(); r && !why; r = r->next) {
@@ -224,7 +225,7 @@ int gck_cuda_records_save(struct gck_error *err)
 		else if (r->kind == GCK_RECORD_MODULE && !r->died)
 			failed = save_variables(r, err);
 	}
-	failed = failed ? failed : gck_record_events_save(err);
+	failed = failed || gck_record_private_save(err) || gck_record_events_save(err) ? -1 : 0;
 	gck_records_unlock();
 	return failed;
 }
@@ -333,10 +334,19 @@ static int make(struct gck_record *r, struct gck_error *err)
 		gck_record_set_now(r, now);
 	if (r->kind != GCK_RECORD_CONTEXT)
 		return 0;
-	if (is_primary(r))
+	if (is_primary(r)) {
+		gck_record_primary(device_of(r), now);
 		return make_primary(r, err);
+	}
 	pop(r); /* whoever makes a context has it current */
 	return 0;
+}
+
+static int put_storage(struct gck_record *r, struct gck_error *err)
+{
+	CUresult rc = r->died ? CUDA_SUCCESS : gck_record_storage_again(r);
+
+	return rc ? fails("what the runtime keeps beside context", r->handle, rc, err) : 0;
 }
 
 static int set_states(struct gck_record *r, struct gck_error *err)
@@ -419,6 +429,16 @@ static int for_all(int (*step)(struct gck_record *r, struct gck_error *err), str
 	return 0;
 }
 
+int gck_cuda_records_keep(struct gck_error *err)
+{
+	int failed;
+
+	gck_records_lock();
+	failed = gck_record_private_keep(err);
+	gck_records_unlock();
+	return failed;
+}
+
 int gck_cuda_records_replay(struct gck_error *err)
 {
 	int failed;
@@ -426,8 +446,8 @@ int gck_cuda_records_replay(struct gck_error *err)
 	gck_records_lock();
 	atomic_fetch_add(&gck_records_age, 1);
 	/* Contents come after the access to them. */
-	failed = make_all(err) || for_all(set_states, err) ||
-		 for_all(make_texture, err) || for_all(fill, err);
+	failed = gck_record_private_again(err) || make_all(err) || for_all(put_storage, err) ||
+		 for_all(set_states, err) || for_all(make_texture, err) || for_all(fill, err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
 }

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: its private tables (cuGetExportTable), functions without names, as programs of
+ * the CUDA runtime call them (doc/cuda-driver.md). They lie in memory of their own, which is gone
+ * when the driver is loaded anew. */
+#include "test/support/driver/bodies.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ROOM 8192
+#define CALLBACKS 512 /* words */
+#define MORE_CALLBACKS 14
+
+typedef void function(void);
+typedef void destructor(CUcontext context, void *key, void *value);
+
+static struct memory {
+	function *primary[4], *callbacks[7], *current[3], *storage[4], *checks[4], *id[5],
+		*tools[8], *cache[5], *hash[3];
+	uint32_t buffer[CALLBACKS], more[MORE_CALLBACKS];
+} *memory;
+_Static_assert(sizeof *memory <= ROOM, "the tables fit");
+
+/* ---- contexts -------------------------------------------------------------------------------- */
+
+static CUresult primary_handle(CUcontext *context, CUdevice device)
+{
+	CUresult rc = fake_device(device);
+
+	fake_lock();
+	if (!rc)
+		*context = fake_primary(device);
+	fake_unlock();
+	return rc;
+}
+
+static CUresult current_context(CUcontext *context)
+{
+	*context = fake_current();
+	return CUDA_SUCCESS;
+}
+
+/* The context, or the current one; NULL: none. */
+static CUcontext that(CUcontext context)
+{
+	context = context ? context : fake_current();
+	return context && fake_is_alive(context) ? context : NULL;
+}
+
+static CUresult check_context(CUcontext context, uint32_t *flags, const void **about)
+{
+	fake_lock();
+	context = that(context);
+	fake_unlock();
+	*flags = 0;
+	*about = NULL;
+	return context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static unsigned check(void)
+{
+	return 0;
+}
+
+static CUresult context_id(CUcontext context, uint32_t *id)
+{
+	fake_lock();
+	context = that(context);
+	if (context)
+		*id = 1 + (uint32_t)context->device;
+	fake_unlock();
+	return context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static void *callbacks(void **at, size_t *size)
+{
+	*at = memory->buffer;
+	*size = CALLBACKS;
+	return *at;
+}
+
+static void *more_callbacks(void **at, size_t *size)
+{
+	*at = memory->more;
+	*size = MORE_CALLBACKS;
+	return *at;
+}
+
+/* ---- what programs keep beside a context ----------------------------------------------------- */
+
+static struct kept {
+	struct kept *next;
+	CUcontext context;
+	void *key, *value;
+	destructor *end;
+} *all_kept;
+
+static struct kept **find_kept(CUcontext context, const void *key)
+{
+	struct kept **at = &all_kept;
+
+	while (*at && ((*at)->context != context || (key && (*at)->key != key)))
+		at = &(*at)->next;
+	return at;
+}
+
+/* The place of what is kept; a place without any: there is none. With the lock. */
+static CUresult look(CUcontext *context, const void *key, struct kept ***at)
+{
+	*context = that(*context);
+	if (!*context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*at = find_kept(*context, key);
+	return CUDA_SUCCESS;
+}
+
+static CUresult storage_put(CUcontext context, void *key, void *value, destructor *end)
+{
+	struct kept *k = malloc(sizeof *k), **at;
+	CUresult rc;
+
+	fake_lock();
+	rc = look(&context, key, &at);
+	if (!rc && *at)
+		rc = CUDA_ERROR_INVALID_HANDLE;
+	if (!rc) {
+		*k = (struct kept){all_kept, context, key, value, end};
+		all_kept = k;
+	} else {
+		free(k);
+	}
+	fake_unlock();
+	return rc;
+}
+
+static void take_out(struct kept **at)
+{
+	struct kept *k = *at;
+
+	*at = k->next;
+	free(k);
+}
+
+static CUresult get(void **value, CUcontext context, const void *key, bool and_take)
+{
+	struct kept **at;
+	CUresult rc;
+
+	fake_lock();
+	rc = look(&context, key, &at);
+	if (!rc && !*at)
+		rc = CUDA_ERROR_INVALID_HANDLE;
+	if (!rc)
+		*value = (*at)->value;
+	if (!rc && and_take)
+		take_out(at);
+	fake_unlock();
+	return rc;
+}
+
+static CUresult storage_get(void **value, CUcontext context, void *key)
+{
+	return get(value, context, key, false);
+}
+
+static CUresult storage_delete(CUcontext context, void *key, void **value)
+{
+	return get(value, context, key, true);
+}
+
+void fake_context_storage_end(CUcontext context)
+{
+	struct kept **at;
+
+	while (*(at = find_kept(context, NULL))) {
+		const struct kept k = **at;
+
+		take_out(at);
+		if (k.end)
+			k.end(k.context, k.key, k.value);
+	}
+}
+
+/* ---- others ---------------------------------------------------------------------------------- */
+
+static CUresult cache_open(void **entry, int kind, const void *key, size_t size)
+{
+	(void)kind;
+	(void)key;
+	*entry = malloc(size);
+	return CUDA_SUCCESS;
+}
+
+static CUresult cache_close(void *entry)
+{
+	free(entry);
+	return CUDA_SUCCESS;
+}
+
+static CUresult cache_get(void *entry, int kind, void **content, size_t *size)
+{
+	(void)entry;
+	(void)kind;
+	(void)content;
+	*size = 0;
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult cache_put(void *entry, int kind, const void *content, size_t size)
+{
+	(void)entry;
+	(void)kind;
+	(void)content;
+	(void)size;
+	return CUDA_SUCCESS;
+}
+
+/* Returns a handle of a kind that nobody knows. */
+static int tool(CUcontext context, CUmodule module, const char *name, void **found)
+{
+	(void)context;
+	(void)name;
+	*found = module;
+	return 1;
+}
+
+/* The runtime makes the same of the addresses that it was given, and compares. */
+static CUresult hash(uint32_t version, uint64_t seconds, uint64_t result[2])
+{
+	result[0] = version ^ seconds ^ (uintptr_t)memory->primary;
+	result[1] = (uintptr_t)memory->hash ^ (uintptr_t)memory->hash[1];
+	return CUDA_SUCCESS;
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+#define FIRST(table) (table)[0] = (function *)sizeof(table)
+
+static void fill(void)
+{
+	struct memory *m = memory;
+
+	FIRST(m->primary);
+	m->primary[2] = (function *)primary_handle;
+	FIRST(m->callbacks);
+	m->callbacks[2] = (function *)callbacks;
+	m->callbacks[6] = (function *)more_callbacks;
+	FIRST(m->current);
+	m->current[2] = (function *)current_context;
+	m->storage[0] = (function *)storage_put;
+	m->storage[1] = (function *)storage_delete;
+	m->storage[2] = (function *)storage_get;
+	FIRST(m->checks);
+	m->checks[2] = (function *)check_context;
+	m->checks[3] = (function *)check;
+	FIRST(m->id);
+	m->id[4] = (function *)context_id;
+	FIRST(m->tools);
+	m->tools[7] = (function *)tool;
+	FIRST(m->cache);
+	m->cache[1] = (function *)cache_open;
+	m->cache[2] = (function *)cache_close;
+	m->cache[3] = (function *)cache_get;
+	m->cache[4] = (function *)cache_put;
+	FIRST(m->hash);
+	m->hash[1] = (function *)hash;
+	m->buffer[CALLBACKS - 1] = 1;
+	m->more[MORE_CALLBACKS - 1] = 2;
+}
+
+static void make(void)
+{
+	memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		abort();
+	fill();
+	if (mprotect(memory, ROOM, PROT_READ))
+		abort();
+}
+
+/* The old place stays reserved. */
+void fake_tables_anew(void)
+{
+	while (all_kept)
+		take_out(&all_kept);
+	if (memory && mmap(memory, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			   0) == MAP_FAILED)
+		abort();
+	memory = NULL;
+}
+
+/* By the first byte of its id. */
+static const void *table_of(const CUuuid *id)
+{
+	switch ((unsigned char)id->bytes[0]) {
+	case 0x6b:
+		return memory->primary;
+	case 0xa0:
+		return memory->callbacks;
+	case 0x42:
+		return memory->current;
+	case 0xc6:
+		return memory->storage;
+	case 0x26:
+		return memory->checks;
+	case 0x21:
+		return memory->id;
+	case 0x6e:
+		return memory->tools;
+	case 0xda:
+		return memory->cache;
+	case 0xd4:
+		return memory->hash;
+	default:
+		return NULL;
+	}
+}
+
+CUresult fake_cuGetExportTable(const void **table, const CUuuid *id)
+{
+	static const size_t none[2] = {sizeof none, 0};
+
+	fake_lock();
+	if (!memory)
+		make();
+	*table = table_of(id);
+	fake_unlock();
+	*table = *table ? *table : none;
+	return CUDA_SUCCESS;
+}
