@@ -232,8 +232,8 @@ GCK_MUST_CHECK int gck_record_private_save(struct gck_error *err);
 GCK_MUST_CHECK int gck_record_private_keep(struct gck_error *err);
 GCK_MUST_CHECK int gck_record_private_again(struct gck_error *err);
 /* The program's handle of a device's primary context, of which `now` is the driver's; the same of
- * one that may have ended, 0: it is none; and the driver's of such a handle, while others stay. With
- * the lock. */
+ * one that may have ended, 0: it is none; and the driver's of such a handle, while others stay.
+ * With the lock. */
 uint64_t gck_record_primary(uint64_t device, uint64_t now);
 uint64_t gck_record_primary_of(uint64_t now);
 uint64_t gck_record_primary_now(uint64_t handle);
