@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <linux/ioprio.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -164,27 +165,34 @@ static long path_call(uint32_t start, long nr, long a, long b, long c, long d, l
 	return gck_call_in(start, nr, a, b, c, d, e);
 }
 
-/* The group in the foreground of a terminal, or the session that has it. */
-static long terminal_command(uint32_t start, int fd, unsigned long command, pid_t *id)
+static bool sets_number(unsigned long command)
 {
-	pid_t group;
+	return command == TIOCSPGRP || command == FIOSETOWN || command == SIOCSPGRP;
+}
+
+/* Whether it is about the group in the foreground of a terminal, the session that has it, or the
+ * owner of a file. */
+static bool has_number(unsigned long command)
+{
+	return sets_number(command) || command == TIOCGPGRP || command == TIOCGSID ||
+	       command == FIOGETOWN || command == SIOCGPGRP;
+}
+
+static long number_command(uint32_t start, int fd, unsigned long command, pid_t *id)
+{
+	pid_t number;
 	long r;
 
 	if (!gck_is_memory(id, sizeof *id))
 		return gck_raw(SYS_ioctl, fd, command, id);
-	if (command == TIOCSPGRP) {
-		group = gck_id_to_kernel(*id);
-		return gck_call_in(start, SYS_ioctl, fd, command, &group);
+	if (sets_number(command)) {
+		number = gck_id_to_kernel(*id);
+		return gck_call_in(start, SYS_ioctl, fd, command, &number);
 	}
-	r = gck_raw(SYS_ioctl, fd, command, &group);
+	r = gck_raw(SYS_ioctl, fd, command, &number);
 	if (r == 0)
-		*id = returned(start, group, &r);
+		*id = returned(start, number, &r);
 	return r;
-}
-
-static bool has_group(unsigned long command)
-{
-	return command == TIOCSPGRP || command == TIOCGPGRP || command == TIOCGSID;
 }
 
 static long wait_for_signal(uint32_t start, long set, siginfo_t *info, long timeout, long size)
@@ -214,8 +222,8 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 			return owner_command(start, a, b, c);
 		break;
 	case SYS_ioctl:
-		if (has_group((unsigned long)b))
-			return terminal_command(start, a, (unsigned long)b, (pid_t *)c);
+		if (has_number((unsigned long)b))
+			return number_command(start, a, (unsigned long)b, (pid_t *)c);
 		break;
 	case SYS_getsockopt:
 	case SYS_recvmsg:
@@ -374,6 +382,15 @@ GCK_EXPORT pid_t tcgetsid(int fd)
 	pid_t session;
 
 	return gck_result(gck_call(SYS_ioctl, fd, TIOCGSID, &session)) ? -1 : session;
+}
+
+/* The prototype is variadic, and a third argument is a word. */
+int gck_ioctl(int fd, unsigned long command, long arg) __asm__("ioctl");
+GCK_EXPORT int gck_ioctl(int fd, unsigned long command, long arg)
+{
+	if (has_number(command))
+		return gck_result(gck_call(SYS_ioctl, fd, command, arg));
+	return GCK_NEXT(ioctl, int (*)(int, unsigned long, long))(fd, command, arg);
 }
 
 /* ---- signals ------------------------------------------------------------------------------- */

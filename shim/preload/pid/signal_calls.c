@@ -116,6 +116,19 @@ GCK_EXPORT ssize_t __read_chk(int fd, void *to, size_t size, size_t space)
 					fd, to, size, space));
 }
 
+/* At no offset it is readv; at one there is no signalfd. */
+#define PREADV2(name) \
+	ssize_t gck_##name(int fd, const struct iovec *v, int n, off_t at, int flags) \
+		__asm__(#name); \
+	GCK_EXPORT ssize_t gck_##name(int fd, const struct iovec *v, int n, off_t at, int flags) \
+	{ \
+		return gck_was_read(fd, v, GCK_NEXT(name, ssize_t (*)(int, const struct iovec *, \
+								      int, off_t, int))( \
+						   fd, v, n, at, flags)); \
+	}
+PREADV2(preadv2)
+PREADV2(preadv64v2)
+
 ssize_t gck_readv(int fd, const struct iovec *v, int n) __asm__("readv");
 GCK_EXPORT ssize_t gck_readv(int fd, const struct iovec *v, int n)
 {

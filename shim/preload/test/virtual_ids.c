@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -188,6 +189,33 @@ static void test_owner(pid_t real)
 	close(fds[1]);
 }
 
+static bool is_fault(long r)
+{
+	return r == -1 && errno == EFAULT;
+}
+
+/* Which only sockets have. */
+static void test_owner_by_ioctl(pid_t real)
+{
+	int fds[2], id = VPID, got = 0;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
+		return;
+	ok(ioctl(fds[0], FIOSETOWN, &id) == 0 && ioctl(fds[0], SIOCGPGRP, &got) == 0 &&
+	   got == VPID, "FIOSETOWN and SIOCGPGRP");
+	id = -VPID;
+	ok(ioctl(fds[0], SIOCSPGRP, &id) == 0 && ioctl(fds[0], FIOGETOWN, &got) == 0 &&
+	   got == -VPID, "SIOCSPGRP and FIOGETOWN, of a group");
+	state->restarts = 0;
+	ok(ioctl(fds[0], FIOGETOWN, &got) == 0 && got == -real,
+	   "the kernel has the kernel's number");
+	state->restarts = 1;
+	ok(is_fault(ioctl(fds[0], FIOSETOWN, NULL)), "of no memory: EFAULT");
+	ok(ioctl(fds[0], FIONREAD, &got) == 0 && got == 0, "other commands are as they were");
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* ---- sockets ------------------------------------------------------------------------------- */
 
 union control {
@@ -265,11 +293,6 @@ static void test_credentials(pid_t real)
 }
 
 /* ---- pointers that are no memory ----------------------------------------------------------- */
-
-static bool is_fault(long r)
-{
-	return r == -1 && errno == EFAULT;
-}
 
 static void test_bad_messages(int fd, void *none, const char *when)
 {
@@ -383,16 +406,18 @@ static void test_signalfd(pid_t real)
 	raise(SIGUSR2);
 	ok(__read_chk(fd, x, sizeof x, sizeof x) == sizeof *x && x->ssi_pid == VPID,
 	   "… with _FORTIFY_SOURCE");
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		raise(SIGUSR2);
 		pthread_sigqueue(pthread_self(), SIGRTMIN, (union sigval){ .sival_int = 5 });
 		memset(x, 0, sizeof x);
 		n = i == 0   ? readv(fd, parts, 4)
+		    : i == 3 ? preadv2(fd, parts, 4, -1, 0)
 		    : i == 1 ? syscall(SYS_readv, fd, parts, 4)
 			     : syscall(SYS_read, fd, x, sizeof x);
 		ok(n == 2 * sizeof *x && x[0].ssi_pid == VPID && x[1].ssi_pid == VPID &&
 		   x[1].ssi_int == 5 && x[1].ssi_signo == (uint32_t)SIGRTMIN,
-		   "… by %s", i == 0 ? "readv(), in parts" : i == 1 ? "SYS_readv" : "SYS_read");
+		   "… by %s", i == 0 ? "readv(), in parts" : i == 1 ? "SYS_readv"
+			      : i == 3 ? "preadv2()" : "SYS_read");
 	}
 	file = *x;
 	file.ssi_pid = (uint32_t)real;
@@ -990,6 +1015,7 @@ static int rank(void)
 	test_pid(real);
 	test_group(real);
 	test_owner(real);
+	test_owner_by_ioctl(real);
 	test_credentials(real);
 	test_bad_pointers();
 	test_senders(real);
