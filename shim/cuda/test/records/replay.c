@@ -102,11 +102,21 @@ static const char *module_unable(const struct gck_record *r)
 	return failed ? "a module whose variables are not known" : NULL;
 }
 
+static const char *stream_unable(const struct gck_record *r)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult rc = gck_cuda_driver.cuStreamIsCapturing((CUstream)(uintptr_t)r->now, &status);
+
+	return rc || status != CU_STREAM_CAPTURE_STATUS_NONE ? "it is in a capture" : NULL;
+}
+
 static const char *record_unable(const struct gck_record *r)
 {
 	if (r->unable)
 		return r->unable;
 	switch (r->kind) {
+	case GCK_RECORD_STREAM:
+		return stream_unable(r);
 	case GCK_RECORD_MODULE:
 		return module_unable(r);
 	case GCK_RECORD_MAPPING:
