@@ -54,6 +54,9 @@ enum gck_link_type {
 			     * in a PID namespace, hold in its place, which connects with a
 			     * HELLO of its own; or STAYS answers. number: processes that are made
 			     * there get higher ones */
+	GCK_LINK_QUEUE,     /* With memory (a struct gck_link_queue) by SCM_RIGHTS: copy there the
+			     * messages of a POSIX queue. RESULTS answers: one call, whose result
+			     * is 0 or -errno */
 
 	/* The MPI thread's own link, in packets of struct gck_thread_msg. Rank to agent: */
 	GCK_LINK_MPI_HELLO = 32, /* hello; sent again when any of it changes */
@@ -154,6 +157,23 @@ struct gck_link_msg {
 		struct gck_link_call calls[GCK_LINK_MAX_CALLS];
 	};
 };
+
+/* The messages of a POSIX queue, which the rank takes from it and puts back: it does so alone,
+ * since what was taken must not be lost with the agent. */
+struct gck_link_queue {
+	char path[32];       /* of the rank's descriptor, below /proc/self/fd */
+	uint64_t size;       /* of all of this memory: enough for one message more than the queue
+			      * can hold */
+	uint32_t message_max; /* bytes */
+	uint32_t n;          /* the rank's: so many messages follow, in the queue's order */
+};
+
+struct gck_link_message {
+	uint32_t size, priority; /* its bytes follow, then the next one */
+};
+
+#define GCK_LINK_MESSAGE(bytes) \
+	((sizeof(struct gck_link_message) + (uint64_t)(bytes) + 7) / 8 * 8)
 
 /* ---- the MPI thread's link ------------------------------------------------------------------ */
 

@@ -98,6 +98,12 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 		return gck_link_send(fd, m, GCK_LINK_REAPED, r);
 	case GCK_LINK_TRACK_DIRTY:
 		return give_userfaultfd(fd, m);
+	case GCK_LINK_QUEUE:
+		m->ncalls = 1;
+		m->calls[0].result = gck_queue_copy(life);
+		if (life >= 0)
+			gck_raw(SYS_close, life);
+		return gck_link_send(fd, m, GCK_LINK_RESULTS, 0);
 	case GCK_LINK_LEASE:
 		gck_lease_set(m->number);
 		return 0;
@@ -119,7 +125,7 @@ static void serve(int fd)
 		life = -1;
 		if (gck_link_receive(fd, &m, &life) <= 0)
 			return;
-		if (life >= 0 && m.type != GCK_LINK_CLONE)
+		if (life >= 0 && m.type != GCK_LINK_CLONE && m.type != GCK_LINK_QUEUE)
 			gck_raw(SYS_close, life);
 	} while (answer(fd, &m, life) == 0);
 }

@@ -86,6 +86,11 @@ long gck_clone_make(int life) GCK_MUST_CHECK;
  * the pid. */
 long gck_clone_end(int32_t pid);
 
+/* queue.c ------------------------------------------------------------------------------------- */
+
+/* Copy a queue's messages to this memory, a struct gck_link_queue. */
+long gck_queue_copy(int memory);
+
 /* tracer.c ------------------------------------------------------------------------------------ */
 
 /* Besides our ancestors let this process and its descendants trace us (GCK_TRACER_ANY: any of the

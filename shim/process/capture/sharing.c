@@ -222,6 +222,7 @@ static int relate_files(struct holding *group, size_t size, struct holding **kno
 			return -1;
 		if (result)
 			known[n++] = &group[i];
+		file_of(&group[i])->elsewhere |= i && file_of(group)->kind == GCK_FD_QUEUE;
 	}
 	return is_end(file_of(group)) ? match_ends(known, n, group, size, err) : 0;
 }

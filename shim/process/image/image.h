@@ -176,6 +176,7 @@ enum gck_fd_kind {
 	GCK_FD_PIDFD,      /* of `process` */
 	GCK_FD_PROC,       /* of /proc: `path` below it, or below the directory of `process` */
 	GCK_FD_INOTIFY,
+	GCK_FD_QUEUE,      /* a POSIX message queue: `path` is its name, `id` its own */
 };
 
 #define GCK_WATCH_MAX (1u << 18) /* a restart counts up to a watch's number */
@@ -204,6 +205,7 @@ struct gck_packet {
 	size_t from_size;
 	struct gck_right *rights;
 	size_t nrights;
+	uint32_t priority;         /* of a message in a QUEUE */
 };
 
 struct gck_connection {        /* that waits to be accepted */
@@ -305,13 +307,15 @@ struct gck_file {
 	uint64_t to;               /* SOCKET: id of the one to which it is connected; 0: none */
 	int32_t peer_pid;          /* of unix sockets, SO_PEERCRED: the program's number of who made
 				    * the other end, or listens; 0: nobody, or unknown */
+	int64_t mq_most, mq_size;  /* QUEUE: messages that it holds, and bytes of each */
 	/* not in the manifest: */
 	uint32_t in_flight;        /* descriptors in its queue */
 	int32_t first_right;       /* the number of the first one */
 	bool queued;               /* a pair's first end, whose connection is not accepted yet */
 	bool unread;               /* ... and which has sent something */
 	int32_t other_pid, other_fd; /* a pair's other end, if it is in another process; 0: none */
-	bool elsewhere;            /* a pipe's or pair's other end is in another process */
+	bool elsewhere;            /* a pipe's or pair's other end is in another process; a queue's
+				    * messages are with another file */
 	uint64_t device, inode;    /* of the file, as fstat(2) shows them */
 };
 

@@ -237,6 +237,13 @@ static bool watches_fit(const struct gck_file *f)
 	return fit;
 }
 
+/* It has a name, as a directory below the root. */
+static bool queue_fits(const struct gck_file *f)
+{
+	return f->kind == GCK_FD_QUEUE ? f->path && *f->path == '/' && f->mq_most && f->mq_size
+				       : !f->mq_most && !f->mq_size;
+}
+
 static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
 {
 	size_t low = 0, high = img->nfds;
@@ -303,6 +310,8 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 		return gck_fail(err, EINVAL, "file %zu has a lease that a restart cannot take", i);
 	if (!watches_fit(f))
 		return gck_fail(err, EINVAL, "file %zu has watches that inotify cannot have", i);
+	if (!queue_fits(f))
+		return gck_fail(err, EINVAL, "file %zu is not a message queue that can be made", i);
 	if (check_name(f, err))
 		return gck_fail_in(err, "file %zu", i);
 	if (f->nterminals && (f->kind != GCK_FD_TERMINAL || !f->write_end))

@@ -16,6 +16,7 @@
 #define MAX_FILES 65536
 #define MAX_THREADS 4096
 #define MAX_PACKET (64u << 20)
+#define MAX_MESSAGES 65536 /* the kernel's HARD_MSGMAX */
 #define MAX_XSTATE 65536
 #define MAX_TERMINAL_OUTPUT (1u << 20)
 #define PID_MIN 1
@@ -130,8 +131,9 @@ static const struct gck_field packet_fields[] = {
 	INT(gck_packet, size, 0, MAX_PACKET),
 	BLOB(gck_packet, from, from_size, 0, GCK_SOCKET_NAME_MAX + 1),
 	LIST(gck_packet, rights, nrights, 0, GCK_RIGHTS_MAX, right_shape),
+	INT(gck_packet, priority, 0, UINT32_MAX),
 };
-static const struct gck_shape packet_shape = SHAPE_GROWN("packet", gck_packet, packet_fields, 2);
+static const struct gck_shape packet_shape = SHAPE_GROWN("packet", gck_packet, packet_fields, 3);
 
 static const struct gck_field connection_fields[] = {
 	HEX(gck_connection, id, UINT64_MAX),
@@ -177,7 +179,7 @@ static const struct gck_field terminal_fields[] = {
 static const struct gck_shape terminal_shape = SHAPE("terminal", gck_terminal, terminal_fields);
 
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_INOTIFY),
+	INT(gck_file, kind, 0, GCK_FD_QUEUE),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),
@@ -223,8 +225,10 @@ static const struct gck_field file_fields[] = {
 	INT(gck_file, signo, 0, 64),
 	INT(gck_file, owner, 0, PID_LAST),
 	INT(gck_file, owner_type, F_OWNER_TID, F_OWNER_PGRP),
+	INT(gck_file, mq_most, 0, MAX_MESSAGES),
+	INT(gck_file, mq_size, 0, MAX_PACKET),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 16);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 18);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
+#include "shim/process/ipc/ipc.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"

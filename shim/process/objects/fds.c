@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/place/owner.h"
@@ -24,8 +23,6 @@
 #include "shim/process/ptrace/fd_channel.h"
 #include "shim/process/terminal/terminal.h"
 #include "shim/process/watch/watch.h"
-
-#define MQUEUE_MAGIC 0x19800202
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
@@ -135,27 +132,10 @@ static int stdio_of(const struct walk *w, const struct gck_fd_view *v)
 	return -1;
 }
 
-/* A POSIX message queue: of its file system, which need not be mounted anywhere. Its link is
- * "/NAME". */
-static bool is_queue(const struct gck_scan *s, const struct gck_fd_view *v)
-{
-	bool queue = S_ISREG(v->st.st_mode) && v->link[0] == '/' && !strchr(v->link + 1, '/');
-	int fd = queue ? gck_target_fd(s->t, v->fd) : -1;
-	struct statfs fs;
-
-	queue = fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == MQUEUE_MAGIC;
-	if (fd >= 0)
-		close(fd);
-	return queue;
-}
-
 static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
-	if (is_queue(s, v)) {
-		gck_obstacle_add(s->f, true, v->object, "close it first",
-				 "a POSIX message queue: %s", v->link);
-		return 0;
-	}
+	if (gck_queue_is(s, v))
+		return gck_fd_queue(s, v, x);
 	if (starts(v->link, "anon_inode:"))
 		return gck_fd_anonymous(s, v, x);
 	if (starts(v->link, "socket:"))
@@ -259,6 +239,8 @@ static void check_in_flight(struct gck_scan *s, size_t from)
 		if (x->kind == GCK_FD_EPOLL || x->kind == GCK_FD_TIMERFD ||
 		    x->kind == GCK_FD_INOTIFY)
 			what = "an epoll, timerfd or inotify";
+		if (x->kind == GCK_FD_QUEUE)
+			what = "a message queue";
 		if (what)
 			gck_obstacle_add_passing(s->f, "process", "receive it first",
 						 "%s is under way in a unix socket", what);
@@ -307,7 +289,8 @@ static int join_unlinked(struct walk *w)
 	const struct gck_file *x = w->s->img->files;
 
 	for (size_t i = 0; i < w->s->img->nfiles; i++)
-		for (size_t k = 0; k < i && x[i].unlinked && x[i].kind != GCK_FD_PIPE; k++)
+		for (size_t k = 0; k < i && x[i].unlinked && x[i].kind != GCK_FD_PIPE &&
+				   x[i].kind != GCK_FD_QUEUE; k++)
 			if (x[k].unlinked && w->stats[k].st_ino == w->stats[i].st_ino &&
 			    w->stats[k].st_dev == w->stats[i].st_dev &&
 			    (share(w, k) || share(w, i)))
@@ -414,6 +397,8 @@ static int hold_one(struct gck_hold *h, uint32_t i)
 	if (x->kind == GCK_FD_SOCKETPAIR ||
 	    (x->kind == GCK_FD_SOCKET && x->sock_type == SOCK_DGRAM))
 		return gck_hold_socket(h, i);
+	if (x->kind == GCK_FD_QUEUE)
+		return gck_hold_queue(h, i);
 	if (x->kind == GCK_FD_TERMINAL && x->nterminals)
 		return gck_terminal_hold(h, x->terminals, gck_image_fd_of(h->img, i));
 	return 0;
@@ -464,6 +449,8 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 		return gck_make_proc(r, f, err);
 	case GCK_FD_INOTIFY:
 		return gck_watch_make(f, err);
+	case GCK_FD_QUEUE:
+		return gck_make_queue(r, f, err);
 	case GCK_FD_MEMFD:
 		return gck_make_reopen(r->objects[f->object], f, err);
 	case GCK_FD_STDIO:

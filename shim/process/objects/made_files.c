@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: names of sockets and FIFOs, and their directories, which a build has to make. A build
- * that fails, or is not run, removes them. */
+ * Restore: names of sockets, FIFOs and message queues, and directories of them, which a build has
+ * to make. A build that fails, or is not run, removes them. */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <mqueue.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,9 @@ void gck_restore_drop_last_made(struct gck_restore *r)
 	struct gck_made_file *x = &r->root->made[--r->root->nmade];
 	struct gck_place p;
 
-	if (!gck_place_find(x->path, &p)) {
+	if (!x->inode)
+		mq_unlink(x->path);
+	else if (!gck_place_find(x->path, &p)) {
 		if (!p.missing && p.st.st_dev == x->device && p.st.st_ino == x->inode)
 			unlinkat(p.dir, p.name, S_ISDIR(p.st.st_mode) ? AT_REMOVEDIR : 0);
 		gck_place_leave(&p);

@@ -19,9 +19,6 @@
 int gck_scan_process(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_node(struct gck_scan *s) GCK_MUST_CHECK;
 
-/* sysv.c: System V objects that a rank may have made. */
-int gck_scan_sysv(struct gck_scan *s) GCK_MUST_CHECK;
-
 /* fds.c: descriptors. After the mappings, which make the objects that a memfd may be. */
 int gck_scan_fds(struct gck_scan *s) GCK_MUST_CHECK;
 
@@ -74,6 +71,9 @@ int gck_fd_proc(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v,
 		  struct gck_file *x) GCK_MUST_CHECK;
+bool gck_queue_is(const struct gck_scan *s, const struct gck_fd_view *v);
+int gck_fd_queue(struct gck_scan *s, const struct gck_fd_view *v,
+		 struct gck_file *x) GCK_MUST_CHECK;
 
 /* With the rank held: copy the descriptors that are in the queue of file i, a descriptor of which
  * is fd, to the target's flight. first: the number above all of the process's own. */
@@ -113,6 +113,7 @@ int gck_hold_files(struct gck_hold *h) GCK_MUST_CHECK;
 int gck_hold_file(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
 int gck_hold_pipe(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
 int gck_hold_socket(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
+int gck_hold_queue(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
 
 /* Copy n bytes that wait in file i; or packets, which are kept apart (their sizes are then the
  * image's) or not. */
@@ -208,6 +209,8 @@ int gck_make_socket(struct gck_restore *r, const struct gck_file *f,
 		    struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_single(struct gck_restore *r, const struct gck_file *f,
 		    struct gck_error *err) GCK_MUST_CHECK;
+int gck_make_queue(struct gck_restore *r, const struct gck_file *f,
+		   struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_eventfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_signalfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
 int gck_make_timerfd(const struct gck_file *f, struct gck_error *err) GCK_MUST_CHECK;
@@ -258,8 +261,9 @@ int gck_restore_sockets(struct gck_restore *root, struct gck_error *err) GCK_MUS
  * for this user only: programs have such sockets in a directory below TMPDIR. -1 with errno. */
 int gck_restore_make_parent(struct gck_restore *r, const char *path) GCK_MUST_CHECK;
 
-/* Note that this name was made for a socket or FIFO: it is removed again if the rank does not come
- * to run. -1 with errno. Remove the last one; or all, unless the rank has run. */
+/* Note that this name was made for a socket, FIFO or (st is zero) message queue: it is removed
+ * again if the rank does not come to run. -1 with errno. Remove the last one; or all, unless the
+ * rank has run. */
 int gck_restore_note_made(struct gck_restore *r, const char *path,
 			  const struct stat *st) GCK_MUST_CHECK;
 void gck_restore_drop_last_made(struct gck_restore *r);

@@ -279,9 +279,9 @@ int gck_hold_pipe(struct gck_hold *h, uint32_t i)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-static bool is_pair(const struct gck_file *f)
+static bool has_id(const struct gck_file *f)
 {
-	return f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR;
+	return f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR || f->kind == GCK_FD_QUEUE;
 }
 
 struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f)
@@ -289,7 +289,7 @@ struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f)
 	r = r->root;
 	for (size_t i = 0; i < r->npairs; i++)
 		if (r->pairs[i].kind == f->kind &&
-		    (is_pair(f) ? r->pairs[i].id == f->id : r->pairs[i].of[0] == f))
+		    (has_id(f) ? r->pairs[i].id == f->id : r->pairs[i].of[0] == f))
 			return &r->pairs[i];
 	return NULL;
 }

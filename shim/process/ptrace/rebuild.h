@@ -17,7 +17,7 @@
 #include "shim/process/process.h"
 #include "shim/process/ptrace/remote.h"
 
-/* Both ends of a pipe or socketpair while its files are placed; or a single socket. */
+/* Both ends of a pipe or socketpair while its files are placed; or a single socket or queue. */
 struct gck_pair {
 	enum gck_fd_kind kind;
 	uint64_t id;
@@ -35,7 +35,8 @@ struct gck_terminal_pair {
 	pid_t leader;         /* of the session whose terminal it is; 0: none */
 };
 
-/* The name of a socket or FIFO that was made, or a directory of it. */
+/* The name of a socket, FIFO or message queue (this without device and inode) that was made, or a
+ * directory of it. */
 struct gck_made_file {
 	char *path;
 	dev_t device;

@@ -177,6 +177,22 @@ int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd
 	return 0;
 }
 
+int gck_helper_queue(const struct gck_target *t, int memory, int timeout_ms, struct gck_error *err)
+{
+	struct gck_link_msg m = {.type = GCK_LINK_QUEUE};
+
+	if (ask(helper_of(t), &m, memory, GCK_LINK_RESULTS, timeout_ms, err))
+		return -1;
+	if (m.ncalls != 1)
+		return gck_fail(err, EPROTO, "the shim's helper in process %d sent %u results of "
+				"one call", (int)t->pid, m.ncalls);
+	if (m.calls[0].result < 0)
+		return gck_fail(err, (int)-m.calls[0].result, "process %d cannot look into its "
+				"message queue: %s", (int)t->pid,
+				strerror((int)-m.calls[0].result));
+	return 0;
+}
+
 int gck_helper_ask_clone(const struct gck_target *t, int *life, struct gck_error *err)
 {
 	struct gck_link_msg m = {.type = GCK_LINK_CLONE};

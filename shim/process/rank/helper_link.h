@@ -16,6 +16,11 @@ int64_t *gck_helper_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b
 int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
 		     struct gck_error *err) GCK_MUST_CHECK;
 
+/* Have the rank copy a queue's messages into this memory (struct gck_link_queue). Call it while all
+ * who use the queue are held. */
+int gck_helper_queue(const struct gck_target *t, int memory, int timeout_ms,
+		     struct gck_error *err) GCK_MUST_CHECK;
+
 /* Get a userfaultfd of the rank's memory. Once this has returned, only we have a descriptor of it.
  * Call it while the rank is held. */
 int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd,

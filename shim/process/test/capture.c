@@ -30,7 +30,8 @@ static bool passes(const char *name)
 					      "log-lease", "mapped-lease",
 					      "owner-outside", "unnamed-lease", "bare-child",
 					      "mpi-child", "static-child", "zombie", "orphans",
-					      "procfd", "procother", "procthread", "unread"};
+					      "procfd", "procother", "procthread", "unread",
+					      "mq", "mq-outside"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		if (!strcmp(name, passing[i]))
@@ -85,7 +86,9 @@ static void test_able(void)
 		{"mpi-child", "two of its processes have MPI"},
 		{"static-child", "is a static program, beside"}, {"sysv", "System V shared memory"},
 		{"sem", "it uses System V semaphores"}, {"msg", "it uses a System V message queue"},
-		{"shm", "it uses System V shared memory"}, {"mq", "a POSIX message queue"},
+		{"shm", "it uses System V shared memory"}, {"mq", "a notification (mq_notify)"},
+		{"mq-mode", "may not read and write the message queue"},
+		{"mq-outside", "none of the rank's, has the message queue"},
 		{"aio", "asynchronous I/O of the kernel"}, {"userfault", "[userfaultfd]"},
 		{"guarded", "shared memory with guard pages"},
 		{"traced", "it is traced by process"},

@@ -823,13 +823,56 @@ static void undo_shm(void)
 	shmctl(ids[2], IPC_RMID, NULL);
 }
 
-static void do_mq(void)
+static void make_queue(mode_t mode)
 {
 	char name[32];
 
 	snprintf(name, sizeof(name), "/gpuckpt-%d", (int)getpid());
-	fds[0] = mq_open(name, O_RDWR | O_CREAT, 0600, NULL);
+	fds[0] = mq_open(name, O_RDWR | O_CREAT, mode, NULL);
 	mq_unlink(name);
+}
+
+static void do_mq(void)
+{
+	struct sigevent tell = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGWINCH};
+
+	make_queue(0600);
+	if (mq_notify(fds[0], &tell))
+		perror("mq_notify");
+}
+
+static void do_mq_mode(void)
+{
+	make_queue(0400);
+}
+
+/* A process that is no descendant has it. */
+static void do_mq_outside(void)
+{
+	int number[2], status;
+	pid_t parent;
+
+	make_queue(0600);
+	if (pipe(number))
+		perror("pipe");
+	parent = fork();
+	if (parent == 0) {
+		child = fork();
+		if (child == 0 && dup2(fds[0], 0) == 0)
+			execl("/usr/bin/env", "env", "-i", "sleep", "1000", NULL);
+		_exit(write(number[1], &child, sizeof(child)) != sizeof(child));
+	}
+	waitpid(parent, &status, 0);
+	if (status || read(number[0], &child, sizeof(child)) != sizeof(child))
+		perror("a process outside");
+	close(number[0]);
+	close(number[1]);
+}
+
+static void undo_mq_outside(void)
+{
+	kill(child, SIGKILL);
+	child = 0;
 }
 
 /* Two grandchildren in the session of their parent, which has ended. */
@@ -1475,7 +1518,8 @@ static const struct {
 	{"inherit", do_inherit, undo_inherit}, {"namespace", do_namespace, NULL},
 	{"aio", do_aio, undo_aio}, {"userfault", do_userfault, NULL},
 	{"guarded", do_guarded, undo_guarded}, {"traced", do_traced, undo_traced},
-	{"mq", do_mq, NULL}, {"orphans", do_orphans, undo_orphans},
+	{"mq", do_mq, NULL}, {"mq-mode", do_mq_mode, NULL},
+	{"mq-outside", do_mq_outside, undo_mq_outside}, {"orphans", do_orphans, undo_orphans},
 	{"unshared", do_unshared, undo_unlike}, {"no-privs", do_no_privs, undo_unlike},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
 	{"raw", do_raw, NULL}, {"rights", do_rights, NULL}, {"seccomp", do_seccomp, NULL},

@@ -253,7 +253,8 @@ static void test_keys(void)
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
 		 "was.inode,was.owner,shared,locks,queue,to,terminals,process,peer_pid,"
-		 "watches,async,signo,owner,owner_type");
+		 "watches,async,signo,owner,owner_type,"
+		 "mq_most,mq_size");
 	are_keys(image, "fds", "fd,cloexec,file,in_flight");
 	are_keys(image, "children",
 		 "vpid,rpid,status,exit_signal,group,session,runs,orphan,leader");

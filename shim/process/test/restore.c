@@ -220,7 +220,7 @@ int main(int argc, char **argv)
 		{"reopened", "2000", 4, 300},    {"sockets", "2000", 4, 300},
 		{"terminals", "2000", 4, 300},   {"pidfds", "1000", 3, 200},
 		{"proc", "1000", 3, 200},        {"watches", "1000", 4, 200},
-		{"made", "500", 4, 200},
+		{"made", "500", 4, 200},         {"queues", "2000", 4, 200},
 	};
 
 	srand((unsigned)time(NULL));

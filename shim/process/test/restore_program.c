@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <alloca.h>
@@ -2422,6 +2423,128 @@ static void run_proc(void)
 	printf("proc %ld\n", rounds);
 }
 
+/* ---- queues: POSIX message queues ------------------------------------------------------------ */
+
+#define MESSAGES 6
+
+static mqd_t make_queue(const char *name, int flags)
+{
+	char path[300];
+	struct mq_attr a = {.mq_maxmsg = MESSAGES + 2, .mq_msgsize = 64};
+
+	snprintf(path, sizeof path, "/%s-%s", strrchr(directory, '/') + 1, name);
+	return mq_open(path, flags, 0640, &a);
+}
+
+static void drop_queue(const char *name)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "/%s-%s", strrchr(directory, '/') + 1, name);
+	CHECK(!mq_unlink(path));
+}
+
+/* Three priorities take turns, so a message's place depends on all before it. The parent's own
+ * model of the queue says which is first. */
+struct model {
+	unsigned priority[MESSAGES];
+	long number[MESSAGES];
+};
+
+static void put_message(mqd_t queue, struct model *m, int place, long number)
+{
+	char text[64];
+	int n = number % 5 ? snprintf(text, sizeof text, "%0*ld", (int)(number % 60), number) : 0;
+
+	m->priority[place] = number % 3 * 1000u;
+	m->number[place] = number;
+	CHECK(!mq_send(queue, text, (size_t)n, m->priority[place]));
+}
+
+static int first_of(const struct model *m)
+{
+	int first = 0;
+
+	for (int i = 1; i < MESSAGES; i++)
+		if (m->priority[i] > m->priority[first] ||
+		    (m->priority[i] == m->priority[first] && m->number[i] < m->number[first]))
+			first = i;
+	return first;
+}
+
+static void take_message(mqd_t queue, struct model *m, long number)
+{
+	int first = first_of(m);
+	char text[64] = "";
+	unsigned priority;
+	ssize_t n = mq_receive(queue, text, sizeof text, &priority);
+
+	CHECK(n >= 0 && priority == m->priority[first]);
+	CHECK(m->number[first] % 5 ? atol(text) == m->number[first] : n == 0);
+	put_message(queue, m, first, number);
+}
+
+/* Answers by a descriptor of its own, and by one that it shares with its parent. */
+static void answer_queue(mqd_t shared)
+{
+	mqd_t answers = make_queue("named", O_WRONLY);
+	long number = 0;
+	unsigned priority;
+
+	CHECK(answers >= 0);
+	while (number >= 0) {
+		ssize_t n = mq_receive(shared, (char *)&number, 64, &priority);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		CHECK(n == sizeof number && priority == 7);
+		CHECK(!mq_send(answers, (char *)&number, sizeof number, 9));
+	}
+	_exit(0);
+}
+
+static void run_queues(void)
+{
+	mqd_t waiting = make_queue("waiting", O_RDWR | O_CREAT | O_EXCL);
+	mqd_t named = make_queue("named", O_RDONLY | O_CREAT | O_EXCL | O_NONBLOCK);
+	mqd_t empty = make_queue("gone", O_RDWR | O_CREAT | O_EXCL);
+	struct mq_attr a;
+	struct model m;
+	struct stat st;
+	pid_t child;
+	int status;
+
+	CHECK(waiting >= 0 && named >= 0 && empty >= 0);
+	drop_queue("gone");
+	for (int i = 0; i < MESSAGES; i++)
+		put_message(waiting, &m, i, i);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child)
+		answer_queue(empty);
+	for (long i = 0, got; i <= rounds; i++) {
+		long number = i < rounds ? i : -1;
+
+		take_message(waiting, &m, MESSAGES + i);
+		CHECK(!mq_send(empty, (char *)&number, sizeof number, 7));
+		pause_us(1000);
+		while (mq_receive(named, (char *)&got, 64, NULL) < 0) {
+			CHECK(errno == EAGAIN || errno == EINTR);
+			pause_us(200);
+		}
+		CHECK(got == number);
+		CHECK(!mq_getattr(waiting, &a) && a.mq_curmsgs == MESSAGES && !a.mq_flags &&
+		      a.mq_maxmsg == MESSAGES + 2 && a.mq_msgsize == 64);
+		CHECK(!mq_getattr(named, &a) && a.mq_flags == O_NONBLOCK);
+		CHECK(!fstat(named, &st) && (st.st_mode & 0777) == 0640);
+	}
+	CHECK(waitpid(child, &status, 0) == child && !status);
+	CHECK(make_queue("gone", O_RDWR) < 0 && errno == ENOENT);
+	drop_queue("waiting");
+	drop_queue("named");
+	printf("queues %ld\n", rounds);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -2438,6 +2561,7 @@ static const struct {
 	{"sockets", run_sockets}, {"terminals", run_terminals},
 	{"pidfds", run_pidfds},   {"proc", run_proc},
 	{"watches", run_watches}, {"made", run_made},
+	{"queues", run_queues},
 };
 
 /* On a slow machine it may be done before its last checkpoint. */

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/process/objects/objects.h"
+#include "shim/process/ipc/ipc.h"
 #include "shim/process/proc/procfs.h"
 
 #define CLOCK_SLACK 2 /* seconds */
