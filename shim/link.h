@@ -342,6 +342,20 @@ struct gck_shim_made {
 	char name[252];          /* with its NUL, after "/dev/shm/" */
 };
 
+/* A System V object that has another number, or another key, for the program than for the kernel
+ * (shim/ipc_numbers.h). */
+enum gck_ipc_kind { GCK_IPC_MEMORY, GCK_IPC_SEMAPHORES, GCK_IPC_MESSAGES, GCK_IPC_KINDS };
+#define GCK_SHIM_IPC 1024
+struct gck_shim_ipc {
+	int32_t kind;
+	int32_t vid;             /* the program's number */
+	int32_t id;              /* the kernel's */
+	int32_t key;             /* the program's, if it is another object's here; else 0 */
+};
+
+/* One that the process has used: its kind and the program's number. */
+#define GCK_SHIM_IPC_USED(kind, vid) ((uint64_t)((kind) + 1) << 32 | (uint32_t)(vid))
+
 #define GCK_SHIM_SIGNALS 64
 
 /* A thread is about to execute a program or to spawn one: it prepares an environment that holds for
@@ -410,6 +424,10 @@ struct gck_shim_state {
 	uint64_t handlers[GCK_SHIM_SIGNALS + 1]; /* R … which is here */
 	int32_t rank_pid;          /* R the kernel's PID of the rank, also in its descendants; 0: it
 				    * is in no step */
+	uint32_t nipc;             /* R length of ipc */
+	struct gck_shim_ipc ipc[GCK_SHIM_IPC]; /* R those of the rank */
+	uint64_t ipc_used[GCK_SHIM_IPC]; /* GCK_SHIM_IPC_USED; 0: free. The kernel's word on who
+				    * has made or used an object last has others */
 	int64_t execution_offset;  /* from a thread's fs_base to its struct gck_shim_execution; 0:
 				    * no thread has executed or spawned a program yet */
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The numbers of processes in the environment of a program that a restored process executes, or a
- * child of one: GPUCKPT_IDS=WRITER:V:R,V:R,… has the kernel's number of the process that wrote it,
- * and the program's and the kernel's of each process whose numbers differ. */
+ * child of one: GPUCKPT_IDS=WRITER:V:R,V:R,…;KIND:V:R:KEY,… has the kernel's number of the process
+ * that wrote it, and the program's and the kernel's of each process whose numbers differ; then the
+ * same of System V objects, with their kinds and keys. */
 #include "config.h"
 
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include "shim/preload/pid/virtual_ids.h"
 
 #define PAIR_MAX sizeof "2147483647:2147483647,"
+#define IPC_MAX sizeof "2:2147483647:2147483647:4294967295,"
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
@@ -37,7 +39,18 @@ static bool is_process(const struct gck_shim_tid *x, int32_t own)
 
 size_t gck_ids_size(void)
 {
-	return sizeof GCK_IDS + (gck_state.ntids + 1) * PAIR_MAX;
+	return sizeof GCK_IDS + (gck_state.ntids + 1) * PAIR_MAX + gck_state.nipc * IPC_MAX + 1;
+}
+
+static char *put_ipc(char *at)
+{
+	for (uint32_t i = 0; i < gck_state.nipc; i++) {
+		const struct gck_shim_ipc *x = &gck_state.ipc[i];
+
+		at = put(put(at, x->kind, ':'), x->vid, ':');
+		at = put(put(at, x->id, ':'), x->key, ',');
+	}
+	return at;
 }
 
 void gck_ids_write(char *variable)
@@ -54,21 +67,41 @@ void gck_ids_write(char *variable)
 		if (is_process(&x, own))
 			at = put(put(at, x.vtid, ':'), x.rtid, ',');
 	}
-	*at = '\0';
+	*at++ = ';';
+	*put_ipc(at) = '\0';
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static int32_t get(const char **text, char end)
+static bool read_number(const char **text, char end, int32_t *number)
 {
 	uint32_t n = 0;
 
 	for (; **text >= '0' && **text <= '9'; (*text)++)
 		n = n * 10 + (uint32_t)(**text - '0');
-	if (**text != end)
-		return 0;
-	(*text)++;
-	return (int32_t)n;
+	*number = (int32_t)n;
+	return **text == end && (*text)++;
+}
+
+static int32_t get(const char **text, char end)
+{
+	int32_t number;
+
+	return read_number(text, end, &number) ? number : 0;
+}
+
+static void inherit_ipc(const char *text)
+{
+	struct gck_shim_ipc x;
+	uint32_t n = 0;
+
+	if (*text++ != ';')
+		return;
+	while (n < GCK_SHIM_IPC && read_number(&text, ':', &x.kind) &&
+	       read_number(&text, ':', &x.vid) && read_number(&text, ':', &x.id) &&
+	       read_number(&text, ',', &x.key))
+		gck_state.ipc[n++] = x;
+	gck_state.nipc = n;
 }
 
 static void be(int32_t vpid)
@@ -100,5 +133,6 @@ void gck_ids_inherit(const char *text)
 			be(vpid);
 	}
 	gck_state.ntids = n;
+	inherit_ipc(text);
 	gck_state.restarts = n > 0;
 }

@@ -94,6 +94,11 @@ long gck_translated_call(long nr, long a, long b, long c, long d, long e, long f
  * this start. Returns the raw result. */
 long gck_message_call(uint32_t start, long nr, long a, long b, long c, long d, long e);
 
+/* Whether it is a call of System V objects; and such a call with numbers and keys translated, and
+ * with a record of what the process uses. Returns the raw result. */
+bool gck_is_ipc(long nr);
+long gck_ipc_call(long nr, long a, long b, long c, long d, long e);
+
 /* A signal's sender, if it has one, by the program's number. */
 void gck_signal_received(siginfo_t *info);
 

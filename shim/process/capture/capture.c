@@ -121,8 +121,10 @@ static int scan_before(struct gck_capture *c, struct gck_error *refused, struct 
 		return -1;
 	s = scan_of(c, &f, err);
 	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) ||
-		 gck_scan_fds(&s) ||
-		 gck_scan_descendants(&c->t, c->img, &c->o, &f, &c->before, err);
+		 gck_scan_ipc(&s) || gck_scan_fds(&s) ||
+		 gck_scan_descendants(&c->t, c->img, &c->o, &f, &c->before, err) ||
+		 gck_ipc_join(&c->before.ipc, &c->before.nipc, c->img, err);
+	gck_ipc_check(c->before.ipc, c->before.nipc, &c->t, &f);
 	gck_maps_free(&s.maps);
 	return result ? -1 : 0;
 }
@@ -292,7 +294,7 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	result = take_node(&s, c) || gck_scan_process(&s) || scan_held_orphans(&s, c) ||
 		 gck_scan_inside(&s, GCK_HELPER_MS) ||
 		 gck_threads_read(&c->held, &c->t, c->img, &f, err) || gck_scan_waits(&s) ||
-		 gck_scan_maps(&s) || gck_scan_fds(&s) || f.refused;
+		 gck_scan_maps(&s) || gck_scan_ipc(&s) || gck_scan_fds(&s) || f.refused;
 	gck_maps_free(&s.maps);
 	if (result)
 		return -1;
@@ -302,16 +304,17 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 
 static struct gck_hold hold_of(struct gck_capture *c, struct gck_error *err)
 {
-	return (struct gck_hold){.t = &c->t, .img = c->img, .copies = &c->copies,
-				 .external = &c->external, .seen = c->root->seen,
-				 .timeout_ms = GCK_HELPER_MS, .err = err};
+	return (struct gck_hold){.t = &c->t, .img = c->img, .rank = c->root->img,
+				 .copies = &c->copies, .external = &c->external,
+				 .seen = c->root->seen, .timeout_ms = GCK_HELPER_MS, .err = err};
 }
 
 static int copy(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_hold h = hold_of(c, err);
 
-	return gck_hold_objects(&h) || gck_hold_unforked(&h) || gck_hold_files(&h) ||
+	return gck_hold_objects(&h) || gck_hold_ipc(&h) || gck_hold_unforked(&h) ||
+	       gck_hold_files(&h) ||
 	       gck_prefixes_finish(&c->prefixes, &c->t, c->img, err);
 }
 
@@ -362,7 +365,8 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 {
 	if (!c->held.whole || c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held");
-	return with_all(c, describe, err) || gck_tree_relate(c, err) || gck_tree_connect(c, err) ||
+	return with_all(c, describe, err) || gck_tree_join_ipc(c, err) ||
+	       gck_tree_relate(c, err) || gck_tree_connect(c, err) ||
 	       with_all(c, copy, err) || fork_clones(c, err) ? -1 : 0;
 }
 

@@ -7,6 +7,7 @@
 #include "shim/process/memory/clone_pages.h"
 #include "shim/process/memory/frozen_copy.h"
 #include "shim/process/memory/external_files.h"
+#include "shim/process/ipc/ipc.h"
 #include "shim/process/objects/log_prefix.h"
 #include "shim/process/process.h"
 #include "shim/process/threads/threads.h"
@@ -28,6 +29,8 @@ struct gck_tree_scan {
 	struct gck_gpus gpus;        /* of those that use CUDA */
 	struct gck_known_process *known; /* descendants */
 	size_t nknown;
+	struct gck_ipc *ipc;         /* System V objects */
+	size_t nipc;
 };
 
 struct gck_capture {
@@ -86,6 +89,10 @@ int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err) 
 /* sharing.c: once all are described, number the files and the memory that they share, and check
  * that each pipe's ends are in the tree. */
 int gck_tree_relate(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
+
+/* sharing.c: once all are described, before that: list the System V objects that they use, in the
+ * rank's image. */
+int gck_tree_join_ipc(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
 
 /* connections.c: check that the unix sockets that are connected in one direction only, or not
  * accepted yet, have their other side in the tree. */

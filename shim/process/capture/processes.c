@@ -80,6 +80,7 @@ void gck_tree_scan_free(struct gck_tree_scan *found)
 		drop(&found->known[i]);
 	free(found->known);
 	free(found->gpus.v);
+	free(found->ipc);
 	*found = (struct gck_tree_scan){.known = NULL};
 }
 
@@ -95,8 +96,9 @@ static int scan(const struct gck_target *t, struct gck_map_flags *flags,
 	if (!s.img)
 		return gck_fail(err, ENOMEM, "out of memory");
 	result = gck_map_flags_read(flags, t, err) || gck_scan_node(&s) ||
-		 gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s) ||
-		 gck_scan_descendants(t, s.img, o, f, found, err);
+		 gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_ipc(&s) ||
+		 gck_scan_fds(&s) || gck_scan_descendants(t, s.img, o, f, found, err) ||
+		 gck_ipc_join(&found->ipc, &found->nipc, s.img, err);
 	gck_maps_free(&s.maps);
 	gck_image_free(s.img);
 	return result ? -1 : 0;
@@ -110,6 +112,7 @@ int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,
 	int result = scan(t, &flags, o, f, found, err);
 
 	gck_maps_free(&flags.maps);
+	gck_ipc_check(found->ipc, found->nipc, t, f);
 	return result;
 }
 

@@ -339,6 +339,28 @@ static int share_read(const struct gck_capture *root, struct gck_capture *c, str
 	return 0;
 }
 
+/* ---- System V objects ---------------------------------------------------------------------- */
+
+static int join_ipc(struct gck_capture *root, struct gck_capture *c, struct gck_error *err)
+{
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (gck_ipc_join(&root->img->ipc, &root->img->nipc, c->children[i]->img, err) ||
+		    join_ipc(root, c->children[i], err))
+			return -1;
+	return 0;
+}
+
+int gck_tree_join_ipc(struct gck_capture *root, struct gck_error *err)
+{
+	struct gck_obstacles f = {.err = err};
+	struct gck_scan s = {.t = &root->t, .img = root->img, .f = &f, .err = err};
+
+	if (join_ipc(root, root, err) || gck_ipc_add_objects(&s))
+		return -1;
+	gck_ipc_check(root->img->ipc, root->img->nipc, &root->t, &f);
+	return f.refused ? -1 : 0;
+}
+
 /* ---- all ----------------------------------------------------------------------------------- */
 
 static int relate(struct gck_capture *root,

@@ -162,6 +162,41 @@ struct gck_object {
 				    * alone */
 	bool elsewhere;            /* another process's image has all of its content; if has_path,
 				    * an earlier one's */
+	uint32_t segment;          /* it is System V shared memory: one more than the program's
+				    * number; 0: it is not */
+};
+
+#define GCK_SEGMENT UINT64_MAX /* the device of such an object; its inode is the kernel's number */
+
+struct gck_ipc_message {
+	int64_t type;
+	uint64_t size;
+};
+
+/* A System V object (enum gck_ipc_kind), which any process of the rank may use. */
+struct gck_ipc {
+	int32_t kind;
+	int32_t id;                /* the program's number */
+	int32_t number;            /* the kernel's, as captured */
+	uint32_t key;              /* the program's; 0: it has none */
+	uint32_t mode;             /* the kernel's, with SHM_DEST and SHM_LOCKED */
+	uint64_t size;             /* memory: bytes; semaphores: how many; messages: msg_qbytes */
+	int32_t object;            /* memory: index into objects; else -1 */
+	bool used;                 /* semaphores: by semop(2), which sets sem_otime */
+	unsigned char *data;       /* semaphores: two bytes for each; messages: those of all */
+	size_t data_size;
+	struct gck_ipc_message *messages; /* in their order */
+	size_t nmessages;
+	/* not in the manifest: */
+	uint64_t users, attached;  /* memory: mappings, all and those of the rank */
+	int32_t last[2];           /* who has made or used it */
+	int32_t now;               /* in a restore: the kernel's number, if it is made */
+	bool made, hidden;         /* in a restore; hidden: its key is another's on this node */
+	void *ours;                /* in a restore: where we have attached it; NULL: nowhere */
+};
+
+struct gck_undo {              /* what the process's end does to a System V semaphore */
+	int32_t id, semaphore, value;
 };
 
 enum gck_fd_kind {
@@ -419,6 +454,11 @@ struct gck_image {
 	size_t nprocesses;
 	bool keeps_numbers;          /* its program learns PIDs from the kernel alone: a restart
 				      * gives all processes of the rank their old ones */
+	struct gck_ipc *ipc;         /* of a rank: all that its processes use */
+	size_t nipc;
+	struct gck_undo *undo;       /* of this process */
+	size_t nundo;
+	char *boot;                  /* boot_id of the node where `ipc` was; NULL: unknown */
 	int32_t lock_future;         /* mlockall of memory to come: MCL_FUTURE, MCL_ONFAULT */
 };
 

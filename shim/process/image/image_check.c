@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "shim/link.h"
 #include "shim/process/image/image_fields.h"
 
 /* Sorted by address; the same address only with other pages. */
@@ -367,6 +368,30 @@ static int check_objects(const struct gck_image *img, struct gck_error *err)
 	return 0;
 }
 
+/* A segment's bytes are an object's, the others' are as many as they say. */
+static bool ipc_fits(const struct gck_image *img, const struct gck_ipc *x)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < x->nmessages; i++)
+		sum += x->messages[i].size;
+	if (x->kind == GCK_IPC_SEMAPHORES)
+		sum = x->size * sizeof(uint16_t);
+	if (x->kind != GCK_IPC_MEMORY)
+		return x->object < 0 && x->data_size == sum;
+	return x->object >= 0 && (size_t)x->object < img->nobjects && !x->data_size &&
+	       img->objects[x->object].segment == (uint32_t)x->id + 1 &&
+	       img->objects[x->object].size == x->size;
+}
+
+static int check_ipc(const struct gck_image *img, struct gck_error *err)
+{
+	for (size_t i = 0; i < img->nipc; i++)
+		if (!ipc_fits(img, &img->ipc[i]))
+			return gck_fail(err, EINVAL, "System V object %zu is not whole", i);
+	return 0;
+}
+
 int gck_image_check(const struct gck_image *img, struct gck_error *err)
 {
 	if (img->exe[0] != '/' || img->cwd[0] != '/')
@@ -374,7 +399,8 @@ int gck_image_check(const struct gck_image *img, struct gck_error *err)
 	if (check_maps(img, err) || check_pages(img, err) ||
 	    check_groups(&img->guards, "guards", err) ||
 	    check_groups(&img->device, "device", err) || check_threads(img, err) ||
-	    check_children(img, err) || check_objects(img, err) || check_files(img, err))
+	    check_children(img, err) || check_objects(img, err) || check_files(img, err) ||
+	    check_ipc(img, err))
 		return -1;
 	return 0;
 }

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "shim/link.h"
+
 #define MAX_ADDRESS (1ull << 56)
 #define MAX_SIZE INT64_MAX
 #define MAX_ITEMS (1u << 20)
@@ -17,6 +19,7 @@
 #define MAX_THREADS 4096
 #define MAX_PACKET (64u << 20)
 #define MAX_MESSAGES 65536 /* the kernel's HARD_MSGMAX */
+#define MAX_SEMAPHORES 32767 /* also of their values */
 #define MAX_XSTATE 65536
 #define MAX_TERMINAL_OUTPUT (1u << 20)
 #define PID_MIN 1
@@ -112,8 +115,36 @@ static const struct gck_field object_fields[] = {
 	INT(gck_object, owner, 0, UINT32_MAX),
 	INT(gck_object, shared, 0, INT32_MAX),
 	BOOL(gck_object, elsewhere),
+	INT(gck_object, segment, 0, UINT32_MAX),
 };
-static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 4);
+static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 5);
+
+static const struct gck_field message_fields[] = {
+	INT(gck_ipc_message, type, 1, INT64_MAX),
+	INT(gck_ipc_message, size, 0, MAX_PACKET),
+};
+static const struct gck_shape message_shape = SHAPE("message", gck_ipc_message, message_fields);
+
+static const struct gck_field ipc_fields[] = {
+	INT(gck_ipc, kind, 0, GCK_IPC_KINDS - 1),
+	INT(gck_ipc, id, 0, INT32_MAX),
+	INT(gck_ipc, number, 0, INT32_MAX),
+	HEX(gck_ipc, key, UINT32_MAX),
+	INT(gck_ipc, mode, 0, 0177777),
+	INT(gck_ipc, size, 0, MAX_SIZE),
+	INT(gck_ipc, object, -1, INT32_MAX),
+	BOOL(gck_ipc, used),
+	BLOB(gck_ipc, data, data_size, 0, MAX_PACKET),
+	LIST(gck_ipc, messages, nmessages, 0, MAX_ITEMS, message_shape),
+};
+static const struct gck_shape ipc_shape = SHAPE("System V object", gck_ipc, ipc_fields);
+
+static const struct gck_field undo_fields[] = {
+	INT(gck_undo, id, 0, INT32_MAX),
+	INT(gck_undo, semaphore, 0, MAX_SEMAPHORES),
+	INT(gck_undo, value, -MAX_SEMAPHORES - 1, MAX_SEMAPHORES),
+};
+static const struct gck_shape undo_shape = SHAPE("undo value", gck_undo, undo_fields);
 
 static const struct gck_field epoll_fields[] = {
 	INT(gck_epoll_entry, fd, 0, INT32_MAX),
@@ -337,8 +368,11 @@ static const struct gck_field image_fields[] = {
 	LIST(gck_image, children, nchildren, 0, MAX_THREADS, child_shape),
 	LIST(gck_image, processes, nprocesses, 0, MAX_THREADS, gck_image_shape),
 	BOOL(gck_image, keeps_numbers),
+	LIST(gck_image, ipc, nipc, 0, MAX_ITEMS, ipc_shape),
+	LIST(gck_image, undo, nundo, 0, MAX_ITEMS, undo_shape),
+	TEXT(gck_image, boot, 0),
 };
-const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 6);
+const struct gck_shape gck_image_shape = SHAPE_GROWN("image", gck_image, image_fields, 9);
 
 static void free_elements(const struct gck_shape *shape, void *v, size_t n)
 {

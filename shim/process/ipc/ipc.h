@@ -1,12 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0
- * System V objects of a rank. Functions return -1 on failure with err (of a scan: s->err)
- * filled. */
+ * System V objects: shared memory, semaphores, message queues. They belong to the node, and no
+ * process has a list of those that it uses. The image of the rank has all that its processes use.
+ * Functions return -1 on failure with err (of a scan: s->err; of a hold: h->err) filled. */
 #ifndef GCK_PROCESS_IPC_H
 #define GCK_PROCESS_IPC_H
 
+#include <sys/ipc.h>
+
+#include "shim/process/memory/frozen_copy.h"
+#include "shim/process/ptrace/rebuild.h"
 #include "shim/process/rank/scan.h"
 
-/* sysv.c: System V objects that a rank may have made. */
-int gck_scan_sysv(struct gck_scan *s) GCK_MUST_CHECK;
+/* ---- ipc.c --------------------------------------------------------------------------------- */
+
+/* Find the objects that a process uses, after its mappings. */
+int gck_scan_ipc(struct gck_scan *s) GCK_MUST_CHECK;
+
+/* Move a process's objects to the list of the rank's, which has each once. */
+int gck_ipc_join(struct gck_ipc **v, size_t *n, struct gck_image *from,
+		 struct gck_error *err) GCK_MUST_CHECK;
+
+/* Once the list is whole: report objects that processes outside the rank use, and what else no
+ * restart could make. */
+void gck_ipc_check(const struct gck_ipc *v, size_t n, const struct gck_target *rank,
+		   struct gck_obstacles *f);
+
+/* Whether a process has this number and is none of the rank's. */
+bool gck_ipc_is_outside(pid_t pid, pid_t rank);
+
+/* With the processes held: give the rank's image an object for each segment. Then, process by
+ * process, the rank first: copy what is in the objects, and read undo values. */
+int gck_ipc_add_objects(struct gck_scan *s) GCK_MUST_CHECK;
+int gck_hold_ipc(struct gck_hold *h) GCK_MUST_CHECK;
+
+/* The rank's object of this kind with this number of the program's; NULL: there is none. */
+struct gck_ipc *gck_ipc_of(const struct gck_image *rank, int32_t kind, int32_t id);
+
+/* Remove an object, by the kernel's number, if it is there. */
+void gck_ipc_remove(int32_t kind, int32_t number);
+
+/* Restore: for the root, make all objects, and those of a former start on this node go; once all
+ * processes use them, set what would have hindered; if the rank is not run, remove them. */
+int gck_restore_ipc(struct gck_restore *root, struct gck_error *err) GCK_MUST_CHECK;
+int gck_restore_ipc_finish(struct gck_restore *root, struct gck_error *err) GCK_MUST_CHECK;
+void gck_restore_ipc_drop(struct gck_restore *root);
+
+/* The numbers for the process's preload. False: there are too many. */
+bool gck_restore_ipc_table(const struct gck_restore *r, struct gck_shim_state *s);
+
+/* ---- the three kinds ----------------------------------------------------------------------- */
+
+struct gck_ipc_ops {
+	const char *file;      /* a list of all, below /proc/sysvipc */
+	const char *what;      /* one object, for messages */
+	int right;             /* of its owner that a checkpoint needs, in a mode */
+
+	/* Whether a line of that list is of an object that this process, which began at `since`,
+	 * has made or used last. *number: the object's. */
+	bool (*is_of)(const char *line, pid_t pid, int64_t since, int32_t *number);
+
+	/* Look at x->number. -1 with errno. */
+	int (*look)(struct gck_ipc *x, struct ipc_perm *rights);
+
+	/* A process outside the rank that uses it; 0: none, -1: one that is not known. */
+	pid_t (*outside)(const struct gck_ipc *x, pid_t rank);
+
+	/* Copy what is in it; NULL: an object of the image has that. */
+	int (*hold)(struct gck_ipc *x, struct gck_error *err);
+
+	/* The raw result of making it in the rank's process, with this key and mode; then fill it,
+	 * as x->now. */
+	int64_t (*make)(struct gck_restore *r, const struct gck_ipc *x, key_t key, uint64_t mode,
+			struct gck_error *err);
+	int (*fill)(struct gck_restore *r, struct gck_ipc *x, struct gck_error *err);
+
+	/* Set owner's rights or remove it. 0, or -1 with errno. */
+	int (*control)(int number, int command, mode_t mode);
+};
+
+extern const struct gck_ipc_ops gck_ipc_memory, gck_ipc_semaphores, gck_ipc_messages;
+
+/* ---- segments.c: shared memory --------------------------------------------------------------- */
+
+/* Report attachments of which a part is missing. */
+void gck_scan_attachments(struct gck_scan *s);
+
+/* Copy a segment, which is object i of the rank's image. */
+int gck_hold_segment(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
+
+/* Attach a process's segments where they were. */
+int gck_restore_attach(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Detach a segment from this process, which has filled it. */
+void gck_segment_leave(struct gck_ipc *x);
+
+/* ---- semaphores.c ---------------------------------------------------------------------------- */
+
+/* What the end of the process would do to semaphores (SEM_UNDO). */
+int gck_hold_undo(struct gck_hold *h) GCK_MUST_CHECK;
+int gck_restore_undo(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

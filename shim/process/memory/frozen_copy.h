@@ -50,6 +50,7 @@ struct gck_external_files;
 struct gck_hold {
 	const struct gck_target *t;
 	struct gck_image *img;
+	const struct gck_image *rank; /* of the rank that the process belongs to */
 	struct gck_frozen_copies *copies;
 	struct gck_external_files *external;
 	unsigned char **seen;    /* of memory that processes share, by its number: the pages that

@@ -82,7 +82,7 @@ static bool is_hint(uint64_t advice)
 	return false;
 }
 
-static void add_advice(struct gck_batch *b, const struct gck_map *m)
+void gck_map_advise(struct gck_batch *b, const struct gck_map *m)
 {
 	for (size_t i = 0; i < NADVICES; i++)
 		if (m->flags & advices[i].flag)
@@ -120,7 +120,7 @@ static void add_map(struct gck_batch *b, const struct gck_map *m, int fd, int pr
 		flags |= MAP_GROWSDOWN;
 	gck_batch_add(b, SYS_mmap, m->start, m->end - m->start, (uint64_t)prot, (uint64_t)flags,
 		      (uint64_t)(int64_t)fd, fd < 0 ? 0 : m->offset);
-	add_advice(b, m);
+	gck_map_advise(b, m);
 }
 
 static const char *call_name(int64_t nr)

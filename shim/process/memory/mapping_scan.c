@@ -86,8 +86,6 @@ static bool refused(struct gck_scan *s, const struct area *a)
 
 	if ((a->flags & GCK_VM_HUGETLB) || starts(name, "/anon_hugepage"))
 		refuse(s, a, "use transparent huge pages", "huge pages of hugetlbfs");
-	else if (starts(name, "/SYSV"))
-		refuse(s, a, "use POSIX shared memory", "System V shared memory");
 	else if (starts(name, "/[aio]"))
 		refuse(s, a, "use threads", "asynchronous I/O of the kernel (io_setup)");
 	else if (starts(name, "anon_inode:"))
@@ -251,6 +249,21 @@ static int shared_area(struct gck_scan *s, struct area *a, struct gck_map *m)
 	return 0;
 }
 
+/* System V shared memory has no file, but such a name; its inode is its number. */
+static bool is_segment(const struct gck_vma *x)
+{
+	return x->shared && starts(x->name, "/SYSV") && gck_path_deleted(x->name);
+}
+
+static int segment_area(struct gck_scan *s, const struct area *a, struct gck_map *m)
+{
+	m->kind = GCK_MAP_SHARED;
+	if (!(a->flags & GCK_VM_MAYWRITE))
+		m->flags |= GCK_MAP_READ_SHARED;
+	m->object = gck_scan_object(s, GCK_SEGMENT, a->vma->inode, "");
+	return m->object < 0 ? -1 : 0;
+}
+
 /* Find out whether this name still belongs to the mapped file. On btrfs, and on overlayfs of older
  * kernels, stat(2) and /proc/PID/maps report different devices. */
 static void find_file(struct area *a)
@@ -284,6 +297,8 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 	find_file(a);
 	if (refused(s, a))
 		return 1;
+	if (is_segment(x))
+		return segment_area(s, a, m);
 	if (x->shared && a->flags & GCK_VM_MAYWRITE)
 		return shared_area(s, a, m);
 	if (x->shared)

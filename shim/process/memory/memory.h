@@ -69,6 +69,9 @@ int gck_restore_map_object(struct gck_restore *r, size_t object, int fd,
 int gck_restore_protect(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_guards(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Add the calls that advise the kernel as the mapping's flags say. */
+void gck_map_advise(struct gck_batch *b, const struct gck_map *m);
+
 /* Seal mappings (mseal). No mapping can be changed after that. */
 int gck_restore_seal_maps(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
@@ -81,6 +84,10 @@ int gck_restore_fill(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHEC
 /* Fetch a content into fd, a file that becomes size bytes long. what: its name for messages. */
 int gck_restore_fill_file(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
 			  int fd, const char *what, struct gck_error *err) GCK_MUST_CHECK;
+
+/* The same into memory of ours, of size bytes, which are zero. */
+int gck_restore_fill_memory(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
+			    void *memory, const char *what, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Bytes that a build fetches. A content that several mappings need counts once. */
 uint64_t gck_restore_total(const struct gck_restore *r);

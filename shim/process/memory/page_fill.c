@@ -284,9 +284,23 @@ static int put_all(int fd, const unsigned char *data, size_t size, uint64_t offs
 	return 0;
 }
 
-/* Write one page group's pages into a file of this size (the chunk pads the last page). */
+/* What a content is written to: a file, or (fd -1) memory of ours. */
+struct sink {
+	int fd;
+	char *memory;
+};
+
+static int put_bytes(const struct sink *to, const unsigned char *data, size_t size, uint64_t offset)
+{
+	if (to->fd >= 0)
+		return put_all(to->fd, data, size, offset);
+	memcpy(to->memory + offset, data, size);
+	return 0;
+}
+
+/* Write one page group's pages into a content of this size (the chunk pads the last page). */
 static int put_group(const unsigned char *data, const struct gck_page_group *w, uint64_t size,
-		     int fd)
+		     const struct sink *to)
 {
 	unsigned start = 0;
 	size_t length;
@@ -295,7 +309,7 @@ static int put_group(const unsigned char *data, const struct gck_page_group *w, 
 		uint64_t at = w->address + (uint64_t)start * GCK_PAGE;
 		uint64_t end = at + length * GCK_PAGE;
 
-		if (at < size && put_all(fd, data, (end < size ? end : size) - at, at))
+		if (at < size && put_bytes(to, data, (end < size ? end : size) - at, at))
 			return -1;
 		data += length * GCK_PAGE;
 		i = start + (unsigned)length;
@@ -303,12 +317,9 @@ static int put_group(const unsigned char *data, const struct gck_page_group *w, 
 	return 0;
 }
 
-int gck_restore_fill_file(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
-			  int fd, const char *what, struct gck_error *err)
+static int fill_content(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
+			const struct sink *to, const char *what, struct gck_error *err)
 {
-	if (ftruncate(fd, (off_t)size))
-		return gck_fail(err, errno, "%s: making it %llu bytes long: %s", what,
-				(unsigned long long)size, strerror(errno));
 	if (want(r, w, err))
 		return -1;
 	for (size_t i = 0; i < w->rows.n; i++) {
@@ -317,11 +328,30 @@ int gck_restore_fill_file(struct gck_restore *r, const struct gck_page_groups *w
 
 		if (!data)
 			return gck_fail_in(err, "%s", what);
-		if (put_group(data, &x, size, fd))
+		if (put_group(data, &x, size, to))
 			return gck_fail(err, errno, "%s: writing its content: %s", what,
 					strerror(errno));
 	}
 	return want(r, NULL, err);
+}
+
+int gck_restore_fill_file(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
+			  int fd, const char *what, struct gck_error *err)
+{
+	const struct sink to = {.fd = fd};
+
+	if (ftruncate(fd, (off_t)size))
+		return gck_fail(err, errno, "%s: making it %llu bytes long: %s", what,
+				(unsigned long long)size, strerror(errno));
+	return fill_content(r, w, size, &to, what, err);
+}
+
+int gck_restore_fill_memory(struct gck_restore *r, const struct gck_page_groups *w, uint64_t size,
+			    void *memory, const char *what, struct gck_error *err)
+{
+	const struct sink to = {.fd = -1, .memory = memory};
+
+	return fill_content(r, w, size, &to, what, err);
 }
 
 uint64_t gck_restore_total(const struct gck_restore *r)

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "shim/process/memory/memory.h"
-#include "shim/process/ipc/ipc.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
@@ -156,7 +155,7 @@ int gck_scan_node(struct gck_scan *s)
 {
 	size_t n;
 
-	if (gck_scan_credentials(s) || gck_scan_orphans(s) || gck_scan_sysv(s))
+	if (gck_scan_credentials(s) || gck_scan_orphans(s))
 		return -1;
 	s->img->exe = gck_proc_link(s->t->proc, "exe", s->err);
 	if (!s->img->exe)

@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "shim/process/ipc/ipc.h"
 #include "shim/process/memory/memory.h"
 #include "shim/process/memory/external_files.h"
 #include "shim/process/objects/log_prefix.h"
@@ -137,7 +138,7 @@ bool gck_object_is_whole(const struct gck_image *img, size_t object)
 	for (size_t i = 0; i < img->nfiles; i++)
 		if (img->files[i].object == (int32_t)object)
 			return true;
-	return img->objects[object].has_path;
+	return img->objects[object].has_path || img->objects[object].segment;
 }
 
 /* ---- hold ---------------------------------------------------------------------------------- */
@@ -284,6 +285,8 @@ static int hold_object(struct gck_hold *h, uint32_t i, const struct gck_source *
 
 	if (o->elsewhere)
 		return 0;
+	if (o->segment)
+		return gck_hold_segment(h, i);
 	fd = open_object(h, i, &st);
 	if (fd < 0 && o->shared && gck_object_is_whole(h->img, i))
 		return gck_fail(h->err, EACCES, "it cannot be opened");
@@ -354,7 +357,7 @@ int gck_restore_objects(struct gck_restore *r, struct gck_error *err)
 		const struct gck_object *o = &r->img->objects[i];
 		int fd;
 
-		if (o->has_path)
+		if (o->has_path || o->segment)
 			continue;
 		fd = make_object(r, o);
 		r->objects[i] = fd;

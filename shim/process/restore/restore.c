@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/process/ipc/ipc.h"
 #include "shim/process/memory/memory.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
@@ -68,6 +69,7 @@ static void drop_image(struct gck_restore *r)
 	gck_restore_close_pairs(r);
 	free(r->pairs);
 	gck_restore_drop_made(r);
+	gck_restore_ipc_drop(r);
 	free(r->same);
 	for (size_t i = 0; i < r->nnotes; i++)
 		free(r->notes[i]);
@@ -248,7 +250,9 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_children,
 		gck_restore_prepare_process,
 		gck_restore_objects,
+		gck_restore_ipc,
 		gck_restore_maps,
+		gck_restore_attach,
 		gck_restore_fill,
 		gck_restore_environment,
 		gck_restore_vdso_patch,
@@ -260,6 +264,7 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_fds,
 		gck_restore_take_locks,
 		gck_restore_process,
+		gck_restore_undo,
 		gck_restore_threads,
 		gck_restore_state,
 		gck_restore_timers,
@@ -269,6 +274,7 @@ static int build(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
 		bool of_all = steps[i] == gck_restore_children ||
 			      steps[i] == gck_restore_sockets ||
+			      steps[i] == gck_restore_ipc ||
 			      steps[i] == gck_terminals_make;
 
 		if ((!of_all || r == r->root) && steps[i](r, err))
@@ -327,7 +333,8 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		return gck_fail(err, EINVAL, "process %d is built already", r->remote.pid);
 	r->progress = progress;
 	r->progress_arg = arg;
-	failed = build(r, err) || build_below(r, err) || finish(r, err);
+	failed = build(r, err) || build_below(r, err) || finish(r, err) ||
+		 gck_restore_ipc_finish(r, err);
 	gck_terminals_close(r);
 	gck_reader_rest(r->reader);
 	if (failed && has_ended(r))

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "shim/process/gpu/gpu.h"
+#include "shim/process/ipc/ipc.h"
 #include "shim/process/objects/objects.h"
 #include "shim/process/restore/restore.h"
 
@@ -100,6 +101,10 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	if (!set_table(r, s)) {
 		gck_fail(err, E2BIG, "the rank has more than %d threads and processes",
 			 GCK_SHIM_MAX_TIDS);
+		goto out;
+	}
+	if (!gck_restore_ipc_table(r, s)) {
+		gck_fail(err, E2BIG, "the rank has more than %d System V objects", GCK_SHIM_IPC);
 		goto out;
 	}
 	set_stdio(r, s);

@@ -31,7 +31,8 @@ static bool passes(const char *name)
 					      "owner-outside", "unnamed-lease", "bare-child",
 					      "mpi-child", "static-child", "zombie", "orphans",
 					      "procfd", "procother", "procthread", "unread",
-					      "mq", "mq-outside"};
+					      "mq", "mq-outside", "half-segment",
+					      "sem-outside", "msg-outside", "shm-outside"};
 
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
 		if (!strcmp(name, passing[i]))
@@ -84,9 +85,12 @@ static void test_able(void)
 		{"epoll", "closed under that number"},
 		{"bare-child", "has no preload"},
 		{"mpi-child", "two of its processes have MPI"},
-		{"static-child", "is a static program, beside"}, {"sysv", "System V shared memory"},
-		{"sem", "it uses System V semaphores"}, {"msg", "it uses a System V message queue"},
-		{"shm", "it uses System V shared memory"}, {"mq", "a notification (mq_notify)"},
+		{"static-child", "is a static program, beside"},
+		{"half-segment", "a part of this System V shared memory was unmapped"},
+		{"sem-outside", "none of the rank's, has used it"},
+		{"msg-outside", "none of the rank's, has used it"},
+		{"shm-outside", "none of the rank's has attached it"},
+		{"shm-mode", "its owner may not use it"}, {"mq", "a notification (mq_notify)"},
 		{"mq-mode", "may not read and write the message queue"},
 		{"mq-outside", "none of the rank's, has the message queue"},
 		{"aio", "asynchronous I/O of the kernel"}, {"userfault", "[userfaultfd]"},
@@ -126,7 +130,7 @@ static void test_able(void)
 		tell("undo", bad[i][0]);
 	}
 	refused_for_good("zombie", "fifo");
-	refused_for_good("sysv", "procfd");
+	refused_for_good("aio", "procfd");
 	tell("do", "twice");
 	ok(refuses("none of the rank's") && refuses("belongs to another file") && named_once(),
 	   "a descriptor with two obstacles is named once, with both");

@@ -769,20 +769,60 @@ static void do_zombie(void)
 	waitpid(leader, NULL, 0);
 }
 
-static void do_sysv(void)
+/* A process that is no descendant does this, and goes on. */
+static void let_outside(void (*act)(void))
 {
-	int id = shmget(IPC_PRIVATE, PAGE, 0600);
+	int number[2], status;
+	pid_t parent;
 
-	area = shmat(id, NULL, 0);
-	shmctl(id, IPC_RMID, NULL);
+	if (pipe(number))
+		perror("pipe");
+	parent = fork();
+	if (parent == 0) {
+		child = fork();
+		if (child == 0) {
+			char *mark = getenv("GPUCKPT_PID");
+
+			act();
+			if (mark)
+				mark[-1] = 'x'; /* as /proc shows it */
+			child = getpid();
+			if (write(number[1], &child, sizeof(child)) != sizeof(child))
+				perror("outside");
+			for (;;)
+				pause();
+		}
+		_exit(0);
+	}
+	waitpid(parent, &status, 0);
+	if (status || read(number[0], &child, sizeof(child)) != sizeof(child))
+		perror("a process outside");
+	close(number[0]);
+	close(number[1]);
 }
 
-static void undo_sysv(void)
+static void undo_outside_process(void)
 {
-	shmdt(area);
+	kill(child, SIGKILL);
+	child = 0;
 }
 
 static int ids[3] = {-1, -1, -1};
+
+/* Half of it is attached. */
+static void do_half_segment(void)
+{
+	ids[2] = shmget(IPC_PRIVATE, 2 * PAGE, 0600);
+	area = shmat(ids[2], NULL, 0);
+	if (munmap(area, PAGE))
+		perror("munmap");
+}
+
+static void undo_half_segment(void)
+{
+	shmdt(area);
+	shmctl(ids[2], IPC_RMID, NULL);
+}
 
 static void do_sem(void)
 {
@@ -793,32 +833,68 @@ static void do_sem(void)
 		perror("semop");
 }
 
+static void use_sem(void)
+{
+	semctl(ids[0], 1, SETVAL, 1);
+}
+
+static void do_sem_outside(void)
+{
+	do_sem();
+	let_outside(use_sem);
+}
+
 static void undo_sem(void)
 {
+	undo_outside_process();
 	semctl(ids[0], 0, IPC_RMID);
 }
 
-static void do_msg(void)
+static void use_msg(void)
 {
 	struct msgbuf m = {.mtype = 1};
 
-	ids[1] = msgget(IPC_PRIVATE, 0600);
 	if (msgsnd(ids[1], &m, 1, 0))
 		perror("msgsnd");
 }
 
+static void do_msg_outside(void)
+{
+	ids[1] = msgget(IPC_PRIVATE, 0600);
+	let_outside(use_msg);
+}
+
 static void undo_msg(void)
 {
+	undo_outside_process();
 	msgctl(ids[1], IPC_RMID, NULL);
 }
 
-/* Not attached. */
-static void do_shm(void)
+static void use_shm(void)
+{
+	if (shmat(ids[2], NULL, 0) == (void *)-1)
+		perror("shmat");
+}
+
+static void do_shm_outside(void)
 {
 	ids[2] = shmget(IPC_PRIVATE, PAGE, 0600);
+	let_outside(use_shm);
 }
 
 static void undo_shm(void)
+{
+	undo_outside_process();
+	shmctl(ids[2], IPC_RMID, NULL);
+}
+
+/* Its owner may not read it. */
+static void do_shm_mode(void)
+{
+	ids[2] = shmget(IPC_PRIVATE, PAGE, 0200);
+}
+
+static void undo_shm_mode(void)
 {
 	shmctl(ids[2], IPC_RMID, NULL);
 }
@@ -846,33 +922,14 @@ static void do_mq_mode(void)
 	make_queue(0400);
 }
 
-/* A process that is no descendant has it. */
-static void do_mq_outside(void)
+static void use_mq(void)
 {
-	int number[2], status;
-	pid_t parent;
-
-	make_queue(0600);
-	if (pipe(number))
-		perror("pipe");
-	parent = fork();
-	if (parent == 0) {
-		child = fork();
-		if (child == 0 && dup2(fds[0], 0) == 0)
-			execl("/usr/bin/env", "env", "-i", "sleep", "1000", NULL);
-		_exit(write(number[1], &child, sizeof(child)) != sizeof(child));
-	}
-	waitpid(parent, &status, 0);
-	if (status || read(number[0], &child, sizeof(child)) != sizeof(child))
-		perror("a process outside");
-	close(number[0]);
-	close(number[1]);
 }
 
-static void undo_mq_outside(void)
+static void do_mq_outside(void)
 {
-	kill(child, SIGKILL);
-	child = 0;
+	make_queue(0600);
+	let_outside(use_mq);
 }
 
 /* Two grandchildren in the session of their parent, which has ended. */
@@ -1513,13 +1570,14 @@ static const struct {
 	{"procfd", do_procfd, NULL},
 	{"procother", do_procother, NULL},
 	{"procthread", do_procthread, NULL},
-	{"sysv", do_sysv, undo_sysv},
-	{"sem", do_sem, undo_sem}, {"msg", do_msg, undo_msg}, {"shm", do_shm, undo_shm},
+	{"half-segment", do_half_segment, undo_half_segment},
+	{"sem-outside", do_sem_outside, undo_sem}, {"msg-outside", do_msg_outside, undo_msg},
+	{"shm-outside", do_shm_outside, undo_shm}, {"shm-mode", do_shm_mode, undo_shm_mode},
 	{"inherit", do_inherit, undo_inherit}, {"namespace", do_namespace, NULL},
 	{"aio", do_aio, undo_aio}, {"userfault", do_userfault, NULL},
 	{"guarded", do_guarded, undo_guarded}, {"traced", do_traced, undo_traced},
 	{"mq", do_mq, NULL}, {"mq-mode", do_mq_mode, NULL},
-	{"mq-outside", do_mq_outside, undo_mq_outside}, {"orphans", do_orphans, undo_orphans},
+	{"mq-outside", do_mq_outside, undo_outside_process}, {"orphans", do_orphans, undo_orphans},
 	{"unshared", do_unshared, undo_unlike}, {"no-privs", do_no_privs, undo_unlike},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
 	{"raw", do_raw, NULL}, {"rights", do_rights, NULL}, {"seccomp", do_seccomp, NULL},

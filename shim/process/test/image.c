@@ -246,15 +246,14 @@ static void test_keys(void)
 	are_keys(image, "contents", "path,device,inode,size,mtime_ns,carried,windows,owner");
 	are_keys(image, "objects",
 		 "name,has_path,mode,seals,size,device,inode,windows,mtime_ns,owner,"
-		 "shared,elsewhere");
+		 "shared,elsewhere,segment");
 	are_keys(image, "maps", "start,end,prot,kind,flags,content,object,offset,name");
 	are_keys(image, "files", "kind,flags,offset,path,size,least,mtime_ns,mode,unlinked,"
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
 		 "was.inode,was.owner,shared,locks,queue,to,terminals,process,peer_pid,"
-		 "watches,async,signo,owner,owner_type,"
-		 "mq_most,mq_size");
+		 "watches,async,signo,owner,owner_type,mq_most,mq_size");
 	are_keys(image, "fds", "fd,cloexec,file,in_flight");
 	are_keys(image, "children",
 		 "vpid,rpid,status,exit_signal,group,session,runs,orphan,leader");

@@ -26,9 +26,13 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -2545,6 +2549,271 @@ static void run_queues(void)
 	printf("queues %ld\n", rounds);
 }
 
+/* ---- ipc: System V shared memory, semaphores, message queues --------------------------------- */
+
+#define SEGMENT (3 * 4096 + 100)
+#define SPARSE (64ul << 20)
+#define SEMAPHORES 40
+#define LIMIT 32767
+
+/* Numbers and keys that the program knows for good. */
+static struct {
+	key_t key;
+	int segment, sparse, loose, semaphores, messages;
+} known;
+
+struct note {
+	long type;
+	long number;
+	char more[40];
+};
+
+static void operate(int semaphore, int change, int flags)
+{
+	struct sembuf one = {(unsigned short)semaphore, (short)change, (short)flags};
+
+	while (semop(known.semaphores, &one, 1))
+		CHECK(errno == EINTR);
+}
+
+static void send_note(long type, long number)
+{
+	struct note m = {.type = type, .number = number};
+
+	memset(m.more, (int)number, sizeof m.more);
+	CHECK(!msgsnd(known.messages, &m, sizeof m.number + (size_t)(number % 40), IPC_NOWAIT));
+}
+
+static long take_note(long type)
+{
+	struct note m;
+	ssize_t n;
+
+	while ((n = msgrcv(known.messages, &m, sizeof m - sizeof m.type, type, 0)) < 0)
+		CHECK(errno == EINTR);
+	CHECK(n == (ssize_t)sizeof m.number + m.number % 40);
+	for (int i = 0; i < m.number % 40; i++)
+		CHECK(m.more[i] == (char)m.number);
+	return m.number;
+}
+
+/* Also in a program that is executed after a restart. */
+static void check_known(void)
+{
+	struct shmid_ds memory;
+	struct msqid_ds messages;
+	struct semid_ds semaphores;
+
+	CHECK(shmget(known.key, SEGMENT, 0) == known.segment);
+	CHECK(semget(known.key, SEMAPHORES, 0) == known.semaphores);
+	CHECK(msgget(known.key, 0) == known.messages);
+	CHECK(shmget(known.key, SEGMENT, IPC_CREAT | IPC_EXCL | 0600) < 0 && errno == EEXIST);
+	CHECK(!shmctl(known.segment, IPC_STAT, &memory) && memory.shm_segsz == SEGMENT &&
+	      memory.shm_perm.__key == known.key && (memory.shm_perm.mode & 0777) == 0640);
+	CHECK(!semctl(known.semaphores, 0, IPC_STAT, &semaphores) && semaphores.sem_otime &&
+	      semaphores.sem_nsems == SEMAPHORES && semaphores.sem_perm.__key == known.key);
+	CHECK(!msgctl(known.messages, IPC_STAT, &messages) && messages.msg_qbytes == 8000 &&
+	      messages.msg_perm.__key == known.key);
+}
+
+static void run_known(void)
+{
+	const long *at = shmat(known.segment, NULL, SHM_RDONLY);
+
+	check_known();
+	CHECK(at != (void *)-1 && at[SEGMENT / 8 - 1] == 99 && !shmdt(at));
+	_exit(0);
+}
+
+static void execute_known(void)
+{
+	char numbers[200];
+	pid_t pid;
+	int status;
+
+	snprintf(numbers, sizeof numbers, "%d %d %d %d", known.key, known.segment,
+		 known.semaphores, known.messages);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		execl(program_path, program_path, "known", "0", numbers, NULL);
+		_exit(1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
+static void read_known(void)
+{
+	CHECK(sscanf(directory, "%d %d %d %d", &known.key, &known.segment, &known.semaphores,
+		     &known.messages) == 4);
+	run_known();
+}
+
+/* What each process's end undoes, by semaphore; a value that is not zero stays in the way. */
+static const int undone[] = {0, 1, -1, 700, -700, LIMIT, -LIMIT, -LIMIT - 1};
+#define UNDONE ((int)(sizeof undone / sizeof undone[0]))
+
+static void set_undo(int first)
+{
+	for (int i = 0; i < UNDONE; i++) {
+		int part = undone[i] > 0 ? undone[i] : undone[i] < -LIMIT ? LIMIT : -undone[i];
+
+		if (undone[i] > 0) {
+			operate(first + i, part, 0);
+			operate(first + i, -part, SEM_UNDO);
+		} else if (undone[i]) {
+			operate(first + i, part, SEM_UNDO);
+			operate(first + i, -part, 0);
+		}
+		if (-undone[i] > part) {
+			operate(first + i, 1, SEM_UNDO);
+			operate(first + i, -1, 0);
+		}
+		if (undone[i] < 0)
+			operate(first + i, -undone[i] > LIMIT ? LIMIT : -undone[i], 0);
+	}
+}
+
+/* The value after the end of who has set that. */
+static void check_undone(int first)
+{
+	for (int i = 0; i < UNDONE; i++) {
+		int value = semctl(known.semaphores, first + i, GETVAL);
+
+		CHECK(value == (undone[i] > 0 ? undone[i] : 0));
+	}
+}
+
+static void make_known(void)
+{
+	known.key = 0x67000000 | (getpid() & 0xffffff);
+	known.segment = shmget(known.key, SEGMENT, IPC_CREAT | IPC_EXCL | 0640);
+	known.loose = shmget(IPC_PRIVATE, 5000, 0600);
+	known.sparse = shmget(IPC_PRIVATE, SPARSE, 0600);
+	known.semaphores = semget(known.key, SEMAPHORES, IPC_CREAT | IPC_EXCL | 0600);
+	known.messages = msgget(known.key, IPC_CREAT | IPC_EXCL | 0600);
+	CHECK(known.segment >= 0 && known.loose >= 0 && known.sparse >= 0);
+	CHECK(known.semaphores >= 0 && known.messages >= 0);
+}
+
+static void set_known(void)
+{
+	unsigned short values[SEMAPHORES] = {0};
+	struct msqid_ds messages;
+	long *at = shmat(known.loose, NULL, 0);
+
+	CHECK(at != (void *)-1);
+	at[600] = 42;
+	CHECK(!shmdt(at));
+	values[0] = 1;
+	values[SEMAPHORES - 1] = LIMIT;
+	CHECK(!semctl(known.semaphores, 0, SETALL, values));
+	CHECK(!msgctl(known.messages, IPC_STAT, &messages));
+	messages.msg_qbytes = 8000;
+	CHECK(!msgctl(known.messages, IPC_SET, &messages));
+}
+
+/* Counts beside its parent, in the same segment, and answers notes. */
+static void count_beside(volatile long *shared, volatile long *sparse)
+{
+	long number;
+
+	set_undo(20);
+	send_note(9, 0);
+	while ((number = take_note(1)) >= 1) {
+		operate(0, -1, SEM_UNDO);
+		shared[1]++;
+		sparse[4096 * 100 + number % 4096]++;
+		operate(0, 1, SEM_UNDO);
+		CHECK(sparse[0] == 7);
+		send_note(2, number);
+	}
+	_exit(0);
+}
+
+static void check_loose(void)
+{
+	const long *at = shmat(known.loose, NULL, SHM_RDONLY);
+
+	CHECK(at != (void *)-1 && at[600] == 42 && !at[0] && !shmdt(at));
+}
+
+static bool is_ours(pid_t pid, pid_t child)
+{
+	return pid == getpid() || pid == child;
+}
+
+static void check_counts(const volatile long *shared, const volatile long *again, long i,
+			 pid_t child)
+{
+	struct shmid_ds memory;
+	struct msqid_ds messages;
+
+	CHECK(shared[0] == i + 1 && shared[1] == i + 1 && again[1] == shared[1]);
+	CHECK(!shmctl(known.sparse, IPC_STAT, &memory) && memory.shm_perm.mode & 01000);
+	CHECK(!shmctl(known.segment, IPC_STAT, &memory) && memory.shm_cpid == getpid());
+	CHECK(!msgctl(known.messages, IPC_STAT, &messages) && messages.msg_qnum == 3 &&
+	      is_ours(messages.msg_lspid, child) && messages.msg_lrpid == getpid());
+	CHECK(is_ours(semctl(known.semaphores, 0, GETPID), child));
+	CHECK(semctl(known.semaphores, SEMAPHORES - 1, GETVAL) == LIMIT);
+}
+
+static void drop_known(void)
+{
+	CHECK(!shmctl(known.segment, IPC_RMID, NULL) && !shmctl(known.loose, IPC_RMID, NULL));
+	CHECK(!semctl(known.semaphores, 0, IPC_RMID) && !msgctl(known.messages, IPC_RMID, NULL));
+	CHECK(shmctl(known.loose, IPC_RMID, NULL) && (errno == EINVAL || errno == EIDRM));
+}
+
+static void run_ipc(void)
+{
+	volatile long *shared, *again, *sparse;
+	pid_t child;
+	int status;
+
+	make_known();
+	set_known();
+	shared = shmat(known.segment, NULL, 0);
+	again = shmat(known.segment, NULL, SHM_RDONLY);
+	sparse = shmat(known.sparse, NULL, 0);
+	CHECK(shared != (void *)-1 && again != (void *)-1 && sparse != (void *)-1);
+	shared[0] = shared[1] = 0;
+	shared[SEGMENT / 8 - 1] = 99;
+	sparse[0] = 7;
+	CHECK(!shmctl(known.sparse, IPC_RMID, NULL));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child)
+		count_beside(shared, sparse);
+	CHECK(take_note(9) == 0);
+	set_undo(10);
+	for (int i = 0; i < 3; i++)
+		send_note(100 - i, 1000 + i);
+	for (long i = 0; i < rounds; i++) {
+		send_note(1, i + 1);
+		operate(0, -1, SEM_UNDO);
+		shared[0]++;
+		operate(0, 1, SEM_UNDO);
+		CHECK(take_note(2) == i + 1);
+		check_counts(shared, again, i, child);
+		check_known();
+		CHECK(again[SEGMENT / 8 - 1] == 99);
+		if (i % 200 == 100) {
+			check_loose();
+			execute_known();
+		}
+		pause_us(1000);
+	}
+	send_note(1, 0);
+	CHECK(waitpid(child, &status, 0) == child && !status);
+	check_undone(20);
+	for (int i = 2; i >= 0; i--)
+		CHECK(take_note(-200) == 1000 + i);
+	execute_known();
+	drop_known();
+	printf("ipc %ld\n", rounds);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -2561,7 +2830,7 @@ static const struct {
 	{"sockets", run_sockets}, {"terminals", run_terminals},
 	{"pidfds", run_pidfds},   {"proc", run_proc},
 	{"watches", run_watches}, {"made", run_made},
-	{"queues", run_queues},
+	{"queues", run_queues},   {"ipc", run_ipc},         {"known", read_known},
 };
 
 /* On a slow machine it may be done before its last checkpoint. */
