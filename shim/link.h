@@ -39,8 +39,9 @@ enum gck_link_type {
 	GCK_LINK_CALLS,     /* calls: run these system calls in order */
 	GCK_LINK_CLONE,     /* Fork a clone; with one end of a socketpair by SCM_RIGHTS, its life:
 			     * the clone lives until the other end closes. CLONED answers when the
-			     * clone's memory is a copy. The clone writes GCK_LINK_FROZEN to its
-			     * life when it has closed all else and can be traced and read */
+			     * clone's memory is a copy. The clone runs `calls`, and writes
+			     * GCK_LINK_FROZEN to its life when it has closed all else and can be
+			     * traced and read */
 	GCK_LINK_REAP,      /* pid: a clone. Kill it and wait for it; REAPED answers */
 	GCK_LINK_REFUSED,   /* The process is not a rank of this step: leave it alone */
 	GCK_LINK_OUTCOME,   /* outcome: of calls of gck_checkpoint(). No answer */

@@ -92,7 +92,8 @@ int gck_capture_update_files(struct gck_capture *c, struct gck_error *err) GCK_M
 /* Let the rank go on. Does nothing if it is not frozen. */
 void gck_capture_resume(struct gck_capture *c);
 
-/* End the rank, which is frozen, and the processes below it; none of them goes on before. */
+/* End the rank, which is frozen, and the processes below it; none of them goes on before. If it was
+ * taken, remove what it would leave on this node and the image has: System V objects, queues. */
 void gck_capture_end(struct gck_capture *c);
 
 /* CLOCK_REALTIME when the first thread was asked to stop, and when the last was let go. */

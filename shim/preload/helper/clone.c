@@ -75,13 +75,14 @@ static void serve(int life)
 }
 
 /* No death signal: if the rank exits while its image is written, the image is still useful. */
-static _Noreturn void be_frozen(int life)
+static _Noreturn void be_frozen(int life, struct gck_link_msg *first)
 {
 	char byte = GCK_LINK_FROZEN;
 
 	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt-clone");
 	gck_tracer_allow(gck_state.tracer);
 	offer_to_oom_killer();
+	gck_helper_run(first);
 	close_all_but(life);
 	gck_raw(SYS_sendto, life, &byte, 1, MSG_NOSIGNAL, 0, 0);
 	serve(life);
@@ -89,13 +90,13 @@ static _Noreturn void be_frozen(int life)
 		gck_raw(SYS_exit_group, 0);
 }
 
-long gck_clone_make(int life)
+long gck_clone_make(int life, struct gck_link_msg *first)
 {
 	/* No exit signal: the program gets no SIGCHLD, and its waitpid(-1) does not see it. */
 	long pid = gck_raw(SYS_clone, 0, 0, 0, 0, 0);
 
 	if (pid == 0)
-		be_frozen(life);
+		be_frozen(life, first);
 	return pid;
 }
 

@@ -40,7 +40,7 @@ void gck_helper_run(struct gck_link_msg *m)
 	}
 }
 
-static long make_clone(int life)
+static long make_clone(int life, struct gck_link_msg *first)
 {
 	long pid;
 
@@ -48,7 +48,7 @@ static long make_clone(int life)
 		return -EBADF;
 	if (clone_pid)
 		return -EBUSY;
-	pid = gck_clone_make(life);
+	pid = gck_clone_make(life, first);
 	if (pid > 0)
 		clone_pid = pid;
 	return pid;
@@ -88,7 +88,7 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 		gck_helper_run(m);
 		return gck_link_is_ours(fd) ? gck_link_send(fd, m, GCK_LINK_RESULTS, 0) : -EBADF;
 	case GCK_LINK_CLONE:
-		r = make_clone(life);
+		r = make_clone(life, m);
 		/* Before the answer: the program must never see it, and the clone has its own. */
 		if (life >= 0)
 			gck_raw(SYS_close, life);

@@ -78,9 +78,9 @@ void gck_lease_forget(void);
 
 /* clone.c ------------------------------------------------------------------------------------- */
 
-/* Fork a clone that serves CALLS on life until its end of file; state->tracer may trace it. Returns
- * its pid. */
-long gck_clone_make(int life) GCK_MUST_CHECK;
+/* Fork a clone that runs the calls of `first`, and serves CALLS on life until its end of file;
+ * state->tracer may trace it. Returns its pid. */
+long gck_clone_make(int life, struct gck_link_msg *first) GCK_MUST_CHECK;
 
 /* Kill and reap a clone. Only a child with an exit signal other than SIGCHLD is touched. Returns
  * the pid. */

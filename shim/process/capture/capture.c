@@ -332,9 +332,12 @@ static int with_all(struct gck_capture *c, int (*act)(struct gck_capture *, stru
 
 static int ask_clone(struct gck_capture *c, struct gck_error *err)
 {
+	struct gck_link_msg m = {.ncalls = 0};
+
 	if (c->track_dirty)
 		gck_dirty_protect(&c->dirty, &c->t, c->img);
-	return gck_helper_ask_clone(&c->t, &c->life, err);
+	gck_segments_detach(c->img, &m);
+	return gck_helper_ask_clone(&c->t, &m, &c->life, err);
 }
 
 /* Wait for the clones of all processes that were asked for one. */
@@ -367,7 +370,8 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 		return gck_fail(err, EINVAL, "the rank is not held");
 	return with_all(c, describe, err) || gck_tree_join_ipc(c, err) ||
 	       gck_tree_relate(c, err) || gck_tree_connect(c, err) ||
-	       with_all(c, copy, err) || fork_clones(c, err) ? -1 : 0;
+	       with_all(c, copy, err) || gck_leftovers_note(c, err) || fork_clones(c, err)
+		       ? -1 : 0;
 }
 
 void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_REQUEST_KINDS])
@@ -411,6 +415,7 @@ void gck_capture_end(struct gck_capture *c)
 	for (size_t i = c->nchildren; i-- > 0;)
 		gck_capture_end(c->children[i]);
 	kill(c->t.pid, SIGKILL);
+	gck_leftovers_remove(c);
 }
 
 void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns)
@@ -487,6 +492,7 @@ void gck_capture_close(struct gck_capture *c)
 	for (uint32_t i = 0; c->seen && i < c->nmemory; i++)
 		free(c->seen[i]);
 	free(c->seen);
+	gck_leftovers_free(c);
 	free(c->exe);
 	free(c->cpu_flags);
 	free(c);

@@ -33,6 +33,12 @@ struct gck_tree_scan {
 	size_t nipc;
 };
 
+/* A System V object; or a message queue's name, if that is not NULL. */
+struct gck_leftover {
+	int32_t kind, number;
+	char *queue;
+};
+
 struct gck_capture {
 	struct gck_target t;
 	struct gck_options o;
@@ -63,6 +69,8 @@ struct gck_capture {
 	char link_name[64];
 	uint32_t nshared, nmemory;   /* files and objects that several processes have */
 	unsigned char **seen;        /* of such objects: struct gck_hold */
+	struct gck_leftover *left;
+	size_t nleft;
 };
 
 /* capture.c: read the flags again. On failure they may be empty. */
@@ -97,6 +105,12 @@ int gck_tree_join_ipc(struct gck_capture *root, struct gck_error *err) GCK_MUST_
 /* connections.c: check that the unix sockets that are connected in one direction only, or not
  * accepted yet, have their other side in the tree. */
 int gck_tree_connect(const struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
+
+/* leftovers.c: note what the taken rank would leave on this node; remove it, once its processes are
+ * killed. */
+int gck_leftovers_note(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
+void gck_leftovers_remove(const struct gck_capture *root);
+void gck_leftovers_free(struct gck_capture *root);
 
 /* Move the images of c's descendants into its own. */
 int gck_tree_join(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;

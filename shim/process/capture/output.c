@@ -86,7 +86,8 @@ static int write_frozen_copies(struct gck_output *o)
 
 
 /* Read the mappings' flags from the clone: they may have changed between reading smaps and the
- * freeze. The clone has the flags of the freeze, but no DONTFORK mappings and no locks. */
+ * freeze. The clone has the flags of the freeze, but no DONTFORK mappings, no segments and no
+ * locks. */
 static int check_clone(struct gck_output *o)
 {
 	const uint32_t seen = GCK_MAP_ALL &
@@ -102,7 +103,8 @@ static int check_clone(struct gck_output *o)
 		const struct gck_vma *x = gck_maps_find(&maps, m->start);
 		uint32_t flags = x ? gck_map_flags(x->flags) : 0;
 
-		if ((m->flags & GCK_MAP_DONTFORK) || m->kind >= GCK_MAP_VDSO)
+		if ((m->flags & GCK_MAP_DONTFORK) || m->kind >= GCK_MAP_VDSO ||
+		    (m->object >= 0 && img->objects[m->object].segment))
 			continue;
 		if (!x || x->end < m->end ||
 		    (flags & GCK_MAP_WIPEONFORK) != (m->flags & GCK_MAP_WIPEONFORK))

@@ -88,6 +88,10 @@ void gck_scan_attachments(struct gck_scan *s);
 /* Copy a segment, which is object i of the rank's image. */
 int gck_hold_segment(struct gck_hold *h, uint32_t i) GCK_MUST_CHECK;
 
+/* Add calls by which a frozen clone detaches its segments, as far as the message takes them: the
+ * program may look at how often a segment is attached. */
+void gck_segments_detach(const struct gck_image *img, struct gck_link_msg *m);
+
 /* Attach a process's segments where they were. */
 int gck_restore_attach(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 

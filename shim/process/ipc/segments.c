@@ -14,6 +14,7 @@
 
 #include "shim/process/ipc/ipc.h"
 #include "shim/process/memory/memory.h"
+#include "shim/process/rank/helper_link.h"
 
 #ifndef SHM_DEST
 #define SHM_DEST 01000
@@ -166,6 +167,13 @@ int gck_hold_segment(struct gck_hold *h, uint32_t i)
 	failed = copy(h, i, (int32_t)o->inode, (uint64_t)(uintptr_t)at);
 	shmdt(at);
 	return failed;
+}
+
+void gck_segments_detach(const struct gck_image *img, struct gck_link_msg *m)
+{
+	for (size_t i = 0, n; i < img->nmaps && m->ncalls < GCK_LINK_MAX_CALLS; i++)
+		if (is_attachment(img, i, &n))
+			gck_helper_call(m, SYS_shmdt, img->maps[i].start, 0, 0, 0);
 }
 
 /* ---- restore ------------------------------------------------------------------------------- */

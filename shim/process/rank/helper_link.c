@@ -193,16 +193,17 @@ int gck_helper_queue(const struct gck_target *t, int memory, int timeout_ms, str
 	return 0;
 }
 
-int gck_helper_ask_clone(const struct gck_target *t, int *life, struct gck_error *err)
+int gck_helper_ask_clone(const struct gck_target *t, struct gck_link_msg *m, int *life,
+			 struct gck_error *err)
 {
-	struct gck_link_msg m = {.type = GCK_LINK_CLONE};
 	struct peer p = helper_of(t);
 	int pair[2];
 	int failed;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return gck_fail(err, errno, "no socketpair for the clone: %s", strerror(errno));
-	failed = put(&p, &m, pair[1], err);
+	m->type = GCK_LINK_CLONE;
+	failed = put(&p, m, pair[1], err);
 	close(pair[1]);
 	if (failed)
 		close(pair[0]);

@@ -4,10 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -665,6 +670,45 @@ static void test_replaced(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* A program may look at how often a segment is attached: a frozen clone does not count. */
+static void test_attached(void)
+{
+	struct gck_error err = {0};
+	struct shmid_ds ds = {0};
+	struct gck_capture *c;
+	int looks = 200;
+	bool taken;
+
+	start();
+	tell("do", "attached");
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	taken = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err);
+	ok(taken, "a rank with a segment is taken: %s", err.text);
+	do
+		pause_ms(10);
+	while (taken && !shmctl(shmget(rank.pid, 0, 0), IPC_STAT, &ds) && ds.shm_nattch != 1 &&
+	       --looks);
+	ok(taken && c->clone > 0 && !kill(c->clone, 0) && ds.shm_nattch == 1,
+	   "its clone lives, and has not attached it");
+	gck_capture_close(c);
+	tell("undo", "attached");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
+/* Whether the rank's objects of this key, and its queue, are n. */
+static bool are_left(pid_t pid, int n)
+{
+	char name[32];
+	mqd_t queue;
+
+	snprintf(name, sizeof name, "/gpuckpt-left-%d", (int)pid);
+	queue = mq_open(name, O_RDONLY);
+	if (queue >= 0)
+		mq_close(queue);
+	return (shmget(pid, 0, 0) >= 0) + (semget(pid, 0, 0) >= 0) + (msgget(pid, 0) >= 0) +
+	       (queue >= 0) == n;
+}
+
 /* None of its processes goes on when it is ended while it is held. */
 static void test_end(void)
 {
@@ -674,11 +718,14 @@ static void test_end(void)
 
 	start();
 	tell("do", "half");
+	tell("do", "leave");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	if (c && !gck_capture_freeze(c, &err) && c->nchildren == 1) {
+	if (c && !gck_capture_freeze(c, &err) && c->nchildren == 1 && !gck_capture_take(c, &err)) {
 		child = c->children[0]->t.pid;
+		ok(are_left(rank.pid, 4), "it has a System V object of each kind, and a queue");
 		gck_capture_end(c);
 	}
+	ok(are_left(rank.pid, 0), "which are removed: %s", err.text);
 	gck_capture_close(c);
 	ok(child && process_ends(child), "a child of a rank that is ended ends: %s", err.text);
 	ok(process_ends(rank.pid), "and so does the rank");
@@ -727,6 +774,7 @@ int main(void)
 	test_child();
 	test_starting();
 	test_replaced();
+	test_attached();
 	test_end();
 	test_wait();
 	test_namespace();

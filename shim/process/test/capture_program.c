@@ -888,6 +888,12 @@ static void undo_shm(void)
 	shmctl(ids[2], IPC_RMID, NULL);
 }
 
+static void do_attached(void)
+{
+	ids[2] = shmget(getpid(), PAGE, IPC_CREAT | 0600);
+	area = shmat(ids[2], NULL, 0);
+}
+
 /* Its owner may not read it. */
 static void do_shm_mode(void)
 {
@@ -920,6 +926,18 @@ static void do_mq(void)
 static void do_mq_mode(void)
 {
 	make_queue(0400);
+}
+
+/* Objects under its PID as a key or in a name. */
+static void do_leave(void)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "/gpuckpt-left-%d", (int)getpid());
+	fds[0] = mq_open(name, O_RDWR | O_CREAT, 0600, NULL);
+	if (fds[0] < 0 || shmget(getpid(), PAGE, IPC_CREAT | 0600) < 0 ||
+	    semget(getpid(), 1, IPC_CREAT | 0600) < 0 || msgget(getpid(), IPC_CREAT | 0600) < 0)
+		perror("leave");
 }
 
 static void use_mq(void)
@@ -1576,7 +1594,8 @@ static const struct {
 	{"inherit", do_inherit, undo_inherit}, {"namespace", do_namespace, NULL},
 	{"aio", do_aio, undo_aio}, {"userfault", do_userfault, NULL},
 	{"guarded", do_guarded, undo_guarded}, {"traced", do_traced, undo_traced},
-	{"mq", do_mq, NULL}, {"mq-mode", do_mq_mode, NULL},
+	{"mq", do_mq, NULL}, {"mq-mode", do_mq_mode, NULL}, {"leave", do_leave, NULL},
+	{"attached", do_attached, undo_half_segment},
 	{"mq-outside", do_mq_outside, undo_outside_process}, {"orphans", do_orphans, undo_orphans},
 	{"unshared", do_unshared, undo_unlike}, {"no-privs", do_no_privs, undo_unlike},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
