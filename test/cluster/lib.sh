@@ -153,7 +153,7 @@ work_dir()
 program()
 {
 	local bin=$GPUCKPT_LAB/work/bin source=$top/test/programs/$1.c
-	mkdir -p "$bin"
+	mkdir -p "$(dirname "$bin/$1")"
 	[[ $bin/$1 -nt $source ]] || "${CC-gcc}" -O2 -g -o "$bin/$1" "$source" -pthread -lm ||
 		{ echo "Bail out! $1 cannot be built"; exit 1; }
 	echo "$bin/$1"

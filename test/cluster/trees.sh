@@ -15,7 +15,7 @@
 
 burn=$(program burn)
 args=(16 200 50)
-programs=(pipe.sh locks.sh sqlite.py static.sh)
+programs=(pipe.sh locks.sh sqlite.py static.sh ipc.c)
 long_programs=(xargs.sh time.sh gxx.sh parallel.sh workers.js Builder.java loky.py mclapply.R
 	loader.py goroutines.go)
 jobs=()
@@ -64,6 +64,7 @@ command_of()
 	*.js) run=node ;;
 	*.java) run="java -Xmx128m" ;;
 	*.R) run=Rscript ;;
+	*.c) program "trees/${1%.c}" && return ;;
 	*.go) echo "$built/${1%.go}" && return ;;
 	esac
 	echo "$run $top/test/programs/trees/$1"
@@ -139,7 +140,9 @@ on_all "create, after a restart" alice gpuckpt create
 on_all "requeue, once more" alice gpuckpt requeue
 on_all "the job is started again" has_restarted 2
 # shellcheck disable=SC2154
-alice touch {"$script","$pool","$make","$terminals","$pipe","$locks","$sqlite","$static"}/enough
+alice touch {"$script","$pool","$make","$terminals"}/enough
+# shellcheck disable=SC2154
+alice touch {"$pipe","$locks","$sqlite","$static","$ipc"}/enough
 on_all "the job ends" completes
 spoiled "${jobs[1]}" # the pool has removed the directory of its sockets
 

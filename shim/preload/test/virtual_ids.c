@@ -17,10 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -994,6 +998,64 @@ static void test_altstack(void)
 	ok(!altstack_of(t) && state->naltstacks == 1, "and by pthread_cancel");
 }
 
+/* ---- System V objects ---------------------------------------------------------------------- */
+
+static bool is_used(int kind, int vid)
+{
+	bool used = false;
+
+	for (size_t i = 0; i < GCK_SHIM_IPC; i++)
+		used |= state->ipc_used[i] == GCK_SHIM_IPC_USED(kind, vid);
+	return used;
+}
+
+/* The queue's mode tells which it is. */
+static int mode_of(int id, struct msqid_ds *ds)
+{
+	return msgctl(id, IPC_STAT, ds) ? -1 : (int)(ds->msg_perm.mode & 0777u);
+}
+
+/* After a restart the program's queue has the number, and the key, that another's has here. */
+static void test_ipc(void)
+{
+	key_t key = 0x66000000 | (gettid() & 0xffffff);
+	long ours = syscall(SYS_msgget, IPC_PRIVATE, 0600), others;
+	struct { long type; char byte; } letter = { 1, 'x' };
+	struct msqid_ds ds;
+	int known, segment, set;
+
+	others = syscall(SYS_msgget, key, IPC_CREAT | 0640);
+	known = (int)others;
+	state->ipc[0] = (struct gck_shim_ipc){ GCK_IPC_MESSAGES, known, (int)ours, key };
+	state->ipc[1] = (struct gck_shim_ipc){ GCK_IPC_MEMORY, (int)ours, (int)others, 0 };
+	state->nipc = 2;
+	ok(mode_of(known, &ds) == 0600 && ds.msg_perm.__key == key,
+	   "its number and key are those of before");
+	ok(msgget(key, 0) == known && msgget(key, IPC_CREAT) == known, "it is found by its key");
+	ok(msgget(key, IPC_CREAT | IPC_EXCL | 0600) < 0 && errno == EEXIST, "which is in use");
+	ok(!msgsnd(known, &letter, 1, 0) && mode_of(known, &ds) == 0600 && ds.msg_qnum == 1 &&
+	   ds.msg_lspid == VPID, "what is sent comes there, from the program's PID");
+	ok(msgrcv(known, &letter, 1, 0, IPC_NOWAIT) == 1, "and can be received");
+	ok(syscall(SYS_msgctl, known, IPC_STAT, &ds) == 0 && ds.msg_perm.__key == key,
+	   "syscall() knows the number, too");
+	ok(is_used(GCK_IPC_MESSAGES, known) && !is_used(GCK_IPC_MEMORY, known),
+	   "the record has the program's number");
+	ok(!msgctl(known, IPC_RMID, NULL) && !is_used(GCK_IPC_MESSAGES, known),
+	   "until it is removed");
+	ok(msgget(key, 0) == known + (1 << 28) && mode_of(known + (1 << 28), &ds) == 0640,
+	   "the other's has a number apart");
+	ok(!msgctl(known + (1 << 28), IPC_RMID, NULL) && msgget(key, 0) < 0,
+	   "and is removed by it");
+	segment = shmget(IPC_PRIVATE, 4096, 0600);
+	ok(segment >= 0 && !shmctl(segment, IPC_STAT, &(struct shmid_ds){ .shm_nattch = 0 }) &&
+	   !shmctl(segment, IPC_RMID, NULL), "a segment that is made now");
+	set = semget(IPC_PRIVATE, 1, 0600);
+	ok(set >= 0 && !semop(set, &(struct sembuf){ 0, 1, 0 }, 1) &&
+	   semctl(set, 0, GETPID) == VPID && semctl(set, 0, GETVAL) == 1 &&
+	   !semctl(set, 0, IPC_RMID), "semaphores tell the program's PID");
+	state->nipc = 0;
+}
+
 /* ---- the rank ------------------------------------------------------------------------------ */
 
 static int rank(void)
@@ -1027,6 +1089,7 @@ static int rank(void)
 	test_used_number(real);
 	test_proc(real);
 	test_exec();
+	test_ipc();
 	test_signals();
 	test_gettid();
 	test_names();

@@ -56,9 +56,10 @@ static pid_t find_other(const struct stat *st, pid_t rank)
 	if (all >= 0 && gck_proc_list(all, ".", &pids, &n, NULL))
 		n = 0;
 	for (size_t i = 0; i < n && !found; i++) {
-		int proc = pids[i] == getpid() ? -1 : gck_proc_open(pids[i], NULL);
+		bool other = pids[i] != getpid() && !gck_is_descendant(pids[i], rank);
+		int proc = other ? gck_proc_open(pids[i], NULL) : -1;
 
-		if (proc >= 0 && has_open(proc, st) && !gck_is_descendant(pids[i], rank))
+		if (proc >= 0 && has_open(proc, st))
 			found = pids[i];
 		if (proc >= 0)
 			close(proc);

@@ -26,9 +26,9 @@ int gck_helper_queue(const struct gck_target *t, int memory, int timeout_ms,
 int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd,
 			   struct gck_error *err) GCK_MUST_CHECK;
 
-/* Fork a frozen clone, which runs m's calls and lives until *life is closed: ask for it, and, if that succeeded, wait
- * until it is forked, so that several processes can fork at the same time. Its memory is a copy
- * then. It can be read when it is ready; the rank need not be held until then. */
+/* Fork a frozen clone, which runs m's calls and lives until *life is closed: ask for it, and, if
+ * that succeeded, wait until it is forked, so that several processes can fork at the same time. Its
+ * memory is a copy then. It can be read when it is ready; the rank need not be held until then. */
 int gck_helper_ask_clone(const struct gck_target *t, struct gck_link_msg *m, int *life,
 			 struct gck_error *err) GCK_MUST_CHECK;
 int gck_helper_cloned(const struct gck_target *t, int timeout_ms, pid_t *clone,

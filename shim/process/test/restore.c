@@ -6,6 +6,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,9 +86,28 @@ static void feed(const char *directory)
 		printf("# %s\n", err.text);
 }
 
+/* The keys of run_ipc belong to others when it comes back. */
+static void occupy(key_t key)
+{
+	shmctl(shmget(key, 0, 0), IPC_RMID, NULL);
+	semctl(semget(key, 0, 0), 0, IPC_RMID);
+	msgctl(msgget(key, 0), IPC_RMID, NULL);
+	ok(shmget(key, 100, IPC_CREAT | IPC_EXCL | 0600) >= 0 &&
+	   semget(key, 1, IPC_CREAT | IPC_EXCL | 0600) >= 0 &&
+	   msgget(key, IPC_CREAT | IPC_EXCL | 0600) >= 0, "another has its keys");
+}
+
+static void check_occupied(key_t key)
+{
+	ok(!shmctl(shmget(key, 0, 0), IPC_RMID, NULL) &&
+	   !semctl(semget(key, 0, 0), 0, IPC_RMID) && !msgctl(msgget(key, 0), IPC_RMID, NULL),
+	   "the other still has what has its keys");
+}
+
 static void live_through(const struct program *p, const char *directory, struct lineage *l)
 {
-	bool good = ok(!lineage_start(l), "%s: started", p->name);
+	bool good = ok(!lineage_start(l), "%s: started", p->name), ipc = !strcmp(p->name, "ipc");
+	key_t key = 0x67000000 | (l->pid & 0xffffff);
 
 	for (int i = 0; good && i < p->restarts; i++) {
 		pause_ms(20 + rand() % p->longest_ms);
@@ -93,6 +116,8 @@ static void live_through(const struct program *p, const char *directory, struct 
 		pause_ms(rand() % 40);
 		lineage_kill(l);
 		spoil(directory, i);
+		if (ipc && i == 1)
+			occupy(key);
 		good = good && !lineage_try(l, l->seq);
 		if (p->piped)
 			feed(directory);
@@ -100,6 +125,8 @@ static void live_through(const struct program *p, const char *directory, struct 
 		ok(good, "%s: restart %d (%.1f ms)", p->name, i + 1, l->restored * 1e3);
 	}
 	is_int(good ? lineage_wait(l) : -1, 0, "it ends well");
+	if (ipc)
+		check_occupied(key);
 }
 
 static void test_program(const struct program *p)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -20,6 +21,9 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -49,7 +53,7 @@ extern char **environ;
 enum made { FORK, EXEC, SPAWN, DAEMON, WAYS };
 enum kind {
 	PIPE, PACKETS, STREAM, SEQPACKET, DATAGRAM, RING_MUTEX, RING_SEM, LOG, COUNTER,
-	FIFO, NAMED_STREAM, NAMED_SEQPACKET, NAMED_DATAGRAM, GIFT, KINDS
+	FIFO, NAMED_STREAM, NAMED_SEQPACKET, NAMED_DATAGRAM, GIFT, QUEUE, MESSAGES, SEGMENT, KINDS
 };
 
 struct process {
@@ -65,8 +69,15 @@ struct channel {
 	uint64_t sent, received;
 	bool ended;
 	struct ring *ring;
+	int messages, semaphores; /* of System V */
 	char out[LONGEST + 64], in[LONGEST + 64];
 	size_t out_size, out_done, in_size;
+};
+
+/* One of a System V queue. */
+struct letter {
+	long type;
+	char bytes[LONGEST + 64];
 };
 
 struct message {
@@ -270,6 +281,75 @@ static void make_named(struct channel *c, int i)
 		CHECK(!close(bound));
 }
 
+/* Two open files of a queue, whose name is there or not. */
+static void make_queue(int i)
+{
+	struct mq_attr a = {.mq_maxmsg = 1 + (long)(content(i, 1) % 4),
+			    .mq_msgsize = LONGEST + 64};
+	char name[300];
+
+	snprintf(name, sizeof name, "/%s-%d", strrchr(directory, '/') + 1, i);
+	CHECK(mq_unlink(name) == 0 || errno == ENOENT);
+	place(mq_open(name, O_RDONLY | O_CREAT | O_EXCL | O_NONBLOCK, 0600, &a), end_of(i, false));
+	place(mq_open(name, O_WRONLY | O_NONBLOCK), end_of(i, true));
+	if (content(i, 0) % 2)
+		CHECK(!mq_unlink(name));
+}
+
+/* The number of a System V object, made or found by its key. i: of a channel, or MAX_CHANNELS. */
+static key_t key_of(int i)
+{
+	key_t key = ftok(directory, 1 + i);
+
+	CHECK(key != -1);
+	return key;
+}
+
+static void find_segment(struct channel *c, int i, int flags)
+{
+	int id = shmget(key_of(i), sizeof *c->ring, flags);
+
+	c->semaphores = semget(key_of(i), 2, flags);
+	CHECK(id >= 0 && c->semaphores >= 0);
+	c->ring = shmat(id, NULL, 0);
+	CHECK(c->ring != (void *)-1);
+	if (content(i, 0) % 2 && !flags)
+		CHECK(shmat(id, NULL, SHM_RDONLY) != (void *)-1);
+}
+
+static void find_channel(struct channel *c, int i, int flags)
+{
+	if (c->kind == SEGMENT)
+		find_segment(c, i, flags);
+	if (c->kind == MESSAGES)
+		CHECK((c->messages = msgget(key_of(i), flags)) >= 0);
+}
+
+static void make_segment(struct channel *c, int i)
+{
+	unsigned short values[2] = {1, 0};
+
+	find_segment(c, i, IPC_CREAT | IPC_EXCL | 0600);
+	CHECK(!semctl(c->semaphores, 0, SETALL, values));
+}
+
+/* What would stay when all processes have ended. */
+static void remove_objects(void)
+{
+	char name[300];
+
+	for (int i = 0; i < nchannels; i++) {
+		const struct channel *c = &channels[i];
+
+		snprintf(name, sizeof name, "/%s-%d", strrchr(directory, '/') + 1, i);
+		CHECK(mq_unlink(name) == 0 || errno == ENOENT);
+		CHECK(c->kind != MESSAGES || !msgctl(c->messages, IPC_RMID, NULL));
+		CHECK(c->kind != SEGMENT ||
+		      (!semctl(c->semaphores, 0, IPC_RMID) &&
+		       !shmctl(shmget(key_of(i), 0, 0), IPC_RMID, NULL)));
+	}
+}
+
 static void make_channels(void)
 {
 	for (int i = 0; i < nchannels; i++)
@@ -292,6 +372,15 @@ static void make_channels(void)
 		case NAMED_SEQPACKET:
 		case NAMED_DATAGRAM:
 			make_named(&channels[i], i);
+			break;
+		case QUEUE:
+			make_queue(i);
+			break;
+		case MESSAGES:
+			find_channel(&channels[i], i, IPC_CREAT | IPC_EXCL | 0600);
+			break;
+		case SEGMENT:
+			make_segment(&channels[i], i);
 			break;
 		default:
 			make_pair(&channels[i], i);
@@ -516,6 +605,83 @@ static bool receive_gift(int i, struct channel *c)
 	return true;
 }
 
+static bool send_queue(int i, struct channel *c)
+{
+	int failed = mq_send(end_of(i, true), c->out, c->out_size, (unsigned)i);
+
+	CHECK(!failed || would_block());
+	c->out_done = failed ? 0 : c->out_size;
+	return !failed;
+}
+
+static bool receive_queue(int i, struct channel *c)
+{
+	unsigned priority;
+	ssize_t n = mq_receive(end_of(i, false), c->in, sizeof c->in, &priority);
+
+	CHECK(n > 0 ? priority == (unsigned)i : would_block());
+	c->in_size = n > 0 ? (size_t)n : 0;
+	return n > 0 && take(i, c);
+}
+
+/* Others with other types wait in the same queue. */
+static bool send_letter(int i, struct channel *c)
+{
+	struct letter m = {.type = 1 + (long)(c->sent % 3)};
+	int failed;
+
+	memcpy(m.bytes, c->out, c->out_size);
+	failed = msgsnd(c->messages, &m, c->out_size, IPC_NOWAIT);
+	CHECK(!failed || would_block());
+	c->out_done = failed ? 0 : c->out_size;
+	(void)i;
+	return !failed;
+}
+
+static bool receive_letter(int i, struct channel *c)
+{
+	struct letter m;
+	ssize_t n = msgrcv(c->messages, &m, sizeof m.bytes, 1 + (long)(c->received % 3),
+			   IPC_NOWAIT);
+
+	CHECK(n > 0 || errno == ENOMSG || errno == EINTR);
+	if (n <= 0)
+		return false;
+	memcpy(c->in, m.bytes, (size_t)n);
+	c->in_size = (size_t)n;
+	CHECK(take(i, c));
+	return true;
+}
+
+static bool change(const struct channel *c, int semaphore, int by)
+{
+	struct sembuf one = {(unsigned short)semaphore, (short)by, IPC_NOWAIT};
+	int failed = semop(c->semaphores, &one, 1);
+
+	CHECK(!failed || would_block());
+	return !failed;
+}
+
+static bool put_in_segment(struct channel *c)
+{
+	if (!change(c, 0, -1))
+		return false;
+	memcpy(c->ring->bytes, c->out, c->out_size);
+	c->ring->size = c->out_done = c->out_size;
+	CHECK(change(c, 1, 1));
+	return true;
+}
+
+static bool take_from_segment(int i, struct channel *c)
+{
+	if (!change(c, 1, -1))
+		return false;
+	c->in_size = c->ring->size;
+	memcpy(c->in, c->ring->bytes, c->in_size);
+	CHECK(take(i, c) && change(c, 0, 1));
+	return true;
+}
+
 static bool is_ring(const struct channel *c)
 {
 	return c->kind == RING_MUTEX || c->kind == RING_SEM;
@@ -534,6 +700,9 @@ static bool step_from(int i, struct channel *c)
 	moved = is_ring(c)            ? put_in_ring(c)
 		: c->kind == COUNTER  ? send_count(i, c)
 		: c->kind == GIFT     ? send_gift(i, c)
+		: c->kind == QUEUE    ? send_queue(i, c)
+		: c->kind == MESSAGES ? send_letter(i, c)
+		: c->kind == SEGMENT  ? put_in_segment(c)
 				      : send_bytes(i, c);
 	if (c->kind == LOG)
 		CHECK(!flock(end_of(i, true), LOCK_UN));
@@ -551,8 +720,11 @@ static bool step_to(int i, struct channel *c)
 	if (is_ring(c))
 		return take_from_ring(i, c);
 	return c->kind == COUNTER ? receive_count(i, c)
-	       : c->kind == GIFT  ? receive_gift(i, c)
-				  : receive_bytes(i, c);
+	       : c->kind == GIFT     ? receive_gift(i, c)
+	       : c->kind == QUEUE    ? receive_queue(i, c)
+	       : c->kind == MESSAGES ? receive_letter(i, c)
+	       : c->kind == SEGMENT  ? take_from_segment(i, c)
+				     : receive_bytes(i, c);
 }
 
 /* ---- what else a process does -------------------------------------------------------------- */
@@ -722,11 +894,33 @@ static void check_numbers(void)
 			CHECK(!kill(processes[i].pid, 0));
 }
 
+/* Each process counts in a semaphore, which its end takes back. */
+static void count_undo(void)
+{
+	struct sembuf one = {(unsigned short)me, 1, SEM_UNDO};
+	static int set, count;
+
+	if (!count)
+		set = semget(key_of(MAX_CHANNELS), MAX_PROCESSES, 0);
+	CHECK(set >= 0 && !semop(set, &one, 1));
+	count++;
+	CHECK(semctl(set, me, GETVAL) == count && semctl(set, me, GETPID) == getpid());
+}
+
+static void check_undone(void)
+{
+	int set = semget(key_of(MAX_CHANNELS), 0, 0);
+
+	for (int i = 1; i < nprocesses; i++)
+		CHECK(semctl(set, i, GETVAL) == 0);
+	CHECK(!semctl(set, 0, IPC_RMID));
+}
+
 static void act(void)
 {
 	static void (*const acts[])(void) = {make_child, run_true, run_child, make_thread,
 					     change_area, append, queue_signal, await_alarm,
-					     check_numbers};
+					     check_numbers, count_undo};
 
 	acts[draw(&own_random, sizeof acts / sizeof acts[0])]();
 }
@@ -746,6 +940,8 @@ static void close_others(void)
 			close(end_of(i, false));
 			continue;
 		}
+		if (channels[i].kind == MESSAGES || channels[i].kind == SEGMENT)
+			continue;
 		if (channels[i].to != me)
 			close(end_of(i, false));
 		if (channels[i].from != me)
@@ -894,6 +1090,7 @@ static void run_first(void)
 	char path[300], byte;
 
 	make_channels();
+	CHECK(semget(key_of(MAX_CHANNELS), MAX_PROCESSES, IPC_CREAT | IPC_EXCL | 0600) >= 0);
 	for (int p = 1; p < nprocesses; p++) {
 		int ends[2];
 
@@ -913,6 +1110,8 @@ static void run_first(void)
 		CHECK(fd >= 0 && read(fd, &sum, sizeof sum) == sizeof sum && !close(fd));
 		all = mix(all ^ sum);
 	}
+	check_undone();
+	remove_objects();
 	printf("tree %llu: %d processes, %d channels, %016llx\n", (unsigned long long)seed,
 	       nprocesses, nchannels, (unsigned long long)all);
 }
@@ -932,9 +1131,11 @@ int main(int argc, char **argv)
 		run_first();
 		return 0;
 	}
-	for (int i = 0; i < nchannels; i++)
+	for (int i = 0; i < nchannels; i++) {
 		if (is_ring(&channels[i]) && channels[i].named_memory)
 			map_ring(&channels[i], i);
+		find_channel(&channels[i], i, 0);
+	}
 	live(atoi(argv[4]));
 	return 0;
 }
