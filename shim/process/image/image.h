@@ -458,7 +458,8 @@ struct gck_image {
 	size_t nipc;
 	struct gck_undo *undo;       /* of this process */
 	size_t nundo;
-	char *boot;                  /* boot_id of the node where `ipc` was; NULL: unknown */
+	char *boot;                  /* boot_id of the node where `ipc` was, and its IPC namespace;
+				      * NULL: unknown */
 	int32_t lock_future;         /* mlockall of memory to come: MCL_FUTURE, MCL_ONFAULT */
 };
 

@@ -222,16 +222,23 @@ void gck_ipc_check(const struct gck_ipc *v, size_t n, const struct gck_target *r
 
 /* ---- hold ---------------------------------------------------------------------------------- */
 
+/* Where the kernel's numbers hold: until the node's next boot, in our IPC namespace. */
 static char *read_boot(struct gck_error *err)
 {
 	FILE *f = fopen(BOOT, "re");
-	char line[64] = "", *copy;
+	char line[128] = "", *copy;
+	ssize_t n = -1;
 
-	if (f && fgets(line, sizeof line, f))
-		line[strcspn(line, "\n")] = '\0';
+	if (f && fgets(line, sizeof line / 2, f)) {
+		char *end = line + strcspn(line, "\n");
+
+		*end++ = ' ';
+		n = readlink("/proc/self/ns/ipc", end, (size_t)(line + sizeof line - 1 - end));
+		end[n > 0 ? n : 0] = '\0';
+	}
 	if (f)
 		fclose(f);
-	copy = strdup(line);
+	copy = strdup(n > 0 ? line : "");
 	if (!copy)
 		gck_fail(err, ENOMEM, "out of memory for the image");
 	return copy;
@@ -294,7 +301,8 @@ static void remove_former(const struct gck_image *img)
 {
 	char *boot = read_boot(NULL);
 
-	for (size_t i = 0; i < img->nipc && boot && img->boot && !strcmp(boot, img->boot); i++)
+	for (size_t i = 0; i < img->nipc && boot && *boot && img->boot && !strcmp(boot, img->boot);
+	     i++)
 		if (is_former(&img->ipc[i]))
 			gck_ipc_remove(img->ipc[i].kind, img->ipc[i].number);
 	free(boot);

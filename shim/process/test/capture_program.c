@@ -894,6 +894,20 @@ static void do_attached(void)
 	area = shmat(ids[2], NULL, 0);
 }
 
+static void do_static_ipc(void)
+{
+	static char *const argv[] = {(char *)"/bin/busybox", (char *)"sleep", (char *)"1000", NULL};
+
+	do_attached();
+	start_child(argv);
+}
+
+static void undo_static_ipc(void)
+{
+	undo_child();
+	undo_half_segment();
+}
+
 /* Its owner may not read it. */
 static void do_shm_mode(void)
 {
@@ -1596,6 +1610,7 @@ static const struct {
 	{"guarded", do_guarded, undo_guarded}, {"traced", do_traced, undo_traced},
 	{"mq", do_mq, NULL}, {"mq-mode", do_mq_mode, NULL}, {"leave", do_leave, NULL},
 	{"attached", do_attached, undo_half_segment},
+	{"static-ipc", do_static_ipc, undo_static_ipc},
 	{"mq-outside", do_mq_outside, undo_outside_process}, {"orphans", do_orphans, undo_orphans},
 	{"unshared", do_unshared, undo_unlike}, {"no-privs", do_no_privs, undo_unlike},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},

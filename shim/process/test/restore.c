@@ -97,6 +97,15 @@ static void occupy(key_t key)
 	   msgget(key, IPC_CREAT | IPC_EXCL | 0600) >= 0, "another has its keys");
 }
 
+/* Whether it has the key, and the object of its former start is gone. */
+static void check_former(key_t key, int former)
+{
+	struct shmid_ds ds;
+
+	ok(former >= 0 && shmget(key, 0, 0) >= 0 && shmget(key, 0, 0) != former &&
+	   shmctl(former, IPC_STAT, &ds), "its former segment has made way");
+}
+
 static void check_occupied(key_t key)
 {
 	ok(!shmctl(shmget(key, 0, 0), IPC_RMID, NULL) &&
@@ -108,6 +117,7 @@ static void live_through(const struct program *p, const char *directory, struct 
 {
 	bool good = ok(!lineage_start(l), "%s: started", p->name), ipc = !strcmp(p->name, "ipc");
 	key_t key = 0x67000000 | (l->pid & 0xffffff);
+	int former = -1;
 
 	for (int i = 0; good && i < p->restarts; i++) {
 		pause_ms(20 + rand() % p->longest_ms);
@@ -116,6 +126,8 @@ static void live_through(const struct program *p, const char *directory, struct 
 		pause_ms(rand() % 40);
 		lineage_kill(l);
 		spoil(directory, i);
+		if (ipc && !i)
+			former = shmget(key, 0, 0);
 		if (ipc && i == 1)
 			occupy(key);
 		good = good && !lineage_try(l, l->seq);
@@ -123,6 +135,8 @@ static void live_through(const struct program *p, const char *directory, struct 
 			feed(directory);
 		good = good && !lineage_restore(l, l->seq);
 		ok(good, "%s: restart %d (%.1f ms)", p->name, i + 1, l->restored * 1e3);
+		if (ipc && !i)
+			check_former(key, former);
 	}
 	is_int(good ? lineage_wait(l) : -1, 0, "it ends well");
 	if (ipc)
