@@ -12,7 +12,7 @@
 
 #include "shim/preload/helper/raw.h"
 
-#define TRIES 10000 /* to put back a message for which the kernel has no memory: some 10 s */
+#define TRIES 10000 /* to put back a message for which there is no memory or place: some 10 s */
 
 static struct gck_link_message *message_at(struct gck_link_queue *q, uint64_t offset)
 {
@@ -48,7 +48,7 @@ static long put(int queue, const struct gck_link_message *m)
 
 	for (int i = 0; i < TRIES && r < 0; i++) {
 		r = gck_raw(SYS_mq_timedsend, queue, m + 1, m->size, m->priority, 0);
-		if (r == -ENOMEM)
+		if (r < 0)
 			gck_raw(SYS_nanosleep, &ms, 0);
 	}
 	return r;

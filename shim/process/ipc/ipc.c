@@ -51,6 +51,17 @@ static struct gck_ipc *find(struct gck_ipc *v, size_t n, int32_t kind, int32_t n
 	return NULL;
 }
 
+/* One at which this process cannot look. If it is gone, there is none. */
+static void refuse_unknown(struct gck_scan *s, const char *object, int why)
+{
+	if (why == ENOSYS)
+		gck_obstacle_add(s->f, true, object, "use a kernel with CONFIG_CHECKPOINT_RESTORE",
+				 "its messages cannot be copied");
+	else if (why == EACCES)
+		gck_obstacle_add(s->f, true, object, "make it with the mode 0600",
+				 "this user may not read it");
+}
+
 /* Add what the process uses; an object that is gone is left out. */
 static int add(struct gck_scan *s, int32_t kind, int32_t number)
 {
@@ -63,9 +74,7 @@ static int add(struct gck_scan *s, int32_t kind, int32_t number)
 		return 0;
 	snprintf(object, sizeof object, "%s %d (ipcs)", kinds[kind]->what, number);
 	if (kinds[kind]->look(&x, &rights)) {
-		if (errno == EACCES)
-			gck_obstacle_add(s->f, true, object, "make it with the mode 0600",
-					 "this user may not read it");
+		refuse_unknown(s, object, errno);
 		return 0;
 	}
 	if (rights.uid != geteuid() || rights.cuid != geteuid() ||

@@ -33,11 +33,20 @@ static bool is_of(const char *line, pid_t pid, int64_t since, int32_t *number)
 	       ((sender == pid && sent >= since) || (receiver == pid && received >= since));
 }
 
+/* Whether this kernel can copy messages, if there are any. */
+static bool can_copy(int number, const struct msqid_ds *ds)
+{
+	int64_t none;
+
+	return !ds->msg_qnum || msgrcv(number, &none, 0, 0, MSG_COPY | IPC_NOWAIT) >= 0 ||
+	       errno != ENOSYS;
+}
+
 static int look(struct gck_ipc *x, struct ipc_perm *rights)
 {
 	struct msqid_ds ds;
 
-	if (msgctl(x->number, IPC_STAT, &ds))
+	if (msgctl(x->number, IPC_STAT, &ds) || !can_copy(x->number, &ds))
 		return -1;
 	*rights = ds.msg_perm;
 	x->size = ds.msg_qbytes;
@@ -64,8 +73,7 @@ static int copy(struct gck_ipc *x, size_t i, struct message *m, size_t room, str
 
 	if (size < 0)
 		return gck_fail(err, errno == ENOMSG ? EAGAIN : errno, "its messages cannot be "
-				"copied: %s%s", strerror(errno), errno == ENOSYS ?
-				": the kernel needs CONFIG_CHECKPOINT_RESTORE" : "");
+				"copied: %s", strerror(errno));
 	slot = gck_grow(&x->messages, &x->nmessages, sizeof *slot, err);
 	if (!slot)
 		return -1;
