@@ -2559,7 +2559,7 @@ static void run_queues(void)
 /* Numbers and keys that the program knows for good. */
 static struct {
 	key_t key;
-	int segment, sparse, loose, semaphores, messages;
+	int segment, sparse, loose, semaphores, messages, fresh, used;
 } known;
 
 struct note {
@@ -2692,6 +2692,9 @@ static void make_known(void)
 	known.sparse = shmget(IPC_PRIVATE, SPARSE, 0600);
 	known.semaphores = semget(known.key, SEMAPHORES, IPC_CREAT | IPC_EXCL | 0600);
 	known.messages = msgget(known.key, IPC_CREAT | IPC_EXCL | 0600);
+	known.fresh = semget(IPC_PRIVATE, 2, 0600);
+	known.used = semget(IPC_PRIVATE, 2, 0600);
+	CHECK(known.fresh >= 0 && known.used >= 0);
 	CHECK(known.segment >= 0 && known.loose >= 0 && known.sparse >= 0);
 	CHECK(known.semaphores >= 0 && known.messages >= 0);
 }
@@ -2708,6 +2711,8 @@ static void set_known(void)
 	values[0] = 1;
 	values[SEMAPHORES - 1] = LIMIT;
 	CHECK(!semctl(known.semaphores, 0, SETALL, values));
+	CHECK(!semctl(known.fresh, 1, SETVAL, 5));
+	CHECK(!semop(known.used, &(struct sembuf){1, 6, 0}, 1));
 	CHECK(!msgctl(known.messages, IPC_STAT, &messages));
 	messages.msg_qbytes = 8000;
 	CHECK(!msgctl(known.messages, IPC_SET, &messages));
@@ -2729,6 +2734,16 @@ static void count_beside(volatile long *shared, volatile long *sparse)
 		send_note(2, number);
 	}
 	_exit(0);
+}
+
+/* Programs take a set for ready once semop() has used it. */
+static void check_used(void)
+{
+	struct semid_ds fresh, used;
+
+	CHECK(!semctl(known.fresh, 0, IPC_STAT, &fresh) && !fresh.sem_otime);
+	CHECK(!semctl(known.used, 0, IPC_STAT, &used) && used.sem_otime);
+	CHECK(semctl(known.fresh, 1, GETVAL) == 5 && semctl(known.used, 1, GETVAL) == 6);
 }
 
 static void check_loose(void)
@@ -2762,6 +2777,7 @@ static void check_counts(const volatile long *shared, const volatile long *again
 static void drop_known(void)
 {
 	CHECK(!shmctl(known.segment, IPC_RMID, NULL) && !shmctl(known.loose, IPC_RMID, NULL));
+	CHECK(!semctl(known.fresh, 0, IPC_RMID) && !semctl(known.used, 0, IPC_RMID));
 	CHECK(!semctl(known.semaphores, 0, IPC_RMID) && !msgctl(known.messages, IPC_RMID, NULL));
 	CHECK(shmctl(known.loose, IPC_RMID, NULL) && (errno == EINVAL || errno == EIDRM));
 }
@@ -2801,6 +2817,7 @@ static void run_ipc(void)
 		CHECK(again[SEGMENT / 8 - 1] == 99);
 		if (i % 200 == 100) {
 			check_loose();
+			check_used();
 			execute_known();
 		}
 		pause_us(1000);
