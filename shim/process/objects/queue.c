@@ -151,29 +151,39 @@ static bool is_first(const struct gck_image *img, uint32_t i)
 	return !x->elsewhere;
 }
 
+/* The message at this offset, which then is the next one's; NULL: the copy is not whole. */
+static const struct gck_link_message *next(const struct gck_link_queue *q, uint64_t *at)
+{
+	const struct gck_link_message *m = (const void *)((const char *)q + *at);
+
+	if (*at + sizeof *m > q->size || m->size > q->message_max ||
+	    *at + GCK_LINK_MESSAGE(m->size) > q->size)
+		return NULL;
+	*at += GCK_LINK_MESSAGE(m->size);
+	return m;
+}
+
 static int take_messages(const struct gck_link_queue *q, struct gck_packets *p,
 			 struct gck_error *err)
 {
-	uint64_t at = sizeof *q, used = 0;
+	uint64_t at = sizeof *q, bytes = 0;
+	const struct gck_link_message *m;
+	struct gck_packet *x;
 
-	p->data = malloc(q->size);
+	for (uint32_t i = 0; i < q->n; i++, bytes += m->size)
+		if (!(m = next(q, &at)))
+			return gck_fail(err, EPROTO, "its copy of the queue is not whole");
+	p->data = malloc(bytes + 1);
 	if (!p->data)
 		return gck_fail(err, ENOMEM, "out of memory for messages");
-	for (uint32_t i = 0; i < q->n; i++) {
-		const struct gck_link_message *m = (const void *)((const char *)q + at);
-		struct gck_packet *x;
-
-		if (at + sizeof *m > q->size || at + GCK_LINK_MESSAGE(m->size) > q->size)
-			return gck_fail(err, EPROTO, "its copy of the queue is not whole");
+	at = sizeof *q;
+	for (uint32_t i = 0; i < q->n && (m = next(q, &at)); i++, p->size += m->size) {
 		x = gck_grow(&p->v, &p->n, sizeof *x, err);
 		if (!x)
 			return -1;
 		*x = (struct gck_packet){.size = m->size, .priority = m->priority};
-		memcpy(p->data + used, m + 1, m->size);
-		used += m->size;
-		at += GCK_LINK_MESSAGE(m->size);
+		memcpy(p->data + p->size, m + 1, m->size);
 	}
-	p->size = used;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/link.h"
 #include "shim/process/image/image_fields.h"
 #include "storage/base/hash.h"
 #include "storage/document/json.h"
@@ -125,9 +126,9 @@ static void fill_memory(struct gck_image *img)
 
 static void fill_files(struct gck_image *img)
 {
-	img->nfiles = 4;
-	img->files = zeroed(4, sizeof(*img->files));
-	for (int i = 0; i < 4; i++)
+	img->nfiles = 5;
+	img->files = zeroed(5, sizeof(*img->files));
+	for (int i = 0; i < 5; i++)
 		img->files[i].object = -1;
 	img->files[0].kind = GCK_FD_FILE;
 	img->files[0].path = strdup("/tmp/out");
@@ -143,6 +144,9 @@ static void fill_files(struct gck_image *img)
 	img->files[3].nentries = 1;
 	img->files[3].entries = zeroed(1, sizeof(*img->files[3].entries));
 	img->files[3].entries[0] = (struct gck_epoll_entry){4, 0x80000001u, ~0ull};
+	img->files[4].kind = GCK_FD_QUEUE;
+	img->files[4].path = strdup("/q");
+	img->files[4].mq_most = img->files[4].mq_size = 10;
 	img->nfds = 5;
 	img->fds = zeroed(5, sizeof(*img->fds));
 	for (int i = 0; i < 5; i++)
@@ -162,6 +166,27 @@ static void fill_children(struct gck_image *img)
 	img->nchildren = sizeof(children) / sizeof(children[0]);
 	img->children = zeroed(img->nchildren, sizeof(*img->children));
 	memcpy(img->children, children, sizeof(children));
+}
+
+static void fill_ipc(struct gck_image *img)
+{
+	img->objects[0].segment = 1;
+	img->nipc = 3;
+	img->ipc = zeroed(3, sizeof(*img->ipc));
+	for (int i = 0; i < 3; i++)
+		img->ipc[i] = (struct gck_ipc){.kind = i, .key = ~0u, .object = -1, .size = 2};
+	img->ipc[GCK_IPC_MEMORY].object = 0;
+	img->ipc[GCK_IPC_MEMORY].size = img->objects[0].size;
+	for (int i = 1; i < 3; i++) {
+		img->ipc[i].data_size = 4;
+		img->ipc[i].data = zeroed(1, 4);
+	}
+	img->ipc[GCK_IPC_MESSAGES].nmessages = 1;
+	img->ipc[GCK_IPC_MESSAGES].messages = zeroed(1, sizeof(struct gck_ipc_message));
+	img->ipc[GCK_IPC_MESSAGES].messages[0] = (struct gck_ipc_message){INT64_MAX, 4};
+	img->nundo = 1;
+	img->undo = zeroed(1, sizeof(*img->undo));
+	img->undo[0] = (struct gck_undo){0, 1, -32768};
 }
 
 static struct gck_image *make_image(void)
@@ -187,6 +212,7 @@ static struct gck_image *make_image(void)
 	fill_memory(img);
 	fill_files(img);
 	fill_children(img);
+	fill_ipc(img);
 	return img;
 }
 
@@ -220,7 +246,7 @@ static void are_keys(const json_t *image, const char *list, const char *keys)
 static void test_grown(json_t *manifest)
 {
 	static const char *const members[] = {"lock_future", "guards", "attributes",
-					       "children", "processes"};
+					       "children", "processes", "ipc", "undo", "boot"};
 	json_t *image = json_object_get(manifest, "image"), *thread;
 	struct gck_error err = {0};
 	struct gck_image *img;
@@ -254,6 +280,8 @@ static void test_keys(void)
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
 		 "was.inode,was.owner,shared,locks,queue,to,terminals,process,peer_pid,"
 		 "watches,async,signo,owner,owner_type,mq_most,mq_size");
+	are_keys(image, "ipc", "kind,id,number,key,mode,size,object,used,data,messages");
+	are_keys(image, "undo", "id,semaphore,value");
 	are_keys(image, "fds", "fd,cloexec,file,in_flight");
 	are_keys(image, "children",
 		 "vpid,rpid,status,exit_signal,group,session,runs,orphan,leader");
@@ -434,7 +462,7 @@ static void test_relations(void)
 	refused("children 2 runs", json_true(), "0 images");
 	refused("processes", json_pack("[{}]"), "vpid is missing");
 	refused("fds 1 fd", json_integer(0), "out of order");
-	refused("fds 1 file", json_integer(4), "not there");
+	refused("fds 1 file", json_integer(5), "not there");
 	refused("files 3 entries",
 		json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"), "not open");
 	refused("files 0 path", json_null(), "no path");
@@ -445,6 +473,15 @@ static void test_relations(void)
 	refused("files 1 queue", json_pack("[{s:s}]", "id", "1"), "cannot have connections");
 	refused("files 1 name", json_string("61"), "is not a socket's");
 	refused("files 0 object", json_integer(0), "not there");
+	refused("files 4 mq_most", json_integer(0), "not a message queue");
+	refused("files 4 path", json_string("q"), "not a message queue");
+	refused("files 1 mq_size", json_integer(1), "not a message queue");
+	refused("ipc 0 object", json_integer(1), "System V object 0 is not whole");
+	refused("ipc 0 id", json_integer(1), "System V object 0 is not whole");
+	refused("ipc 1 size", json_integer(3), "System V object 1 is not whole");
+	refused("ipc 2 data", json_string("00"), "System V object 2 is not whole");
+	refused("ipc 2 object", json_integer(0), "System V object 2 is not whole");
+	refused("undo 0 value", json_integer(-32769), "not a whole number");
 	refused("exe", json_string("x"), "no absolute path");
 	refused("exe", json_null(), "not a text");
 	refused("exe", json_pack("{s:s}", "bytes", "2f00"), "not a text");

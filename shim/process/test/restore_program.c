@@ -2559,7 +2559,7 @@ static void run_queues(void)
 /* Numbers and keys that the program knows for good. */
 static struct {
 	key_t key;
-	int segment, sparse, loose, semaphores, messages, fresh, used;
+	int segment, sparse, loose, semaphores, messages, fresh, used, full, bare;
 } known;
 
 struct note {
@@ -2694,7 +2694,9 @@ static void make_known(void)
 	known.messages = msgget(known.key, IPC_CREAT | IPC_EXCL | 0600);
 	known.fresh = semget(IPC_PRIVATE, 2, 0600);
 	known.used = semget(IPC_PRIVATE, 2, 0600);
-	CHECK(known.fresh >= 0 && known.used >= 0);
+	known.full = msgget(IPC_PRIVATE, 0600);
+	known.bare = msgget(IPC_PRIVATE, 0600);
+	CHECK(known.fresh >= 0 && known.used >= 0 && known.full >= 0 && known.bare >= 0);
 	CHECK(known.segment >= 0 && known.loose >= 0 && known.sparse >= 0);
 	CHECK(known.semaphores >= 0 && known.messages >= 0);
 }
@@ -2712,6 +2714,10 @@ static void set_known(void)
 	values[SEMAPHORES - 1] = LIMIT;
 	CHECK(!semctl(known.semaphores, 0, SETALL, values));
 	CHECK(!semctl(known.fresh, 1, SETVAL, 5));
+	CHECK(!msgsnd(known.full, &(struct note){.type = 3}, 40, 0));
+	CHECK(!msgctl(known.full, IPC_STAT, &messages));
+	messages.msg_qbytes = 20;
+	CHECK(!msgctl(known.full, IPC_SET, &messages));
 	CHECK(!semop(known.used, &(struct sembuf){1, 6, 0}, 1));
 	CHECK(!msgctl(known.messages, IPC_STAT, &messages));
 	messages.msg_qbytes = 8000;
@@ -2736,13 +2742,17 @@ static void count_beside(volatile long *shared, volatile long *sparse)
 	_exit(0);
 }
 
-/* Programs take a set for ready once semop() has used it. */
+/* Programs take a set for ready once semop() has used it. More waits in one queue than it takes;
+ * nobody has used the other yet. */
 static void check_used(void)
 {
 	struct semid_ds fresh, used;
+	struct msqid_ds full, bare;
 
 	CHECK(!semctl(known.fresh, 0, IPC_STAT, &fresh) && !fresh.sem_otime);
 	CHECK(!semctl(known.used, 0, IPC_STAT, &used) && used.sem_otime);
+	CHECK(!msgctl(known.full, IPC_STAT, &full) && full.msg_qbytes == 20 && full.msg_qnum == 1);
+	CHECK(!msgctl(known.bare, IPC_STAT, &bare) && !bare.msg_lspid);
 	CHECK(semctl(known.fresh, 1, GETVAL) == 5 && semctl(known.used, 1, GETVAL) == 6);
 }
 
@@ -2778,6 +2788,7 @@ static void drop_known(void)
 {
 	CHECK(!shmctl(known.segment, IPC_RMID, NULL) && !shmctl(known.loose, IPC_RMID, NULL));
 	CHECK(!semctl(known.fresh, 0, IPC_RMID) && !semctl(known.used, 0, IPC_RMID));
+	CHECK(!msgctl(known.full, IPC_RMID, NULL) && !msgctl(known.bare, IPC_RMID, NULL));
 	CHECK(!semctl(known.semaphores, 0, IPC_RMID) && !msgctl(known.messages, IPC_RMID, NULL));
 	CHECK(shmctl(known.loose, IPC_RMID, NULL) && (errno == EINVAL || errno == EIDRM));
 }
