@@ -201,15 +201,39 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 	return gck_start() == start ? r : GCK_STALE;
 }
 
-long gck_ipc_call(long nr, long a, long b, long c, long d, long e)
+static long call_once(long nr, long a, long b, long c, long d, long e)
 {
-	int kind = kind_of(nr);
-	long r = GCK_STALE, command = command_of(nr, b, c);
+	long r = GCK_STALE;
 
 	if (gck_is_original())
 		r = gck_raw_in(0, nr, a, b, c, d, e, 0);
 	while (r == GCK_STALE)
 		r = translated(gck_start(), nr, a, b, c, d, e);
+	return r;
+}
+
+/* The kernel never restarts semop(2). One that a checkpoint has interrupted is called again, since
+ * many programs take that for an error. A signal that comes at the same time is then as one that
+ * came before the call. */
+static long call(long nr, long a, long b, long c, long d, long e)
+{
+	bool waits = nr == SYS_semop || nr == SYS_semtimedop;
+	uint32_t before;
+	long r;
+
+	do {
+		before = __atomic_load_n(&gck_state.clones, __ATOMIC_ACQUIRE);
+		r = call_once(nr, a, b, c, d, e);
+	} while (waits && r == -EINTR &&
+		 before != __atomic_load_n(&gck_state.clones, __ATOMIC_ACQUIRE));
+	return r;
+}
+
+long gck_ipc_call(long nr, long a, long b, long c, long d, long e)
+{
+	int kind = kind_of(nr);
+	long r = call(nr, a, b, c, d, e), command = command_of(nr, b, c);
+
 	if ((unsigned long)r >= -4095ul || is_list(kind, command))
 		return r;
 	if (command == IPC_RMID && kind != GCK_IPC_MEMORY)

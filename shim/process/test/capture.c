@@ -696,6 +696,33 @@ static void test_attached(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* A capture takes the messages of a queue, and puts them back in their order. */
+static void test_messages(void)
+{
+	char name[32], text[8192] = "";
+	struct gck_error err = {0};
+	struct gck_capture *c;
+	mqd_t queue;
+	bool taken;
+
+	start();
+	tell("do", "messages");
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	taken = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err);
+	ok(taken && c->img->files[c->img->nfiles - 1].npackets == 3,
+	   "a queue with messages is taken: %s", err.text);
+	gck_capture_close(c);
+	snprintf(name, sizeof name, "/gpuckpt-left-%d", (int)rank.pid);
+	queue = mq_open(name, O_RDONLY | O_NONBLOCK);
+	ok(mq_receive(queue, text, sizeof text, NULL) == 5 && !memcmp(text, "first", 5) &&
+	   mq_receive(queue, text, sizeof text, NULL) == 6 && !memcmp(text, "second", 6) &&
+	   mq_receive(queue, text, sizeof text, NULL) == 4 && !memcmp(text, "last", 4) &&
+	   mq_receive(queue, text, sizeof text, NULL) < 0, "they are still there, in their order");
+	mq_close(queue);
+	tell("undo", "messages");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* Whether the rank's objects of this key, and its queue, are n. */
 static bool are_left(pid_t pid, int n)
 {
@@ -776,6 +803,7 @@ int main(void)
 	test_starting();
 	test_replaced();
 	test_attached();
+	test_messages();
 	test_end();
 	test_wait();
 	test_namespace();

@@ -954,6 +954,26 @@ static void do_leave(void)
 		perror("leave");
 }
 
+/* The same queue, in which messages wait. */
+static void do_messages(void)
+{
+	do_leave();
+	if (mq_send(fds[0], "last", 4, 1) || mq_send(fds[0], "first", 5, 7) ||
+	    mq_send(fds[0], "second", 6, 7))
+		perror("messages");
+}
+
+static void undo_messages(void)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "/gpuckpt-left-%d", (int)getpid());
+	mq_unlink(name);
+	shmctl(shmget(getpid(), 0, 0), IPC_RMID, NULL);
+	semctl(semget(getpid(), 0, 0), 0, IPC_RMID);
+	msgctl(msgget(getpid(), 0), IPC_RMID, NULL);
+}
+
 static void use_mq(void)
 {
 }
@@ -1609,6 +1629,7 @@ static const struct {
 	{"aio", do_aio, undo_aio}, {"userfault", do_userfault, NULL},
 	{"guarded", do_guarded, undo_guarded}, {"traced", do_traced, undo_traced},
 	{"mq", do_mq, NULL}, {"mq-mode", do_mq_mode, NULL}, {"leave", do_leave, NULL},
+	{"messages", do_messages, undo_messages},
 	{"attached", do_attached, undo_half_segment},
 	{"static-ipc", do_static_ipc, undo_static_ipc},
 	{"mq-outside", do_mq_outside, undo_outside_process}, {"orphans", do_orphans, undo_orphans},
