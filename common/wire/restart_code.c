@@ -13,6 +13,7 @@ enum gck_blame gck_restart_blame(int code)
 	case ENOTSUP:
 	case ENOEXEC:
 		return GCK_BLAME_COMMIT;
+	case EXDEV:
 	case EREMOTEIO:
 	case ETIMEDOUT:
 	case ECONNRESET:

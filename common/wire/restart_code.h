@@ -5,7 +5,8 @@
 
 enum gck_blame {
 	GCK_BLAME_COMMIT,       /* it cannot be read or does not fit: another try would fail too */
-	GCK_BLAME_SURROUNDINGS, /* the store fails, a node is silent or lost, no space */
+	GCK_BLAME_SURROUNDINGS, /* the store fails, a node is silent or lost, no space, ranks that
+				 * share memory are on different nodes */
 	GCK_BLAME_PROCESS,      /* a rank could not be built, or did not run */
 };
 

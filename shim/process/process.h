@@ -77,8 +77,40 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err) GCK_MUST_CH
  * for its GPU. ECANCELED if not: it resumed by itself meanwhile, or has just begun to use them. */
 int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *err) GCK_MUST_CHECK;
 
-/* With the rank frozen: read its state, copy what a fork does not freeze, fork the clone. */
-int gck_capture_take(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
+/* With the rank frozen: read its state, copy what a fork does not freeze, fork the clone. alone: no
+ * other rank of the node can share its memory. Otherwise gck_capture_copy copies that. */
+int gck_capture_take(struct gck_capture *c, bool alone, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Memory that ranks of a node may share: a mapping that is shared, a memfd, a file below /dev/shm.
+ * On a node the same device and inode are the same memory. */
+struct gck_common_memory {
+	uint64_t device, inode;
+	uint64_t size;               /* as far as this rank knows */
+	uint64_t bytes;              /* resident here before the hold: what a copy needs, if all
+				      * ranks' are added up */
+	bool whole;                  /* this rank can read all of it */
+	bool writes;                 /* or may write to it */
+	bool has_path;
+	char name[128];              /* its path; for messages if it has none */
+};
+
+/* That of the rank, in *list, which the caller frees: before the hold without descendants. */
+int gck_capture_memory(const struct gck_capture *c, struct gck_common_memory **list, size_t *n,
+		       struct gck_error *err) GCK_MUST_CHECK;
+
+/* Before the hold: allocate memory for the copy of shared memory. */
+int gck_capture_reserve(struct gck_capture *c, uint64_t bytes,
+			struct gck_error *err) GCK_MUST_CHECK;
+
+/* With the rank taken, not alone: these ranks ("0-3,8") share x. number: with the first of them it
+ * stands for this memory in the step. gives: this rank's image gets the content, as far as the rank
+ * can read it. */
+int gck_capture_share(struct gck_capture *c, const struct gck_common_memory *x, const char *ranks,
+		      uint32_t number, bool gives, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Then, with all ranks that share its memory frozen and taken: copy the memory that this rank
+ * gives, and what nobody shares. EAGAIN: some of it has changed since. */
+int gck_capture_copy(struct gck_capture *c, struct gck_error *err) GCK_MUST_CHECK;
 
 /* With the rank taken: get the numbers of the last calls of gck_checkpoint() and
  * gck_checkpoint_all() before the image. */
@@ -157,17 +189,28 @@ int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_
  * only then. Call before build. */
 void gck_restore_asked(struct gck_restore *r, uint32_t all);
 
+/* Before a build: the i-th object that the rank shares with others; NULL: there are no more. Those
+ * without a path are made by the caller, as memory files, for all ranks that share them: give
+ * passes one (borrowed). Without it the rank gets one of its own. */
+const struct gck_object *gck_restore_common(const struct gck_restore *r, size_t i);
+int gck_restore_give_common(struct gck_restore *r, const struct gck_object *o, int fd,
+			    struct gck_error *err) GCK_MUST_CHECK;
+
 /* Empty the process and rebuild it from the image: memory is fetched and verified, threads are made
  * and stay stopped. No file is changed, but what gck_restore_files will need is checked. progress
  * as in gck_capture_write. ESRCH: the process, or one below it, has ended meanwhile. */
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err) GCK_MUST_CHECK;
 
-/* Cut files back to their size at the checkpoint, then let the rank run. After that the process is
- * an ordinary rank, and its helper connects. The cut part is kept in a file beside, or elsewhere if
- * that is not allowed, which is noted. */
+/* Cut files back to their size at the checkpoint. The cut part is kept in a file beside, or
+ * elsewhere if that is not allowed, which is noted. */
 int gck_restore_files(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Once all ranks of the node have done that, since they may share files: open those that were
+ * missing, and map files. */
+int gck_restore_reopen(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Let the rank run. After that the process is an ordinary rank, and its helper connects. */
 int gck_restore_run(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* After a build: whether the image uses MPI, and the number (the program's) of its i-th process

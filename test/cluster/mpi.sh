@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # MPI ranks on two nodes: checkpoints while they talk, a node killed, a restart on other nodes with
-# the ranks spread differently; the answers are those of an uninterrupted run. And checkpoints that
-# fail.
+# the ranks spread differently; the answers are those of an uninterrupted run. So are those of ranks
+# that share windows, which must stay together. And checkpoints that fail.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 # shellcheck source=mpi_lib.sh
 . "$test_dir/mpi_lib.sh"
 
 ring=$(CC=mpicc program ring)
+window=$(CC=mpicc program window)
 
 # ways JOB: by which ways its ranks exchanged their words when MPI was quiesced
 ways() { alice gpuckpt list "$1" --json | jq -r '[.steps[].commits[].quiesce_via] | unique | .[]'; }
@@ -79,23 +80,43 @@ check "mpi=none: the job ends" wait_job "$job" COMPLETED 60
 
 # ---- checkpoint, death of a node, restart (last: the node can be reached again only after a while)
 
-dir=$(work_dir)
+# Beside it, pairs of ranks that share windows, a pair on each node.
+dir=$(work_dir) pairs=$(work_dir)
 job=$(mpi_job "$dir" 4 "" --mpi=pmix "$ring" 1000000 2000)
+pairs_job=$(submit "$pairs" -N2 --ntasks-per-node=2 --overcommit <<-END
+	#!/bin/bash
+	export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_osc=pt2pt
+	spread=block
+	[[ ! -e apart ]] || spread=cyclic
+	srun --mpi=pmix --distribution=\$spread --gpu-ckpt $window 10000 30000 enough >>answers
+END
+)
 check "the step runs under gpuckpt" wait_ready "$job"
+check "ranks that share windows run under gpuckpt" wait_ready "$pairs_job"
 check "it talks" wait_for 20 reached "$dir" 100
+check "the others write to their windows" wait_for 20 reached "$pairs" 50
+check "able: windows are shared, and not refused" alice gpuckpt able "$pairs_job"
+check "create, while windows are written" alice gpuckpt create "$pairs_job"
+check "create, again" alice gpuckpt create "$pairs_job"
 check "able: the step can be checkpointed" wait_for 20 alice gpuckpt able "$job"
 for i in 1 2 3; do
 	check "create $i, while messages are under way" alice gpuckpt create "$job"
 done
 check "the ranks went on" wait_for 20 reached "$dir" 300
 check "create 4" alice gpuckpt create "$job"
+check "create, at some moment" alice gpuckpt create "$pairs_job"
 tried=$(alice gpuckpt verify --restore --json "$job.0" 4)
 is "$(jq -c '[.steps[].commits[].ranks[] | [.builds, .skipped]] | unique' <<<"$tried")" \
 	'[[true,"MPI"]]' "verify --restore: each rank builds, without MPI"
-node=$(job_nodes "$job" | tail -n 1)
+node=$(comm -12 <(job_nodes "$job") <(job_nodes "$pairs_job") | tail -n 1) # both have it
+alice touch "$pairs/apart"
 node_dies "${node#n}"
 check "a node dies: the job starts again" wait_for 90 job_restarted "$job" 1
 check "its ranks come back" wait_ready "$job" 90
+apart() { grep -q "ranks 0-1 share memory .* but rank [01] is not on this one" "$pairs/out"; }
+check "the other job starts again, too" wait_for 90 job_restarted "$pairs_job" 1
+check "ranks that share windows are not restarted apart" wait_for 60 apart
+rm "$pairs/apart"
 unlike "$(job_nodes "$job" | xargs)" "$node" "on another node"
 check "create 5, after the restart" alice gpuckpt create "$job"
 is "$(ways "$job")" pmix "the words went through PMIx, before and after"
@@ -104,5 +125,12 @@ check "requeue: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
 alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 120
 is "$(answers "$dir")" "$(wanted "$dir" 4)" "the answers are those of an uninterrupted run"
+check "together again, those with windows go on" wait_ready "$pairs_job" 90
+check "and can be checkpointed" alice gpuckpt create "$pairs_job"
+alice touch "$pairs/enough"
+check "that job ends, too" wait_job "$pairs_job" COMPLETED 120
+want=$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
+	"$window" 10000 0 / 2>/dev/null | sort)
+is "$(answers "$pairs")" "$want" "with the answers of an uninterrupted run"
 nodes_back
 finish

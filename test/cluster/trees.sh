@@ -3,10 +3,11 @@
 # Ranks that are several processes: a script without exec, which starts one program after the
 # other, each beside tee, with other processes behind a name of a pipe and behind a named pipe; a
 # Python program with a pool of processes and memory that they share; make, of whose programs one
-# waits in system(); a program that has a shell in a pseudo-terminal; and programs of
-# test/programs/trees, one of them a static one with static programs. Their jobs are requeued twice,
-# and they go on where they were. Where faults can be made, their processes may be traced by whom
-# Yama allows it with kernel.yama.ptrace_scope 1, but for the static ones, which it would not allow.
+# waits in system(); a program that has a shell in a pseudo-terminal; two ranks that count in POSIX
+# shared memory; and programs of test/programs/trees, one of them a static one with static programs.
+# Their jobs are requeued twice, and they go on where they were. Where faults can be made, their
+# processes may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1, but for the static
+# ones, which it would not allow.
 # With GPUCKPT_LONG=1 also tmux with a shell, which goes on on another node; and each of
 # test/programs/trees is checkpointed at ten random moments, and requeued at some (GPUCKPT_SEED=N
 # repeats them).
@@ -22,8 +23,8 @@ jobs=()
 faults=$(work_dir)
 touch "$faults/on.YAMA"
 
-# start NAME COMMAND: a job that runs it in a directory of its own, which $NAME gets, until a file
-# `enough` is there
+# start NAME COMMAND [TASKS]: a job that runs it in a directory of its own, which $NAME gets, until
+# a file `enough` is there
 start()
 {
 	local -n dir=$1
@@ -31,7 +32,7 @@ start()
 	local until=$dir/enough
 	local environment=UNTIL=$until,BURN_UNTIL=$until,POOL_UNTIL=$until,TERMINALS_UNTIL=$until
 	[[ $2 =~ static[.]sh|/goroutines$ ]] || environment+=,GPUCKPT_FAULT=$faults
-	jobs+=("$(submit "$dir" -N1 -n1 --export="ALL,$environment" \
+	jobs+=("$(submit "$dir" -N1 -n"${3-1}" --export="ALL,$environment" \
 		< <(printf '#!/bin/bash\nsrun --gpu-ckpt=hold=60s %s\n' "$2"))")
 }
 
@@ -88,6 +89,8 @@ exec 9>&-; wait'"
 start pool "/usr/bin/python3 $top/test/programs/pool.py 100 answers"
 start make "make -j2 -f $top/test/programs/system.mk BURN='$burn ${args[*]}'"
 start terminals "/usr/bin/python3 $top/test/programs/terminals.py 100 answers"
+pair=$(program pair) shm=gpuckpt-pair.$$
+start ranks "bash -c 'exec $pair /$shm 20000 5000 enough >>answers'" 2
 for file in "${programs[@]}"; do
 	start "${file%.*}" "$(command_of "$file")"
 done
@@ -100,7 +103,7 @@ has_begun()
 		[[ -s $of/answers ]] || return
 	done
 	[[ -s $script/rounds ]] && pgrep -x tee && [[ $(wc -l <"$pool/answers") -ge 2 ]] &&
-		[[ -e $make/one && -e $make/two && -s $terminals/answers ]]
+		[[ -e $make/one && -e $make/two && -s $terminals/answers && -e /dev/shm/$shm ]]
 }
 is_able() { wait_for 30 alice gpuckpt able "$1"; }
 is_ready() { wait_ready "$1" 60; }
@@ -140,7 +143,7 @@ on_all "create, after a restart" alice gpuckpt create
 on_all "requeue, once more" alice gpuckpt requeue
 on_all "the job is started again" has_restarted 2
 # shellcheck disable=SC2154
-alice touch {"$script","$pool","$make","$terminals"}/enough
+alice touch {"$script","$pool","$make","$terminals","$ranks"}/enough
 # shellcheck disable=SC2154
 alice touch {"$pipe","$locks","$sqlite","$static","$ipc"}/enough
 on_all "the job ends" completes
@@ -155,6 +158,12 @@ check "what went through the named pipe is right" cmp "$script/rounds" "$script/
 check "the pool's answers are right" cmp "$pool/want" "$pool/answers"
 /usr/bin/python3 "$top/test/programs/terminals.py" 100 "$terminals/want"
 check "the answers from the terminal are right" cmp "$terminals/want" "$terminals/answers"
+rm "/dev/shm/$shm"
+SLURM_PROCID=1 "$pair" "/$shm" 20000 0 / >"$ranks/want" &
+SLURM_PROCID=0 "$pair" "/$shm" 20000 0 / >>"$ranks/want"
+wait $!
+rm "/dev/shm/$shm"
+check "the number of two ranks is right" cmp <(sort "$ranks/want") <(sort "$ranks/answers")
 for answer in one two three; do
 	check "make's answers in $answer are right" cmp "$script/one" "$make/$answer"
 done

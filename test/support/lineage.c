@@ -225,7 +225,7 @@ static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 	if (!c)
 		return -1;
 	start = seconds();
-	failed = gck_capture_freeze(c, err) || gck_capture_take(c, err) ||
+	failed = gck_capture_freeze(c, err) || gck_capture_take(c, true, err) ||
 		 gck_capture_update_files(c, err);
 	*again = failed;
 	gck_capture_resume(c);
@@ -415,7 +415,7 @@ static int restore(struct lineage *l, json_t *manifest, struct gck_reader *reade
 		return -1;
 	failed = gck_restore_image(r, manifest, reader, err) ||
 		 gck_restore_build(r, NULL, NULL, err) || gck_restore_files(r, err) ||
-		 gck_restore_run(r, err);
+		 gck_restore_reopen(r, err) || gck_restore_run(r, err);
 	for (notes = gck_restore_notes(r, &n); n--; notes++)
 		snprintf(l->note, sizeof l->note, "%s", *notes);
 	gck_restore_close(r);

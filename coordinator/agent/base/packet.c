@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int packet_send(int fd, json_t *body, struct gck_error *err)
+#include "common/base/fd_passing.h"
+
+static int send_with(int fd, json_t *body, const int *given, size_t n_given, struct gck_error *err)
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	ssize_t n;
@@ -18,12 +20,22 @@ int packet_send(int fd, json_t *body, struct gck_error *err)
 	if (!text)
 		return gck_fail(err, ENOMEM, "cannot make a packet: out of memory");
 	do {
-		n = send(fd, text, strlen(text), MSG_NOSIGNAL);
+		n = gck_fd_send(fd, text, strlen(text), given, n_given, 0);
 	} while (n < 0 && errno == EINTR);
 	free(text);
 	if (n < 0)
 		return gck_fail(err, errno, "cannot send a packet: %s", strerror(errno));
 	return 0;
+}
+
+int packet_send(int fd, json_t *body, struct gck_error *err)
+{
+	return send_with(fd, body, NULL, 0, err);
+}
+
+int packet_give(int fd, json_t *body, int given, struct gck_error *err)
+{
+	return send_with(fd, body, &given, 1, err);
 }
 
 static int wait_readable(int fd, int timeout_ms, struct gck_error *err)
@@ -43,10 +55,22 @@ static int wait_readable(int fd, int timeout_ms, struct gck_error *err)
 
 json_t *packet_recv(int fd, int timeout_ms, struct gck_error *err)
 {
+	int given;
+	json_t *body = packet_take(fd, timeout_ms, &given, err);
+
+	if (given >= 0)
+		close(given);
+	return body;
+}
+
+json_t *packet_take(int fd, int timeout_ms, int *given, struct gck_error *err)
+{
+	size_t n_given;
 	json_t *body = NULL;
 	char *buf;
 	ssize_t n;
 
+	*given = -1;
 	if (wait_readable(fd, timeout_ms, err) < 0)
 		return NULL;
 	buf = malloc(PACKET_MAX);
@@ -55,7 +79,8 @@ json_t *packet_recv(int fd, int timeout_ms, struct gck_error *err)
 		return NULL;
 	}
 	do {
-		n = recv(fd, buf, PACKET_MAX, MSG_TRUNC);
+		n_given = 1;
+		n = gck_fd_receive(fd, buf, PACKET_MAX, given, &n_given, MSG_TRUNC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		gck_fail(err, errno, "cannot take a packet: %s", strerror(errno));

@@ -13,9 +13,15 @@
 /* Sends body and drops the reference. -1 also if the peer is gone. */
 int packet_send(int fd, json_t *body, struct gck_error *err);
 
+/* The same with a descriptor, which stays open here. */
+int packet_give(int fd, json_t *body, int given, struct gck_error *err);
+
 /* Waits up to timeout_ms (-1: for ever, 0: not at all) for a packet. Returns a new reference, or
  * NULL with code ETIMEDOUT, ECONNRESET (the peer is gone) or EBADMSG. */
 json_t *packet_recv(int fd, int timeout_ms, struct gck_error *err) GCK_MUST_CHECK;
+
+/* The same. *given: the descriptor that came with it, or -1. */
+json_t *packet_take(int fd, int timeout_ms, int *given, struct gck_error *err) GCK_MUST_CHECK;
 
 /* A JSON string of any bytes: those that are not UTF-8 are written as \xNN. */
 json_t *packet_string(const char *bytes);

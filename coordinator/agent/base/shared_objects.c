@@ -109,6 +109,12 @@ struct process {
 	struct task_stdio own; /* output that Slurm lets ranks share; every restart appends to it */
 };
 
+/* A memfd, or a file below /dev/shm, is carried as memory. */
+static bool is_memory(const char *name)
+{
+	return !strncmp(name, "/memfd:", 7) || !strncmp(name, "/dev/shm/", 9);
+}
+
 static void look_at_fd(struct uses *all, const struct process *p, int dir, const char *fd,
 		       const struct gck_exclusions *left)
 {
@@ -125,6 +131,8 @@ static void look_at_fd(struct uses *all, const struct process *p, int dir, const
 		return;
 	n = readlinkat(dir, fd, u.name, sizeof u.name - 1);
 	u.name[n > 0 ? n : 0] = '\0';
+	if (is_memory(u.name))
+		return;
 	u.append = flags & O_APPEND && st.st_nlink;
 	u.device = st.st_dev;
 	u.inode = st.st_ino;
@@ -236,7 +244,7 @@ static json_t *entry(const struct use *a, const struct use *b)
 {
 	static const char *const texts[][3] = {
 		[MAPPING] = { "shared mapping", "have the same memory, which is written to",
-			      "run one rank on a node, or without memory shared between ranks" },
+			      "restart them on one node: with the same tasks on each node" },
 		[OPEN_FILE] = { "file", "have it open for writing",
 				"open it with O_APPEND, or one file for each rank" },
 	};
@@ -247,7 +255,8 @@ static json_t *entry(const struct use *a, const struct use *b)
 		 *a->name ? a->name : "without a name", a->inode);
 	snprintf(reason, sizeof reason, "ranks %u and %u %s", a->rank, b->rank, text[1]);
 	return json_pack("{s:I, s:o, s:s, s:s, s:b}", "rank", (json_int_t)a->rank, "object",
-			 packet_string(object), "reason", reason, "remedy", text[2], "refuse", 1);
+			 packet_string(object), "reason", reason, "remedy", text[2], "refuse",
+			 a->kind == OPEN_FILE);
 }
 
 /* Leaves out what the rank's real MPI library owns, which is rebuilt after a restart, and the
@@ -323,9 +332,13 @@ json_t *shared_objects_find(const struct tasks *t)
 int shared_objects_refuse(const struct tasks *t, struct gck_error *err)
 {
 	json_t *found = shared_objects_find(t);
-	const json_t *first = json_array_get(found, 0);
+	const json_t *one, *first = NULL;
 	int rc = 0;
+	size_t i;
 
+	json_array_foreach(found, i, one)
+		if (!first && packet_bool(one, "refuse"))
+			first = one;
 	if (first)
 		rc = gck_fail(err, EOPNOTSUPP, "%s: %s; %s", packet_text(first, "object", ""),
 			      packet_text(first, "reason", ""), packet_text(first, "remedy", ""));

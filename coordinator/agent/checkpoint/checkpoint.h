@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The coordinator's orders about checkpoints, as dispatched by the node. */
+ * The coordinator's orders about checkpoints, as dispatched by the node; and memory that ranks of
+ * this node share. */
 #ifndef AGENT_CHECKPOINT_H
 #define AGENT_CHECKPOINT_H
 
@@ -22,5 +23,19 @@ void commit_sweep(struct agent *a, const json_t *body);
 /* `able`: finds the obstacles to a checkpoint on this node in a job, and sends
  * {"op":"able","id","items"}. */
 void able_start(struct agent *a, json_int_t id);
+
+/* ---- common_memory.c: within a checkpoint --------------------------------------------------- */
+
+struct transaction;
+
+/* After `prepare` of all ranks: workers allocate memory for their copies. True: this is not done
+ * yet, or has failed. Sets t->counted_again and most_copied. */
+bool common_memory_reserve(struct transaction *t);
+
+/* After `freeze` of all ranks: workers copy. True: this is not done yet, or has failed. */
+bool common_memory_copy(struct transaction *t);
+
+/* An upper limit of how long that takes, in ms. */
+uint64_t common_memory_hold_ms(const struct transaction *t);
 
 #endif

@@ -8,6 +8,7 @@
 #include "common/base/fault.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/resources.h"
+#include "coordinator/agent/checkpoint/checkpoint.h"
 #include "coordinator/agent/checkpoint/gpu.h"
 #include "coordinator/agent/checkpoint/gpu_memory.h"
 #include "coordinator/agent/checkpoint/prepare.h"
@@ -62,8 +63,11 @@ void phase_freeze(struct transaction *t)
 {
 	if (gpu_awaited(t))
 		return;
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++) {
 		t->ranks[i].told_freeze = true;
+		json_decref(t->ranks[i].memory);
+		t->ranks[i].memory = NULL; /* it is reported anew */
+	}
 	tell_all(t, "freeze");
 	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
 }
@@ -253,7 +257,7 @@ static json_int_t hold_needs(const struct transaction *t)
 {
 	uint64_t managed = (uint64_t)extreme(t, PHASE_PREPARE, "managed", -1);
 
-	return (json_int_t)(2 * gck_managed_hold_ms(managed));
+	return (json_int_t)(2 * gck_managed_hold_ms(managed) + common_memory_hold_ms(t));
 }
 
 /* Every page that a rank writes while its clone exists is copied and charged to the step. Unless
@@ -267,6 +271,9 @@ static void prepared(struct transaction *t)
 	bool pmix;
 	unsigned mpi = thread_links_mpi(t->agent, &pmix);
 
+	if (common_memory_reserve(t))
+		return;
+	expected -= (json_int_t)t->counted_again;
 	if (gpu_share_memory(t, &err) < 0) {
 		transaction_fail(t, NULL, &err, false);
 		return;
@@ -295,6 +302,8 @@ static void quiesced(struct transaction *t)
 
 static void frozen(struct transaction *t)
 {
+	if (common_memory_copy(t))
+		return;
 	GCK_FAULT(GCK_FAULT_AGENT_FROZEN);
 	answer(t, PHASE_FREEZE, json_pack("{s:I, s:I, s:I, s:o}", "first_ns",
 	       extreme(t, PHASE_FREEZE, "first_ns", 1), "gpu_first_ns", (json_int_t)t->gpu_first_ns,

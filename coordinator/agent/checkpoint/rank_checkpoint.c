@@ -33,7 +33,11 @@ static void on_message(void *data, const json_t *body)
 	const char *name = packet_text(body, "phase", "");
 	enum phase p = phase_of(name);
 
-	if (!strcmp(packet_text(body, "op", ""), "progress")) {
+	if (!strcmp(packet_text(body, "op", ""), "memory")) {
+		if (!m->memory)
+			m->memory = json_array();
+		json_array_extend(m->memory, json_object_get(body, "all"));
+	} else if (!strcmp(packet_text(body, "op", ""), "progress")) {
 		bool upload = !strcmp(name, "upload");
 		uint64_t *done = upload ? &m->sent : &m->done;
 		bool more = (uint64_t)packet_int(body, "done", 0) > *done;
@@ -52,6 +56,9 @@ static void on_message(void *data, const json_t *body)
 		m->staged = true;
 		m->waiting = (uint64_t)packet_int(body, "staged", 0);
 		m->t->ops->staged(m, packet_text(body, "unstaged", ""));
+	} else if (!strcmp(name, "reserve") || !strcmp(name, "copy")) {
+		*(*name == 'r' ? &m->reserved : &m->copied) = packet_bool(body, "ok");
+		m->t->ops->answered(m, PHASES, body);
 	} else if (p < PHASES && !m->answer[p]) {
 		if (packet_bool(body, "ok"))
 			m->answer[p] = json_incref((json_t *)body);
@@ -101,7 +108,7 @@ static void fill(struct rank_checkpoint *m, const json_t *prepare, const struct 
 {
 	m->work = (struct worker_task){
 		.step = s, .rank = m->task->rank, .pid = task_number(m->task),
-		.link = m->task->link->fd, .hello = m->task->link->hello,
+		.link = m->task->link->fd, .hello = m->task->link->hello, .alone = m->t->n == 1,
 		.seq = (uint32_t)packet_int(prepare, "seq", 0),
 		.backstop_ms = m->t->held_ms + TRANSACTION_BACKSTOP_MORE_MS,
 		.base_named = json_object_get(prepare, "base") != NULL,
@@ -226,6 +233,10 @@ bool rank_checkpoint_may_be_held(const struct rank_checkpoint *m)
 
 bool rank_checkpoint_answered(const struct rank_checkpoint *m, enum phase p)
 {
+	if (p == PHASE_PREPARE && m->told_reserve && !m->reserved)
+		return m->carried;
+	if (p == PHASE_FREEZE && m->told_copy && !m->copied)
+		return m->carried;
 	return m->carried || m->answer[p];
 }
 
@@ -239,6 +250,8 @@ void rank_checkpoint_clear(struct rank_checkpoint *m)
 	for (int p = 0; p < PHASES; p++)
 		json_decref(m->answer[p]);
 	memset(m->answer, 0, sizeof m->answer);
+	json_decref(m->memory);
+	m->memory = NULL;
 	free(m->trouble);
 	m->trouble = NULL;
 	for (size_t i = 0; i < m->ngpus; i++)

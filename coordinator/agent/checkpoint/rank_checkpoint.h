@@ -48,6 +48,10 @@ struct rank_checkpoint {
 	struct worker_task work;
 	json_t *answer[PHASES];   /* NULL: none yet */
 	bool told_freeze, told_write, told_upload;
+	json_t *memory;           /* what it may share, as its worker last reported; NULL:
+				   * nothing */
+	bool told_reserve, reserved; /* memory for its copy */
+	bool told_copy, copied;   /* once all ranks of the node are frozen */
 	bool staged;              /* its memory is not needed any more */
 	bool asked_mpi;           /* its MPI thread has the order to quiesce, and not yet to
 				   * resume */
@@ -88,7 +92,7 @@ bool rank_checkpoint_held(const struct rank_checkpoint *m);
 /* Or may it be: is it being stopped, or let go? */
 bool rank_checkpoint_may_be_held(const struct rank_checkpoint *m);
 
-/* Has it answered phase p, or need it not? */
+/* Has it answered phase p, and the orders that belong to it, or need it not? */
 bool rank_checkpoint_answered(const struct rank_checkpoint *m, enum phase p);
 
 /* Is there no process, or one that has ended and was not waited for? */

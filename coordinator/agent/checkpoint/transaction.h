@@ -57,6 +57,9 @@ struct transaction {
 	uint32_t held_ms;         /* the longest time for which ranks are held */
 	struct rank_checkpoint *ranks;
 	size_t n;
+	bool reserved, copied;    /* common_memory.c: workers were told */
+	uint64_t counted_again;   /* bytes that more than one rank expects to write */
+	uint64_t most_copied;     /* bytes of shared memory that one rank copies while held */
 	enum phase asked;         /* the phase that the coordinator waits for; PHASES: none */
 	json_t *answers[PHASES];  /* kept for repeated commands */
 	json_t *prepare;          /* the coordinator's */

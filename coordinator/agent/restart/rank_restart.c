@@ -12,6 +12,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/ranks/thread_link.h"
+#include "coordinator/agent/restart/common_restore.h"
 #include "coordinator/agent/restart/stages.h"
 #include "coordinator/agent/worker/child.h"
 #include "shim/process/gpu/gpu.h"
@@ -167,6 +168,8 @@ static void take_done(struct rank_restart *one, const json_t *body)
 		if (take_gpus(one, json_object_get(body, "cuda"), &err) < 0)
 			restart_fail(one->r, one->task, &err);
 	} else if (!strcmp(phase, "files")) {
+		one->reached = STAGE_REOPENING;
+	} else if (!strcmp(phase, "reopen")) {
 		one->reached = STAGE_FILED;
 	} else {
 		one->ran = true;
@@ -183,6 +186,9 @@ static void on_message(void *data, const json_t *body)
 		one->sized = true;
 		one->done = (uint64_t)packet_int(body, "done", 0);
 		one->all = (uint64_t)packet_int(body, "all", 0);
+	} else if (!strcmp(packet_text(body, "op", ""), "share")) {
+		if (!is_late(one, body) && one->r->stage == STAGE_BUILDING)
+			common_restore_share(one, body);
 	} else {
 		take_done(one, body);
 	}
@@ -256,6 +262,11 @@ void rank_restart_build(struct rank_restart *one)
 void rank_restart_files(struct rank_restart *one)
 {
 	tell(one, json_pack("{s:s}", "op", "files"));
+}
+
+void rank_restart_reopen(struct rank_restart *one)
+{
+	tell(one, json_pack("{s:s}", "op", "reopen"));
 }
 
 void rank_restart_run(struct rank_restart *one)

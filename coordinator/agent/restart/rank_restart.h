@@ -14,6 +14,7 @@ enum stage {
 	STAGE_BUILDING,
 	STAGE_BUILT,
 	STAGE_FILING,   /* files are being restored */
+	STAGE_REOPENING, /* ... and opened, by ranks that did not make them */
 	STAGE_FILED,
 	STAGE_RUNNING,  /* told to let go */
 	STAGE_DONE,
@@ -36,7 +37,7 @@ struct rank_restart {              /* a rank */
 	struct task *task;
 	struct child *child;
 	struct worker_task work;
-	enum stage reached;     /* BUILDING, BUILT, FILED or DONE */
+	enum stage reached;     /* BUILDING, BUILT, REOPENING, FILED or DONE */
 	json_int_t exit;        /* wait status of a rank that had finished; -1: it had not */
 	bool has_mpi, mpi_back; /* what it has must be back before it is done */
 	struct gpu_restart *gpus;
@@ -56,8 +57,9 @@ void rank_restart_build(struct rank_restart *one);
  * (0), or stays (an errno value). */
 void rank_restart_moved(struct rank_restart *one, int code);
 
-/* Restore files; let the rank go. */
+/* Restore files; open those of others; let the rank go. */
 void rank_restart_files(struct rank_restart *one);
+void rank_restart_reopen(struct rank_restart *one);
 void rank_restart_run(struct rank_restart *one);
 
 /* A part is back; of CUDA, in the process with this number. */

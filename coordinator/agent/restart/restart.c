@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/restart/common_restore.h"
 #include "coordinator/agent/restart/rank_restart.h"
 #include "coordinator/agent/restart/stages.h"
 #include "coordinator/agent/upstream/upstream.h"
@@ -131,6 +132,7 @@ static void build_again(struct restart *r)
 {
 	r->stage = STAGE_BUILDING;
 	r->told_progress = UINT64_MAX;
+	common_restore_forget(r);
 	ev_timer_again(r->agent->loop, &r->tick);
 	stages_tell(r, rank_restart_build);
 }
@@ -177,7 +179,7 @@ static void files(struct restart *r)
 	r->files_asked = true;
 	if (r->stage == STAGE_BUILT)
 		stages_file(r);
-	else if (r->stage > STAGE_FILING)
+	else if (r->stage > STAGE_REOPENING)
 		answer_plain(r->agent, r->seq, "files");
 }
 
@@ -308,4 +310,5 @@ void restart_give_up(struct restart *r)
 	ev_timer_stop(r->agent->loop, &r->rebuild);
 	for (size_t i = 0; i < r->n; i++)
 		rank_restart_end(&r->ranks[i]);
+	common_restore_forget(r);
 }

@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/task_stdio.h"
+#include "coordinator/agent/restart/common_restore.h"
 #include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/upstream/upstream.h"
 
@@ -77,6 +78,13 @@ void stages_file(struct restart *r)
 	stages_tell(r, rank_restart_files);
 }
 
+static void reopen(struct restart *r)
+{
+	r->stage = STAGE_REOPENING;
+	common_restore_forget(r);
+	stages_tell(r, rank_restart_reopen);
+}
+
 void stages_run(struct restart *r)
 {
 	r->stage = STAGE_RUNNING;
@@ -100,7 +108,9 @@ void restart_advance(struct restart *r)
 		r->stage = STAGE_BUILT;
 		ev_timer_stop(r->agent->loop, &r->tick);
 		stages_answer_built(r);
-	} else if (r->stage == STAGE_FILING && all_reached(r, STAGE_FILED)) {
+	} else if (r->stage == STAGE_FILING && all_reached(r, STAGE_REOPENING)) {
+		reopen(r);
+	} else if (r->stage == STAGE_REOPENING && all_reached(r, STAGE_FILED)) {
 		filed(r);
 	}
 	if (r->stage == STAGE_RUNNING && all_reached(r, STAGE_DONE))

@@ -5,6 +5,12 @@
 
 #include "coordinator/agent/restart/rank_restart.h"
 
+/* Memory that ranks share: lowest: the first of them. */
+struct common_restore {
+	uint32_t lowest, number;
+	int fd;
+};
+
 struct restart {
 	struct agent *agent;
 	enum stage stage;
@@ -14,6 +20,8 @@ struct restart {
 	int pool;               /* while restorers are forked: of shared chunks; -1: none */
 	struct rank_restart *ranks;
 	size_t n;
+	struct common_restore *common; /* made for this commit */
+	size_t ncommon;
 	bool files_asked;       /* the coordinator waits for `files` */
 	bool run_asked;         /* and for `run`, which came before the files were done */
 	bool over;              /* the coordinator has given it up */

@@ -2,13 +2,22 @@
  * A rank for the tests. Two threads count, and one writes a line "rank count other" now and then.
  * It counts on after a restart if memory, registers, threads and the file's offset are restored.
  * counter FILE RANK [LIMIT]: at the limit it exits with status 3. COUNTER_KEEPS=PATH: it keeps
- * that file open for writing; +PATH: for appending; 2PATH: as its standard error. */
+ * that file open for writing; +PATH: for appending; 2PATH: as its standard error.
+ * COUNTER_SHARES=PATH: ranks 0 and 1 count in memory that they share, none more than LEAD ahead,
+ * and exit with status 4 if a count there is not their own; +PATH: they keep it open; -PATH: they
+ * remove its name. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#define LEAD 5
+#define SHARED_SIZE ((size_t)9 << 20)
+#define APART ((size_t)6 << 20) /* of the ranks' counts in the shared memory */
 
 static volatile unsigned long other;
 
@@ -33,10 +42,44 @@ static void keep_open(const char *keeps)
 		exit(2);
 }
 
+static char *map_shared(const char *how, int rank)
+{
+	const char *path = how + (*how != '/');
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	char *p = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, SHARED_SIZE))
+		p = mmap(NULL, SHARED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		exit(2);
+	if (*how != '+')
+		close(fd);
+	atomic_store((atomic_ulong *)(p + (size_t)rank * APART) + 1, 1);
+	while (!atomic_load((atomic_ulong *)(p + (size_t)!rank * APART) + 1))
+		usleep(1000);
+	if (*how == '-')
+		unlink(path);
+	return p;
+}
+
+/* The n-th count. */
+static void count_shared(char *shared, int rank, unsigned long n)
+{
+	atomic_ulong *own = (atomic_ulong *)(shared + (size_t)rank * APART);
+	atomic_ulong *others = (atomic_ulong *)(shared + (size_t)!rank * APART);
+
+	if (atomic_load(own) != n - 1)
+		exit(4);
+	while (n > atomic_load(others) + LEAD)
+		usleep(1000);
+	atomic_store(own, n);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long n = 0, limit = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
 	unsigned char *memory = malloc(8 << 20);
+	char *how = getenv("COUNTER_SHARES"), *shared = NULL;
 	pthread_t thread;
 	int fd;
 
@@ -46,8 +89,12 @@ int main(int argc, char **argv)
 	if (fd < 0 || pthread_create(&thread, NULL, count, NULL))
 		return 2;
 	keep_open(getenv("COUNTER_KEEPS"));
+	if (how)
+		shared = map_shared(how, atoi(argv[2]));
 	while (!limit || n < limit) {
 		n++;
+		if (shared)
+			count_shared(shared, atoi(argv[2]), n);
 		memory[n * 4096 % (1 << 17)] = (unsigned char)n;
 		if (n % 5 == 0)
 			dprintf(fd, "%s %lu %lu\n", argv[2], n, other);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/rank_list.h"
 #include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/base/shared_objects.h"
 #include "coordinator/agent/base/task_stdio.h"
@@ -93,11 +94,25 @@ static void end_all(const struct tasks *t)
 	}
 }
 
+static const char both[] = "ranks 0 and 1 have the same memory, which is written to";
+
+/* Of the first object that ranks share. */
+static const char *reason_of(const struct tasks *t)
+{
+	static char reason[128];
+	json_t *found = shared_objects_find(t);
+
+	snprintf(reason, sizeof reason, "%s",
+		 packet_text(json_array_get(found, 0), "reason", ""));
+	json_decref(found);
+	return reason;
+}
+
 static void sharing(void)
 {
 	static const struct {
 		int prot[2];
-		bool refused;
+		bool named;
 		const char *what;
 	} cases[] = {
 		{ { PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE }, true, "both write" },
@@ -116,14 +131,11 @@ static void sharing(void)
 			m.pid = sharer(0, p, cases[k].prot[i]);
 			tasks_apply(&t, &m);
 		}
-		ok((shared_objects_refuse(&t, &err) < 0) == cases[k].refused,
-		   "memory of two ranks: %s",
-		   cases[k].what);
-		if (cases[k].refused)
-			ok(strstr(err.text, "ranks 0 and 1") != NULL, "the entry names both: %s",
-			   err.text);
+		ok(!strcmp(reason_of(&t), cases[k].named ? both : ""),
+		   "memory of two ranks: %s: %s", cases[k].what, reason_of(&t));
+		ok(shared_objects_refuse(&t, &err) == 0, "and not refused: %s", err.text);
 		t.v[1]->ended = true;
-		ok(shared_objects_refuse(&t, &err) == 0, "memory of one rank alone is fine");
+		is_str(reason_of(&t), "", "memory of one rank alone is not");
 		end_all(&t);
 	}
 	munmap(p, 4096);
@@ -154,19 +166,59 @@ static void sharing_below(void)
 {
 	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct gck_control m = { GCK_CONTROL_TASK, 0, 0, 0 };
-	struct gck_error err = { 0 };
 	struct tasks t = { 0 };
 
 	for (m.rank = 0; m.rank < 2; m.rank++) {
 		m.pid = parent_of_sharer(p);
 		tasks_apply(&t, &m);
 	}
-	ok(shared_objects_refuse(&t, &err) < 0 && strstr(err.text, "ranks 0 and 1"),
-	   "memory that processes below two ranks share: %s", err.text);
+	is_str(reason_of(&t), both, "memory that processes below two ranks share");
 	t.v[1]->ended = true;
-	ok(shared_objects_refuse(&t, &err) == 0, "below one rank it is fine");
+	is_str(reason_of(&t), "", "below one rank it is not");
 	end_all(&t);
 	munmap(p, 4096);
+}
+
+/* Memory is carried, also if ranks have it open. */
+static void sharing_open_memory(void)
+{
+	char path[] = "/dev/shm/gck-shared-XXXXXX";
+	struct gck_control m = { GCK_CONTROL_TASK, 0, 0, 0 };
+	int fds[] = { mkstemp(path), memfd_create("gck-shared", MFD_CLOEXEC) };
+	struct gck_error err = { 0 };
+
+	for (size_t k = 0; k < 2; k++) {
+		struct tasks t = { 0 };
+
+		for (m.rank = 0; m.rank < 2; m.rank++) {
+			m.pid = sharer(fds[k], NULL, 0);
+			tasks_apply(&t, &m);
+		}
+		ok(shared_objects_refuse(&t, &err) == 0, "%s that two ranks have open: %s",
+		   k ? "a memfd" : "a file below /dev/shm", err.text);
+		end_all(&t);
+		close(fds[k]);
+	}
+	unlink(path);
+}
+
+static void rank_lists(void)
+{
+	static const uint32_t ranks[] = { 0, 1, 2, 5, 7, 8 };
+	char text[RANK_LIST_MAX];
+	const char *list = text;
+	uint32_t first, last, n = 0;
+
+	ok(rank_list_write(text, ranks, 6), "a list of ranks");
+	is_str(text, "0-2,5,7-8", "is written");
+	while (rank_list_next(&list, &first, &last))
+		n += last - first + 1;
+	is_int(n, 6, "and read");
+	ok(!*list, "to its end");
+	list = "5-3";
+	ok(!rank_list_next(&list, &first, &last), "one that runs backwards is none");
+	list = "x";
+	ok(!rank_list_next(&list, &first, &last) && *list, "nor is a word");
 }
 
 static void sharing_files(void)
@@ -418,7 +470,9 @@ int main(void)
 	lines_before_exec();
 	sharing();
 	sharing_below();
+	sharing_open_memory();
 	sharing_files();
+	rank_lists();
 	late_job();
 	reminders();
 	shares();

@@ -208,6 +208,8 @@ static void run_rank(const struct plugin *p, unsigned i)
 	set("GPUCKPT_LINK", "%s", link_name);
 	set("GPUCKPT_PID", "%d", (int)getpid());
 	set("GPUCKPT_RESTARTS", "%u", p->restarts);
+	if (p->shares)
+		set("COUNTER_SHARES", "%s", p->shares);
 	if (p->keeps && i < p->keepers) {
 		int mark = (int)strspn(p->keeps, "+2");
 

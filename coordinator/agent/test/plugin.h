@@ -19,6 +19,7 @@ struct plugin {
 	const char *keeps;       /* a file in dir that ranks keep open for writing ("+name": for
 				  * appending; "2name": as descriptor 2); NULL: none */
 	unsigned keepers;        /* how many ranks do */
+	const char *shares;      /* COUNTER_SHARES of the ranks; NULL: none */
 	const char *fault;       /* GPUCKPT_FAULT for the agent; NULL: none */
 	bool no_forks;           /* the agent cannot fork */
 	char report[512];        /* the agent's report at its start */

@@ -192,6 +192,28 @@ static void left_built(struct plugin *p)
 	}
 }
 
+/* Memory of both ranks is of one instant, and theirs together again. */
+static void share_memory(struct plugin *p, const char *shares, const char *what)
+{
+	const char *path = shares + (*shares != '/');
+	char hash[40] = "";
+
+	p->shares = shares;
+	unlink(path);
+	first_commit(p, hash);
+	unlink(path);
+	plugin_begin(p, NULL, 1);
+	json_decref(coord_welcome("restore", commit_members(1, hash)));
+	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("files", 1, NULL, NULL) &&
+	   coord_ask("run", 1, NULL, NULL), "restored: ranks that share %s", what);
+	ok(plugin_both_count(p), "each sees what the other writes");
+	is_int(access(path, F_OK), *shares == '-' ? -1 : 0, "its name is what it was");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
+	plugin_stop(p);
+	unlink(path);
+	p->shares = NULL;
+}
+
 static void one_had_finished(struct plugin *p)
 {
 	char hash[40] = "";
@@ -361,6 +383,9 @@ int main(void)
 	commits_in_doubt(&p);
 	left_built(&p);
 	one_had_finished(&p);
+	share_memory(&p, "/dev/shm/gck-test-shared", "a file below /dev/shm");
+	share_memory(&p, "+/dev/shm/gck-test-shared", "one that they have open");
+	share_memory(&p, "-/dev/shm/gck-test-shared", "memory without a name");
 	falls_back(&p);
 	agent_dies_waiting(&p);
 	all_die(&p);

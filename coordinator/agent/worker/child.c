@@ -261,12 +261,24 @@ struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, voi
 	return c;
 }
 
+static void end_if_hung(struct child *c, int sent, const struct gck_error *err)
+{
+	if (sent < 0 && err->code == EAGAIN)
+		child_kill(c); /* it has not read for so long that it hangs */
+}
+
 void child_tell(struct child *c, json_t *body)
 {
 	struct gck_error err;
 
-	if (packet_send(c->fd, body, &err) < 0 && err.code == EAGAIN)
-		child_kill(c); /* it has not read for so long that it hangs */
+	end_if_hung(c, packet_send(c->fd, body, &err), &err);
+}
+
+void child_give(struct child *c, json_t *body, int given)
+{
+	struct gck_error err;
+
+	end_if_hung(c, packet_give(c->fd, body, given, &err), &err);
 }
 
 void child_remind(struct child *c, json_t *body)

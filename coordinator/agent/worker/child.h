@@ -35,6 +35,9 @@ struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, voi
  * is reported anyway. */
 void child_tell(struct child *c, json_t *body);
 
+/* The same with a descriptor, which stays open here. */
+void child_give(struct child *c, json_t *body, int given);
+
 /* Sends it a sign of life, unless an unread packet waits: a child in a long write would fill its
  * socket. */
 void child_remind(struct child *c, json_t *body);

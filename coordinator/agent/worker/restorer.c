@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/fault.h"
 #include "common/wire/restart_code.h"
@@ -54,6 +55,51 @@ static int check_device(const struct restorer *r, const struct rank_image *f, st
 		0;
 }
 
+static json_t *question(const struct restorer *r, const struct gck_object *o)
+{
+	return json_pack("{s:s, s:s, s:I, s:o, s:I, s:o, s:b, s:I, s:I}", "op", "share", "phase",
+			 "build", "seq", (json_int_t)r->seq, "ranks",
+			 packet_string(o->ranks), "number",
+			 (json_int_t)o->number, "name", packet_string(o->name), "path",
+			 o->has_path, "size", (json_int_t)o->size, "seals", (json_int_t)o->seals);
+}
+
+/* Asks the agent for memory that the rank shares with others; no answer means that they are not
+ * together, or that another commit is built. */
+static int share_one(struct restorer *r, const struct gck_object *o, struct gck_error *err)
+{
+	json_t *answer;
+	bool given;
+	int fd, rc = 0;
+
+	if (packet_send(r->report.fd, question(r, o), err) < 0)
+		return -1;
+	answer = packet_take(r->report.fd, -1, &fd, err);
+	if (!answer)
+		return -1;
+	given = !strcmp(packet_text(answer, "op", ""), "share");
+	if (given && fd >= 0)
+		rc = gck_restore_give_common(r->restore, o, fd, err);
+	if (fd >= 0)
+		close(fd);
+	if (given) {
+		json_decref(answer);
+		return rc;
+	}
+	r->report.next = answer;
+	return gck_fail(err, ECANCELED, "the restart was cancelled");
+}
+
+static int share(struct restorer *r, struct gck_error *err)
+{
+	const struct gck_object *o;
+
+	for (size_t i = 0; (o = gck_restore_common(r->restore, i)); i++)
+		if (share_one(r, o, err) < 0)
+			return -1;
+	return 0;
+}
+
 /* Only a process that was not emptied can still go on in a namespace. */
 static int check_number(struct restorer *r, const struct rank_image *f, struct gck_error *err)
 {
@@ -66,7 +112,7 @@ static int check_number(struct restorer *r, const struct rank_image *f, struct g
 
 static int build_process(struct restorer *r, struct rank_image *f, struct gck_error *err)
 {
-	if (check_number(r, f, err) < 0 || take_image(r, f, err) < 0 ||
+	if (check_number(r, f, err) < 0 || take_image(r, f, err) < 0 || share(r, err) < 0 ||
 	    tell_size(r, err) < 0 || check_device(r, f, err) < 0)
 		return -1;
 	rank_image_drop_manifest(f);
@@ -171,6 +217,18 @@ static int files(struct restorer *r)
 	return -1;
 }
 
+static int reopen(struct restorer *r)
+{
+	struct gck_error err = { 0 };
+
+	if (r->restore && gck_restore_reopen(r->restore, &err) < 0) {
+		report_failure(&r->report, "reopen", &err);
+		return 1;
+	}
+	report_done(&r->report, "reopen", NULL);
+	return -1;
+}
+
 static int run(struct restorer *r)
 {
 	struct gck_error err = { 0 };
@@ -191,6 +249,8 @@ static int obey(struct restorer *r, const json_t *body)
 
 	if (!strcmp(op, "files"))
 		return files(r);
+	if (!strcmp(op, "reopen"))
+		return reopen(r);
 	if (!strcmp(op, "run"))
 		return run(r);
 	if (strcmp(op, "build"))

@@ -13,6 +13,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/worker/rank_image.h"
+#include "coordinator/agent/worker/rank_memory.h"
 #include "coordinator/agent/worker/report.h"
 #include "shim/process/gpu/gpu.h"
 #include "shim/process/process.h"
@@ -187,6 +188,29 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 	return 0;
 }
 
+static int phase_reserve(struct worker *w, const json_t *body, struct gck_error *err)
+{
+	if (gck_capture_reserve(w->capture, (uint64_t)packet_int(body, "bytes", 0), err) < 0)
+		return -1;
+	report_done(&w->report, "reserve", NULL);
+	return 0;
+}
+
+/* What the rank shares is in the image that one of its ranks writes. */
+static int phase_common(struct worker *w, const json_t *body, struct gck_error *err)
+{
+	return memory_share(w->capture, body, err);
+}
+
+static int phase_copy(struct worker *w, const json_t *body, struct gck_error *err)
+{
+	(void)body;
+	if (gck_capture_copy(w->capture, err) < 0)
+		return -1;
+	report_done(&w->report, "copy", NULL);
+	return 0;
+}
+
 static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *err)
 {
 	uint32_t asked[GCK_REQUEST_KINDS];
@@ -198,7 +222,8 @@ static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *
 		return -1;
 	GCK_FAULT(GCK_FAULT_WORKER_FROZEN);
 	if (gck_capture_quiesced(w->capture, w->task->seq, err) < 0 ||
-	    gck_capture_take(w->capture, err) < 0)
+	    gck_capture_take(w->capture, w->task->alone, err) < 0 ||
+	    (!w->task->alone && memory_report(&w->report, w->capture, false, err) < 0))
 		return -1;
 	GCK_FAULT(GCK_FAULT_WORKER_TAKEN);
 	gck_capture_held(w->capture, &first, &last);
@@ -230,7 +255,10 @@ static const struct {
 	const char *op, *phase; /* an upload ends the phase of the write */
 	int (*act)(struct worker *w, const json_t *body, struct gck_error *err);
 } phases[] = {
+	{ "reserve", "reserve", phase_reserve },
 	{ "freeze", "freeze", phase_freeze },
+	{ "common", "copy", phase_common },
+	{ "copy", "copy", phase_copy },
 	{ "resume", "resume", phase_resume },
 	{ "write", "write", phase_write },
 	{ "upload", "write", phase_upload },
@@ -319,7 +347,8 @@ int worker_main(int fd, void *arg)
 	int rc;
 
 	w.capture = gck_capture_open(t->pid, t->link, &t->hello, &t->step->options, &err);
-	if (!w.capture) {
+	if (!w.capture || memory_report(&w.report, w.capture, t->alone, &err) < 0) {
+		gck_capture_close(w.capture);
 		report_failure(&w.report, "prepare", &err);
 		return 1;
 	}

@@ -5,7 +5,12 @@
  * A checkpoint worker starts with `prepare` and then does what it is told, one phase at a time:
  *
  *   from   op        members
- *   agent  freeze                 stop the rank and fork the clone; held from here on
+ *   agent  reserve    bytes       allocate memory for the copy of what the rank shares
+ *          freeze                 stop the rank and fork the clone; held from here on
+ *          common     all         all ranks of the node are held: of what this rank may share, it
+ *                                 shares these: for each its `memory`, `ranks`, its `number` and
+ *                                 whether it `gives` the content
+ *          copy                   copy what it gives, and what it does not share
  *          resume                 let it go
  *          write     held device  write the image; held: the rank stays held until it is written;
  *                                 device: PIDs of its processes that send the copies on their
@@ -13,7 +18,9 @@
  *          upload                 with a stage: after its answer `stage`, upload what is staged
  *          hold                   a sign of life: stay held
  *          abort                  let go, leave
- *   worker done      phase ok     prepare: expected; freeze: first_ns asked_one asked_all;
+ *   worker memory     all         before the answers to prepare and freeze, unless the rank is
+ *                                 alone: what it may share (rank_memory.h)
+ *          done      phase ok     prepare: expected; freeze: first_ns asked_one asked_all;
  *                    error code   resume: first_ns last_ns; stage: staged unstaged (the memory is
  *                                 is free; bytes to upload; why not all bytes are staged);
  *                                 write: manifest put stored common (store.h) free_ns
@@ -23,14 +30,19 @@
  * A restorer starts with `build` of the commit that it was made for:
  *
  *   agent  build     seq hash     throw away what was built, build this commit
+ *          share     made         the answer to `share`: with a descriptor if that memory has no
+ *                                 path
  *          files                  restore the files
+ *          reopen                 open what others have made meanwhile
  *          run                    let the rank go
  *          abort                  leave; the rank dies if it was emptied
  *   worker done      phase ok     build: seq, exit (a wait status) if the rank had finished;
- *                    error code   files; run
+ *                    error code   files; reopen; run
  *                                 apart: number, which the rank's process must have, in a PID
  *                                 namespace, where new ones have numbers above `above`; nothing
  *                                 was done to it
+ *          share     ranks first number name path size seals
+ *                                 during a build: memory that the rank shares with these
  *          progress  phase        bytes, a few a second, and 0 of them before the first is read
  *                    done all
  *
@@ -63,6 +75,7 @@ struct worker_task {
 	struct gck_link_hello hello;
 	uint32_t seq;
 	char nonce[64];
+	bool alone;                   /* no other rank is on the node */
 	unsigned backstop_ms;         /* an agent silent for so long while the rank is held
 				       * counts as hung */
 	int tracker_fds[2];           /* passes the dirty page tracker to the next worker

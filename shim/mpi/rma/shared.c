@@ -171,45 +171,6 @@ void gck_mpi_shared_free(struct gck_mpi_win *w)
 	w->shared = NULL;
 }
 
-/* ---- restart -------------------------------------------------------------------------------- */
-
-/* Copies pages; those that are zero stay holes. */
-static void copy_pages(char *to, const char *from, size_t size)
-{
-	static const char zero[PAGE];
-
-	for (size_t at = 0; at < size; at += PAGE) {
-		size_t n = size - at < PAGE ? size - at : PAGE;
-
-		if (memcmp(from + at, zero, n) != 0)
-			memcpy(to + at, from + at, n);
-	}
-}
-
-/* Each rank copies its segment to the new object, then maps that over the old memory. */
-int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
-{
-	struct gck_mpi_shared *s = w->shared;
-	const struct gck_mpi_segment *mine = &s->segments[w->rank];
-	char *fresh;
-	int all_mapped, rc = map_all(w, &fresh, &all_mapped);
-
-	if (!rc && all_mapped) {
-		copy_pages(fresh + mine->offset, s->base + mine->offset, (size_t)mine->size);
-		rc = agree(w, &all_mapped); /* waits until all ranks have copied */
-	}
-	if (!rc && all_mapped && mremap(fresh, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED,
-				  s->base) == (void *)s->base)
-		return 0;
-	if (fresh)
-		munmap(fresh, s->size);
-	return gck_fail(err, ENOMEM,
-			"a shared window of %d ranks (%zu bytes) cannot be shared again: "
-			"its ranks are now on several nodes, or /dev/shm is full: start the step "
-			"with the ranks on the nodes of the checkpoint",
-			w->nranks, s->size);
-}
-
 /* ---- query ---------------------------------------------------------------------------------- */
 
 /* The rank of a query; MPI_PROC_NULL means the first rank with memory. */

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that the ranks of a window share (MPI_Win_allocate_shared). A rank's image contains the
- * mapping as private memory; after a restart the ranks share it again at the same addresses. A
- * checkpoint works only for windows of a single rank. If several ranks share one, a rank may write
- * memory that another rank's image already contains, so the agent refuses the checkpoint (its
- * shared.c). */
+ * Memory that the ranks of a window share (MPI_Win_allocate_shared): ordinary shared memory of the
+ * program. The agent has it copied while all ranks of the node are held, and a restart maps it
+ * again in all of them at the same addresses, before the real library makes the window again. */
 #ifndef GCK_MPI_SHARED_H
 #define GCK_MPI_SHARED_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/base/error.h"
 #include "shim/mpi/rma/rma.h"
 
 struct gck_mpi_segment {
@@ -31,8 +28,5 @@ struct gck_mpi_shared {
  * gck_mpi_shared_free frees it. */
 GCK_MUST_CHECK int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart);
 void gck_mpi_shared_free(struct gck_mpi_win *w);
-
-/* Shares the memory again after a restart. Collective over w->comm's real communicator. */
-GCK_MUST_CHECK int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/base/participant.h"
-#include "shim/mpi/rma/shared.h"
+#include "shim/mpi/rma/rma.h"
 
 /* ---- the rounds ----------------------------------------------------------------------------- */
 
@@ -106,8 +106,6 @@ static int rebuild_one(void *win, struct gck_error *err)
 {
 	struct gck_mpi_win *w = win;
 
-	if (w->shared && gck_mpi_shared_rebuild(w, err))
-		return -1;
 	if (gck_mpi_win_make_real(w))
 		return gck_fail(err, EIO,
 				"a window of %d ranks and %lld bytes cannot be made again after a "

@@ -45,8 +45,8 @@ static void expect(struct gck_capture *c, uint64_t bytes, uint64_t size)
 	c->chunks += pages < groups ? pages : groups;
 }
 
-/* Estimate the image's bytes and chunks. held: bytes to copy while the rank is held (shared memory,
- * files). */
+/* Estimate the image's bytes and chunks. held: bytes to copy while the rank is held, without shared
+ * memory. */
 static void estimate(struct gck_capture *c, uint64_t *held)
 {
 	const struct gck_image *img = c->img;
@@ -61,7 +61,7 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 
 		if (!x)
 			continue;
-		*held += unforked ? x->resident + x->swapped : 0;
+		*held += unforked && m->object < 0 ? x->resident + x->swapped : 0;
 		expect(c, (unforked ? x->resident : x->anonymous) + x->swapped, size);
 		if (m->content >= 0 && img->contents[m->content].carried)
 			expect(c, size, size);
@@ -309,13 +309,21 @@ static struct gck_hold hold_of(struct gck_capture *c, struct gck_error *err)
 				 .seen = c->root->seen, .timeout_ms = GCK_HELPER_MS, .err = err};
 }
 
-static int copy(struct gck_capture *c, struct gck_error *err)
+static int copy_own(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_hold h = hold_of(c, err);
 
-	return gck_hold_objects(&h) || gck_hold_ipc(&h) || gck_hold_unforked(&h) ||
-	       gck_hold_files(&h) ||
+	h.own = true;
+	return gck_hold_ipc(&h) || gck_hold_unforked(&h) || gck_hold_files(&h) ||
 	       gck_prefixes_finish(&c->prefixes, &c->t, c->img, err);
+}
+
+static int copy_memory(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_hold h = hold_of(c, err);
+
+	h.memory = true;
+	return gck_hold_objects(&h) || gck_hold_files(&h);
 }
 
 /* Do something with a process, and then with those below it. */
@@ -364,14 +372,28 @@ static int fork_clones(struct gck_capture *c, struct gck_error *err)
 	return await_clones(c, failed ? NULL : err) || failed ? -1 : 0;
 }
 
-int gck_capture_take(struct gck_capture *c, struct gck_error *err)
+int gck_capture_take(struct gck_capture *c, bool alone, struct gck_error *err)
 {
 	if (!c->held.whole || c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held");
 	return with_all(c, describe, err) || gck_tree_join_ipc(c, err) ||
 	       gck_tree_relate(c, err) || gck_tree_connect(c, err) ||
-	       with_all(c, copy, err) || gck_leftovers_note(c, err) || fork_clones(c, err)
+	       with_all(c, copy_own, err) || (alone && gck_capture_copy(c, err)) ||
+	       gck_leftovers_note(c, err) || fork_clones(c, err)
 		       ? -1 : 0;
+}
+
+int gck_capture_copy(struct gck_capture *c, struct gck_error *err)
+{
+	c->seen = calloc(c->nmemory + 1, sizeof *c->seen);
+	if (!c->seen)
+		return gck_fail(err, ENOMEM, "out of memory for shared memory");
+	return with_all(c, copy_memory, err);
+}
+
+int gck_capture_reserve(struct gck_capture *c, uint64_t bytes, struct gck_error *err)
+{
+	return gck_frozen_prepare(&c->copies, bytes, err);
 }
 
 void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_REQUEST_KINDS])

@@ -102,6 +102,10 @@ int gck_tree_relate(struct gck_capture *root, struct gck_error *err) GCK_MUST_CH
  * rank's image. */
 int gck_tree_join_ipc(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
 
+/* sharing.c: a file without a name becomes the last of the objects. */
+int gck_file_to_object(struct gck_image *img, struct gck_file *f,
+		       struct gck_error *err) GCK_MUST_CHECK;
+
 /* connections.c: check that the unix sockets that are connected in one direction only, or not
  * accepted yet, have their other side in the tree. */
 int gck_tree_connect(const struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;

@@ -229,11 +229,8 @@ static int relate_files(struct holding *group, size_t size, struct holding **kno
 
 /* ---- memory of one key --------------------------------------------------------------------- */
 
-/* A file without a name becomes an object. */
-static int make_object(struct holding *h, struct gck_error *err)
+int gck_file_to_object(struct gck_image *img, struct gck_file *f, struct gck_error *err)
 {
-	struct gck_image *img = h->c->img;
-	struct gck_file *f = file_of(h);
 	struct gck_object *o = gck_grow(&img->objects, &img->nobjects, sizeof *o, err);
 
 	if (!o)
@@ -243,9 +240,16 @@ static int make_object(struct holding *h, struct gck_error *err)
 				 .mtime_ns = f->mtime_ns};
 	f->kind = GCK_FD_MEMFD;
 	f->object = (int32_t)(img->nobjects - 1);
-	h->i = img->nobjects - 1;
-	h->object = true;
 	return o->name ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
+}
+
+static int make_object(struct holding *h, struct gck_error *err)
+{
+	if (gck_file_to_object(h->c->img, file_of(h), err))
+		return -1;
+	h->i = h->c->img->nobjects - 1;
+	h->object = true;
+	return 0;
 }
 
 static struct gck_object *object_of(const struct holding *h)
@@ -392,9 +396,6 @@ static int relate(struct gck_capture *root,
 
 int gck_tree_relate(struct gck_capture *root, struct gck_error *err)
 {
-	if (share_read(root, root, err) || relate(root, add_memory, relate_memory, err) ||
-	    (root->nchildren && relate(root, add_files, relate_files, err)))
-		return -1;
-	root->seen = calloc(root->nmemory + 1, sizeof *root->seen);
-	return root->seen ? 0 : gck_fail(err, ENOMEM, "out of memory for shared memory");
+	return share_read(root, root, err) || relate(root, add_memory, relate_memory, err) ||
+	       (root->nchildren && relate(root, add_files, relate_files, err)) ? -1 : 0;
 }

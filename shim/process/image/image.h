@@ -160,8 +160,12 @@ struct gck_object {
 	uint32_t shared;           /* processes of the rank with the same number share it, and each
 				    * may have a part of its content; 0: it is this process's
 				    * alone */
-	bool elsewhere;            /* another process's image has all of its content; if has_path,
-				    * an earlier one's */
+	bool elsewhere;            /* another process's image, or another rank's, has all of its
+				    * content; if has_path, an earlier process's of this rank or
+				    * another rank's */
+	char *ranks;               /* "0-3,8": the ranks of the node that share it; NULL: none
+				    * but this one */
+	uint32_t number;           /* with the first of these ranks: one object of the step */
 	uint32_t segment;          /* it is System V shared memory: one more than the program's
 				    * number; 0: it is not */
 };

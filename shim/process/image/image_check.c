@@ -359,9 +359,11 @@ static int check_objects(const struct gck_image *img, struct gck_error *err)
 
 		if (o->has_path && o->name[0] != '/')
 			return gck_fail(err, EINVAL, "object %zu has no absolute path", i);
-		if (o->elsewhere && (!o->shared || o->groups.rows.n))
-			return gck_fail(err, EINVAL, "object %zu has its content elsewhere, and "
-					"is not shared", i);
+		if ((o->elsewhere || o->ranks) && !o->shared)
+			return gck_fail(err, EINVAL, "object %zu is shared, and has no number", i);
+		if (o->elsewhere && o->groups.rows.n)
+			return gck_fail(err, EINVAL, "object %zu has its content here and "
+					"elsewhere", i);
 		if (check_content(&o->groups, o->size, "object", err))
 			return gck_fail_in(err, "object %zu", i);
 	}

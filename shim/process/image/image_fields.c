@@ -116,8 +116,10 @@ static const struct gck_field object_fields[] = {
 	INT(gck_object, shared, 0, INT32_MAX),
 	BOOL(gck_object, elsewhere),
 	INT(gck_object, segment, 0, UINT32_MAX),
+	TEXT(gck_object, ranks, 0),
+	INT(gck_object, number, 0, UINT32_MAX),
 };
-static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 5);
+static const struct gck_shape object_shape = SHAPE_GROWN("object", gck_object, object_fields, 7);
 
 static const struct gck_field message_fields[] = {
 	INT(gck_ipc_message, type, 1, INT64_MAX),

@@ -53,6 +53,8 @@ struct gck_hold {
 	const struct gck_image *rank; /* of the rank that the process belongs to */
 	struct gck_frozen_copies *copies;
 	struct gck_external_files *external;
+	bool own, memory;        /* what is copied: what no other rank has; memory and files that
+				  * other ranks may share */
 	unsigned char **seen;    /* of memory that processes share, by its number: the pages that
 				  * were copied; NULL: none */
 	int timeout_ms;          /* for the helper */

@@ -390,6 +390,8 @@ static int hold_one(struct gck_hold *h, uint32_t i)
 {
 	const struct gck_file *x = &h->img->files[i];
 
+	if (gck_file_is_memory(x) ? !h->memory : !h->own)
+		return 0;
 	if (x->kind == GCK_FD_FILE && (x->whole || x->unlinked))
 		return gck_hold_file(h, i);
 	if (x->kind == GCK_FD_PIPE && !x->write_end)

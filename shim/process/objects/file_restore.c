@@ -358,6 +358,23 @@ static int change(struct gck_restore *r, struct gck_rewrite *w, struct gck_error
 	return 0;
 }
 
+/* Another rank has given it its content. */
+static int open_common(struct gck_restore *r, const struct gck_object *o, struct gck_error *err)
+{
+	const struct gck_place_file was = {o->inode, o->owner};
+	int fd = gck_restore_share_object(r, o, -1);
+
+	if (fd >= 0)
+		return 0;
+	fd = gck_rights_open(o->name, O_RDWR | O_CLOEXEC, &was, NULL);
+	if (fd < 0)
+		return gck_fail(err, errno, "%s, which ranks %s share, cannot be opened: %s",
+				o->name, o->ranks, gck_place_reason(errno));
+	(void)gck_restore_share_object(r, o, fd);
+	close(fd);
+	return 0;
+}
+
 /* Shared mappings of files are made once the files have their content. */
 static int map_files(struct gck_restore *r, struct gck_error *err)
 {
@@ -367,6 +384,8 @@ static int map_files(struct gck_restore *r, struct gck_error *err)
 
 		if (!o->has_path)
 			continue;
+		if (fd < 0 && o->ranks && open_common(r, o, err))
+			return -1;
 		if (o->shared)
 			fd = gck_restore_share_object(r, o, fd);
 		if (gck_restore_map_object(r, i, fd, err))

@@ -100,6 +100,10 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds) GCK_MUST_CHECK;
 /* Whether o is what the pipe or socket x is connected to. */
 bool gck_file_is_other_end(const struct gck_file *x, const struct gck_file *o);
 
+/* Whether it is a file below /dev/shm, with a name or without, that can be written: other ranks may
+ * share it. */
+bool gck_file_is_memory(const struct gck_file *x);
+
 /* Bytes of this file's content that the image has. */
 uint64_t gck_file_carried(const struct gck_file *x);
 

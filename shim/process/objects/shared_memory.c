@@ -133,6 +133,12 @@ int gck_scan_made(struct gck_scan *s)
 	return failed;
 }
 
+bool gck_file_is_memory(const struct gck_file *x)
+{
+	return x->kind == GCK_FD_FILE && (x->written || x->unlinked) &&
+	       !strncmp(x->path, SHM, strlen(SHM));
+}
+
 bool gck_object_is_whole(const struct gck_image *img, size_t object)
 {
 	for (size_t i = 0; i < img->nfiles; i++)
@@ -292,7 +298,11 @@ static int hold_object(struct gck_hold *h, uint32_t i, const struct gck_source *
 		return gck_fail(h->err, EACCES, "it cannot be opened");
 	if (fd < 0)
 		return hold_mapped(h, i, s);
-	result = gck_frozen_file(h->copies, GCK_FROZEN_OBJECT, i, fd, o->size, h->err) ||
+	if (o->ranks && (uint64_t)st.st_size != o->size)
+		result = gck_fail(h->err, EAGAIN, "its size changed while its ranks were being "
+				  "held; try again");
+	else
+		result = gck_frozen_file(h->copies, GCK_FROZEN_OBJECT, i, fd, o->size, h->err) ||
 		 (o->has_path && gck_external_add(h->external, GCK_FROZEN_OBJECT, i, fd, o->size,
 						 gck_mtime_ns(&st), h->err));
 	close(fd);

@@ -306,7 +306,7 @@ static int build_below(struct gck_restore *r, struct gck_error *err)
 /* Once all processes have mapped what they share. */
 static int finish(struct gck_restore *r, struct gck_error *err)
 {
-	if (gck_restore_seals(r, err) || gck_terminals_foreground(r, err))
+	if (gck_terminals_foreground(r, err))
 		return -1;
 	for (size_t i = 0; i < r->nchildren; i++)
 		if (finish(r->children[i], err))
@@ -363,8 +363,13 @@ static void close_files(struct gck_restore *r)
 
 int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 {
+	return of_each(r, gck_restore_own_files, err);
+}
+
+int gck_restore_reopen(struct gck_restore *r, struct gck_error *err)
+{
 	static int (*const steps[])(struct gck_restore *, struct gck_error *) = {
-		gck_restore_own_files,
+		gck_restore_seals,
 		gck_restore_deferred,
 		gck_restore_rights,
 		gck_restore_shutdowns,
@@ -381,6 +386,37 @@ int gck_restore_files(struct gck_restore *r, struct gck_error *err)
 	gck_restore_close_pairs(r);
 	close_files(r);
 	return of_each(r, gck_restore_take_leases, err);
+}
+
+static const struct gck_object *find_common(const struct gck_restore *r, uint32_t shared)
+{
+	const struct gck_object *found = NULL;
+
+	for (size_t i = 0; i < r->img->nobjects && !found; i++)
+		if (r->img->objects[i].ranks && r->img->objects[i].shared == shared)
+			found = &r->img->objects[i];
+	for (size_t i = 0; i < r->nchildren && !found; i++)
+		found = find_common(r->children[i], shared);
+	return found;
+}
+
+const struct gck_object *gck_restore_common(const struct gck_restore *r, size_t i)
+{
+	for (uint32_t shared = 1; shared <= r->nmemory; shared++) {
+		const struct gck_object *o = find_common(r, shared);
+
+		if (o && !i--)
+			return o;
+	}
+	return NULL;
+}
+
+int gck_restore_give_common(struct gck_restore *r, const struct gck_object *o, int fd,
+			    struct gck_error *err)
+{
+	return gck_restore_share_object(r, o, fd) >= 0
+		       ? 0
+		       : gck_fail(err, errno, "shared memory \"%s\": %s", o->name, strerror(errno));
 }
 
 uint64_t gck_restore_bytes(const struct gck_restore *r)

@@ -365,7 +365,7 @@ static size_t hold_at_end(struct gck_error *err)
 	if (c && !gck_capture_freeze(c, err)) {
 		c->held.v[0].signal = SIGSTOP;
 		memcpy(&c->held.v[0].info, &end, sizeof end);
-		n = gck_capture_take(c, err) ? SIZE_MAX : c->img->threads[0].npending;
+		n = gck_capture_take(c, true, err) ? SIZE_MAX : c->img->threads[0].npending;
 		c->held.v[0].signal = 0;
 		gck_capture_resume(c);
 	}
@@ -397,7 +397,7 @@ static void test_rewrite(void)
 	struct gck_writer *w = gck_writer_open(store, 99, "t", &options, NULL, &err);
 
 	ok(c && w && tell("do", "rewrite") && !gck_capture_freeze(c, &err) &&
-	   !gck_capture_take(c, &err), "a file that is changed in place during a checkpoint");
+	   !gck_capture_take(c, true, &err), "a file that is changed in place during a checkpoint");
 	gck_capture_resume(c);
 	ok(gck_capture_write(c, w, NULL, NULL, &err) &&
 	   strstr(err.text, "is changed in place"), "is refused (%s)", err.text);
@@ -439,7 +439,8 @@ static void is_locked(const char *verb, bool locked)
 	const struct gck_map *m = NULL;
 	uint64_t page = page_of("zero");
 
-	if (c && tell(verb, "locked") && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err))
+	if (c && tell(verb, "locked") && !gck_capture_freeze(c, &err) &&
+	    !gck_capture_take(c, true, &err))
 		m = map_of(c->img, page);
 	ok(m && !(m->flags & GCK_MAP_LOCKED) == !locked, "memory that is %s meanwhile %s",
 	   locked ? "locked" : "unlocked", err.text);
@@ -455,7 +456,7 @@ static bool is_copied(const char *name)
 
 	tell("do", name);
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	if (c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err)) {
+	if (c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, true, &err)) {
 		copied = c->t.flight->n == 1 && c->t.flight->fds[0] >= 0;
 		gck_capture_resume(c);
 		closed = c->t.flight->fds[0] < 0;
@@ -480,7 +481,7 @@ static void check_flight(void)
 
 		tell("do", bad[i][0]);
 		c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-		ok(c && !gck_capture_freeze(c, &err) && gck_capture_take(c, &err) &&
+		ok(c && !gck_capture_freeze(c, &err) && gck_capture_take(c, true, &err) &&
 		   err.code == EAGAIN && strstr(err.text, bad[i][1]), "%s", err.text);
 		gck_capture_close(c);
 		ok(tell("undo", bad[i][0]), "the rank goes on");
@@ -662,7 +663,7 @@ static void test_replaced(void)
 	ok(tell("do", "replaced"), "a child");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
 	ok(c && tell("do", "replace"), "executes another program: %s", err.text);
-	program = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err) &&
+	program = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, true, &err) &&
 				  c->nchildren == 1
 			  ? strrchr(c->children[0]->img->exe, '/') : NULL;
 	ok(program && !strcmp(program, "/sleep"), "the image has that: %s", err.text);

@@ -73,7 +73,7 @@ static int hold_clock(uint32_t seq, bool *after, struct gck_error *err)
 
 	if (c)
 		gck_capture_take_tracker(c, tracker_fds);
-	if (c && w && !gck_capture_freeze(c, err) && !gck_capture_take(c, err))
+	if (c && w && !gck_capture_freeze(c, err) && !gck_capture_take(c, true, err))
 		before = in_vdso(c->img);
 	if (c)
 		gck_capture_resume(c);

@@ -76,7 +76,7 @@ static struct gck_capture *take(struct gck_error *err)
 {
 	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
 
-	if (c && (gck_capture_freeze(c, err) || gck_capture_take(c, err))) {
+	if (c && (gck_capture_freeze(c, err) || gck_capture_take(c, true, err))) {
 		gck_capture_close(c);
 		c = NULL;
 	}

@@ -159,7 +159,7 @@ static void test_churn(void)
 							 &err);
 
 		if (c && !gck_capture_freeze(c, &err)) {
-			good += !gck_capture_take(c, &err);
+			good += !gck_capture_take(c, true, &err);
 			gck_capture_resume(c);
 		}
 		gck_capture_close(c);
@@ -326,7 +326,7 @@ static long groups(bool clone, int after, bool *killed, struct gck_error *err)
 	long n = -1;
 
 	if (c && !gck_capture_freeze(c, err)) {
-		n = gck_capture_take(c, err);
+		n = gck_capture_take(c, true, err);
 		gck_capture_resume(c);
 	}
 	if (n == 0)

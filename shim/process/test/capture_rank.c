@@ -111,7 +111,7 @@ struct gck_image *checkpoint(json_t **manifest, struct gck_error *err)
 	bool good = false;
 
 	if (c && !gck_capture_freeze(c, err)) {
-		good = !gck_capture_take(c, err);
+		good = !gck_capture_take(c, true, err);
 		gck_capture_resume(c);
 	}
 	if (good)

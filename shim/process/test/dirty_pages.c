@@ -266,7 +266,7 @@ static bool one(enum ending end, bool on_older, struct gck_error *err)
 	if (!c)
 		return false;
 	gck_capture_take_tracker(c, tracker_fds);
-	right = !gck_capture_freeze(c, err) && !gck_capture_take(c, err);
+	right = !gck_capture_freeze(c, err) && !gck_capture_take(c, true, err);
 	if (right)
 		learn();
 	gck_capture_resume(c);
@@ -341,7 +341,7 @@ static void test_killed(void)
 		errx(99, "%s", err.text);
 	gck_capture_take_tracker(c, tracker_fds); /* the first is another rank's */
 	gck_capture_take_tracker(c, tracker_fds);
-	if (gck_capture_freeze(c, &err) || gck_capture_take(c, &err))
+	if (gck_capture_freeze(c, &err) || gck_capture_take(c, true, &err))
 		errx(99, "%s", err.text);
 	ok(c->dirty.uffd >= 0, "pages of a held rank are tracked");
 	kill(rank.pid, SIGKILL);

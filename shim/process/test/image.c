@@ -272,7 +272,7 @@ static void test_keys(void)
 	are_keys(image, "contents", "path,device,inode,size,mtime_ns,carried,windows,owner");
 	are_keys(image, "objects",
 		 "name,has_path,mode,seals,size,device,inode,windows,mtime_ns,owner,"
-		 "shared,elsewhere,segment");
+		 "shared,elsewhere,segment,ranks,number");
 	are_keys(image, "maps", "start,end,prot,kind,flags,content,object,offset,name");
 	are_keys(image, "files", "kind,flags,offset,path,size,least,mtime_ns,mode,unlinked,"
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
@@ -442,6 +442,8 @@ static void test_relations(void)
 				      "000000000014000000000000000100000000"), "out of order");
 	refused("objects 1 size", json_integer(0), "behind its end");
 	refused("objects 1 name", json_string("a"), "no absolute path");
+	refused("objects 1 ranks", json_string("0-1"), "has no number");
+	refused("objects 1 elsewhere", json_true(), "has no number");
 	refused("contents 0 size", json_integer(4096), "behind its end");
 	refused("threads 1 vtid", json_integer(1000), "two threads");
 	refused("threads 0 vtid", json_integer(1003), "main thread");
@@ -498,7 +500,8 @@ static void test_later(void)
 	static const char *const later[][2] = {
 		{"objects", "mtime_ns"},
 		{"files", "packets"}, {"files", "options"}, {"contents", "owner"},
-		{"objects", "owner"}, {"files", "was.inode"}, {"files", "was.owner"},
+		{"objects", "owner"}, {"objects", "ranks"}, {"objects", "number"},
+		{"files", "was.inode"}, {"files", "was.owner"},
 		{"files", "shared"}, {"files", "queue"}, {"files", "to"},
 		{"files", "terminals"}, {"files", "process"}, {"files", "watches"},
 	};

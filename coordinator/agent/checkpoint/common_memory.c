@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory that ranks of this node share, in a checkpoint. One of these ranks, which can read all of
+ * it, gives its content; if none can, each gives what it can read. It is copied once all ranks of
+ * the node are frozen: nobody writes to it then, and all ranks' images show the same instant. */
+#include "config.h"
+
+#include "coordinator/agent/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/rank_list.h"
+#include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/worker/rank_memory.h"
+
+#define COMMON_MAX 512     /* of a rank: orders wait in a socket */
+#define COPY_MS_OF_GIB 400 /* twice the measured time */
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* A rank's use of memory. */
+struct use {
+	struct gck_common_memory x;
+	size_t i; /* of the rank in the transaction */
+};
+
+struct uses {
+	struct use *v;
+	size_t n;
+};
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_memory(const void *x, const void *y)
+{
+	const struct use *a = x, *b = y;
+	int c = compare(a->x.device, b->x.device);
+
+	if (!c)
+		c = compare(a->x.inode, b->x.inode);
+	return c ? c : compare(a->i, b->i);
+}
+
+static int add_rank(struct uses *all, const struct transaction *t, size_t i, struct gck_error *err)
+{
+	const json_t *one;
+	size_t k;
+
+	json_array_foreach(t->ranks[i].memory, k, one) {
+		struct use *u = gck_grow(&all->v, &all->n, sizeof *u, err);
+
+		if (!u)
+			return -1;
+		*u = (struct use){ memory_unpack(one), i };
+	}
+	return 0;
+}
+
+static int collect(struct uses *all, const struct transaction *t, struct gck_error *err)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->ranks[i].carried && add_rank(all, t, i, err) < 0)
+			return -1;
+	if (all->n)
+		qsort(all->v, all->n, sizeof *all->v, by_memory);
+	return 0;
+}
+
+/* How many of the uses from u on are of the same memory. */
+static size_t count_same(const struct use *u, size_t most)
+{
+	size_t n = 1;
+
+	while (n < most && u[n].x.device == u[0].x.device && u[n].x.inode == u[0].x.inode)
+		n++;
+	return n;
+}
+
+/* What all only read is the same for all after a restart, wherever they are. */
+static bool is_shared(const struct use *u, size_t n)
+{
+	bool writes = false;
+
+	for (size_t i = 0; i < n; i++)
+		writes |= u[i].x.writes;
+	return n > 1 && writes;
+}
+
+static uint64_t size_of(const struct use *u, size_t n)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < n; i++)
+		size = u[i].x.size > size ? u[i].x.size : size;
+	return size;
+}
+
+static bool can_give(const struct use *u, uint64_t size)
+{
+	return u->x.whole && u->x.size == size;
+}
+
+/* Who gives; n: each what it can read. Groups are spread over the ranks. */
+static size_t giver_of(const struct use *u, size_t n, uint32_t number)
+{
+	uint64_t size = size_of(u, n);
+	size_t able = 0, which;
+
+	for (size_t i = 0; i < n; i++)
+		able += can_give(&u[i], size);
+	if (!able)
+		return n;
+	which = number % able;
+	for (size_t i = 0; i < n; i++)
+		if (can_give(&u[i], size) && !which--)
+			return i;
+	return n;
+}
+
+/* Bytes to copy if ranks share it; each may have touched a part of it. */
+static uint64_t bytes_of(const struct use *u, size_t n)
+{
+	uint64_t bytes = 0, size = size_of(u, n);
+
+	for (size_t i = 0; i < n; i++)
+		bytes += u[i].x.bytes;
+	return bytes < size ? bytes : size;
+}
+
+/* ---- reserve ------------------------------------------------------------------------------- */
+
+static void count(struct transaction *t, const struct use *u, size_t n, uint32_t number,
+		  uint64_t *bytes)
+{
+	size_t giver = giver_of(u, n, number);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool shared = is_shared(u, n) && giver < n;
+
+		if (!shared)
+			bytes[u[i].i] += u[i].x.bytes;
+		else if (i == giver)
+			bytes[u[i].i] += bytes_of(u, n);
+		sum += shared ? u[i].x.bytes : 0;
+	}
+	t->counted_again += sum ? sum - bytes_of(u, n) : 0;
+}
+
+static void tell_reserve(struct transaction *t, const uint64_t *bytes)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct rank_checkpoint *m = &t->ranks[i];
+
+		t->most_copied = bytes[i] > t->most_copied ? bytes[i] : t->most_copied;
+		if (!bytes[i] || m->carried)
+			continue;
+		m->told_reserve = true;
+		rank_checkpoint_tell(m, json_pack("{s:s, s:I}", "op", "reserve", "bytes",
+						  (json_int_t)bytes[i]));
+	}
+}
+
+static int reserve(struct transaction *t, struct gck_error *err)
+{
+	uint64_t *bytes = calloc(t->n + 1, sizeof *bytes);
+	struct uses all = { .v = NULL };
+	int rc = bytes ? collect(&all, t, err) : gck_fail(err, ENOMEM, "out of memory");
+	uint32_t number = 0;
+
+	for (size_t i = 0, n; i < all.n && rc == 0; i += n) {
+		n = count_same(all.v + i, all.n - i);
+		count(t, all.v + i, n, is_shared(all.v + i, n) ? ++number : 0, bytes);
+	}
+	if (rc == 0 && number > COMMON_MAX)
+		rc = gck_fail(err, EOPNOTSUPP, "its ranks share %u areas of memory, at most %d can "
+			      "be in a checkpoint: use fewer and larger ones", number, COMMON_MAX);
+	if (rc == 0)
+		tell_reserve(t, bytes);
+	free(all.v);
+	free(bytes);
+	return rc;
+}
+
+static bool is_awaited(const struct transaction *t, enum phase p)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!rank_checkpoint_answered(&t->ranks[i], p))
+			return true;
+	return t->failed;
+}
+
+bool common_memory_reserve(struct transaction *t)
+{
+	struct gck_error err = { 0 };
+
+	if (t->reserved)
+		return false;
+	t->reserved = true;
+	if (reserve(t, &err) < 0)
+		transaction_fail(t, NULL, &err, false);
+	return is_awaited(t, PHASE_PREPARE);
+}
+
+uint64_t common_memory_hold_ms(const struct transaction *t)
+{
+	return (t->most_copied * COPY_MS_OF_GIB) >> 30;
+}
+
+/* ---- copy ---------------------------------------------------------------------------------- */
+
+/* Ranks were looked at one after the other. */
+static int check_names(const struct use *u, size_t n, struct gck_error *err)
+{
+	for (size_t i = 1; i < n; i++)
+		if (u[i].x.has_path != u[0].x.has_path ||
+		    (u[0].x.has_path && strcmp(u[i].x.name, u[0].x.name)))
+			return gck_fail(err, EAGAIN, "shared memory \"%s\" got another name, or "
+					"lost it, while its ranks were being held; try again",
+					u[0].x.name);
+	return 0;
+}
+
+/* orders: one array for each rank. */
+static int order(json_t **orders, const struct transaction *t, const struct use *u, size_t n,
+		 uint32_t number, struct gck_error *err)
+{
+	size_t giver = giver_of(u, n, number);
+	struct gck_common_memory x = u[0].x;
+	uint32_t *ranks = calloc(n, sizeof *ranks);
+	char text[RANK_LIST_MAX];
+	bool fits;
+
+	for (size_t i = 0; ranks && i < n; i++)
+		ranks[i] = t->ranks[u[i].i].task->rank;
+	fits = ranks && rank_list_write(text, ranks, n);
+	free(ranks);
+	if (!fits)
+		return gck_fail(err, EOPNOTSUPP, "shared memory \"%s\": its %zu ranks cannot be "
+				"listed", x.name, n);
+	x.size = size_of(u, n);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(orders[u[i].i], json_pack("{s:o, s:s, s:I, s:b}", "memory",
+				      memory_pack(&x), "ranks", text, "number", (json_int_t)number,
+				      "gives", i == giver || giver == n));
+	return 0;
+}
+
+static void tell_copy(struct rank_checkpoint *m, const json_t *orders)
+{
+	json_t *some = json_array();
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(orders, i, one) {
+		json_array_append(some, (json_t *)(uintptr_t)one);
+		if (json_array_size(some) < MEMORIES_OF_PACKET && i + 1 < json_array_size(orders))
+			continue;
+		rank_checkpoint_tell(m, json_pack("{s:s, s:o}", "op", "common", "all", some));
+		some = json_array();
+	}
+	json_decref(some);
+	m->told_copy = true;
+	rank_checkpoint_tell(m, json_pack("{s:s}", "op", "copy"));
+}
+
+static int copy(struct transaction *t, struct gck_error *err)
+{
+	json_t **orders = calloc(t->n + 1, sizeof(json_t *));
+	struct uses all = { .v = NULL };
+	int rc = orders ? collect(&all, t, err) : gck_fail(err, ENOMEM, "out of memory");
+	uint32_t number = 0;
+
+	for (size_t i = 0; i < t->n && rc == 0; i++)
+		orders[i] = json_array();
+	for (size_t i = 0, n; i < all.n && rc == 0; i += n) {
+		n = count_same(all.v + i, all.n - i);
+		if (is_shared(all.v + i, n) && !(rc = check_names(all.v + i, n, err)))
+			rc = order(orders, t, all.v + i, n, ++number, err);
+	}
+	for (size_t i = 0; i < t->n && rc == 0; i++)
+		if (!t->ranks[i].carried && json_array_size(t->ranks[i].memory))
+			tell_copy(&t->ranks[i], orders[i]);
+	for (size_t i = 0; orders && i < t->n; i++)
+		json_decref(orders[i]);
+	free(orders);
+	free(all.v);
+	return rc;
+}
+
+bool common_memory_copy(struct transaction *t)
+{
+	struct gck_error err = { 0 };
+
+	if (t->copied)
+		return false;
+	t->copied = true;
+	if (copy(t, &err) < 0)
+		transaction_fail(t, NULL, &err, false);
+	return is_awaited(t, PHASE_FREEZE);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory that the rank shares with other ranks of the node: what may be such memory, and what is,
+ * once all of these ranks are held. One of them gives its content; in all of them it is an object
+ * with the same number. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "shim/process/capture/capture.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/objects.h"
+
+/* ---- what may be shared -------------------------------------------------------------------- */
+
+struct memories {
+	struct gck_common_memory *v;
+	size_t n;
+	struct gck_error *err;
+};
+
+static bool is_same(const struct gck_common_memory *x, uint64_t device, uint64_t inode)
+{
+	return x->device == device && x->inode == inode;
+}
+
+/* Several processes of the rank, or places of one, may have the same. */
+static int add(struct memories *all, const struct gck_common_memory *x)
+{
+	struct gck_common_memory *slot = NULL;
+
+	for (size_t i = 0; i < all->n && !slot; i++)
+		if (is_same(&all->v[i], x->device, x->inode))
+			slot = &all->v[i];
+	if (!slot) {
+		slot = gck_grow(&all->v, &all->n, sizeof *slot, all->err);
+		if (!slot)
+			return -1;
+		*slot = *x;
+		return 0;
+	}
+	slot->size = x->size > slot->size ? x->size : slot->size;
+	slot->bytes += x->bytes;
+	slot->whole |= x->whole;
+	slot->writes |= x->writes;
+	return 0;
+}
+
+static uint64_t size_of(const struct gck_map *m)
+{
+	return m->end - m->start;
+}
+
+/* Whether the mappings of an object show all of it. */
+static bool is_covered(const struct gck_image *img, size_t object)
+{
+	uint64_t at = 0, before;
+
+	do {
+		before = at;
+		for (size_t i = 0; i < img->nmaps; i++) {
+			const struct gck_map *m = &img->maps[i];
+
+			if (m->object == (int32_t)object && m->offset <= at &&
+			    m->offset + size_of(m) > at)
+				at = m->offset + size_of(m);
+		}
+	} while (at != before && at < img->objects[object].size);
+	return at >= img->objects[object].size;
+}
+
+static bool can_write(const struct gck_file *f)
+{
+	return !(f->flags & O_PATH) && (f->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static bool is_written(const struct gck_image *img, size_t object)
+{
+	bool written = false;
+
+	for (size_t i = 0; i < img->nmaps && !written; i++)
+		written = img->maps[i].object == (int32_t)object &&
+			  img->maps[i].prot & PROT_WRITE;
+	for (size_t i = 0; i < img->nfiles && !written; i++)
+		written = img->files[i].object == (int32_t)object && can_write(&img->files[i]);
+	return written;
+}
+
+static uint64_t resident(const struct gck_capture *c, size_t object)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < c->img->nmaps; i++) {
+		const struct gck_map *m = &c->img->maps[i];
+		const struct gck_vma *x = m->object == (int32_t)object ?
+						  gck_maps_find(&c->flags.maps, m->start) : NULL;
+
+		bytes += x ? x->resident + x->swapped : 0;
+	}
+	return bytes;
+}
+
+static int add_object(const struct gck_capture *c, size_t i, struct memories *all)
+{
+	const struct gck_object *o = &c->img->objects[i];
+	struct gck_common_memory x = {
+		.device = o->device, .inode = o->inode, .size = o->size, .bytes = resident(c, i),
+		.whole = gck_object_is_whole(c->img, i) || is_covered(c->img, i),
+		.writes = is_written(c->img, i), .has_path = o->has_path};
+
+	snprintf(x.name, sizeof x.name, "%s", o->name);
+	return add(all, &x);
+}
+
+/* A descriptor of a file below /dev/shm that this process does not map. */
+static int add_file(const struct gck_file *f, struct memories *all)
+{
+	struct gck_common_memory x = {
+		.device = f->device, .inode = f->inode, .size = f->size, .whole = true,
+		.writes = can_write(f), .has_path = !f->unlinked};
+
+	snprintf(x.name, sizeof x.name, "%s", f->path);
+	return add(all, &x);
+}
+
+/* A mapping that is only read, of a file that another rank may write. */
+static int add_content(const struct gck_content *x, struct memories *all)
+{
+	struct gck_common_memory m = {.device = x->device, .inode = x->inode, .size = x->size,
+				      .has_path = true};
+
+	snprintf(m.name, sizeof m.name, "%s", x->path);
+	return add(all, &m);
+}
+
+static int collect(const struct gck_capture *c, struct memories *all)
+{
+	const struct gck_image *img = c->img;
+
+	for (size_t i = 0; i < img->nobjects; i++)
+		if (add_object(c, i, all))
+			return -1;
+	for (size_t i = 0; i < img->nfiles; i++)
+		if (gck_file_is_memory(&img->files[i]) && add_file(&img->files[i], all))
+			return -1;
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (img->maps[i].flags & GCK_MAP_READ_SHARED && img->maps[i].content >= 0 &&
+		    add_content(&img->contents[img->maps[i].content], all))
+			return -1;
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (collect(c->children[i], all))
+			return -1;
+	return 0;
+}
+
+int gck_capture_memory(const struct gck_capture *c, struct gck_common_memory **list, size_t *n,
+		       struct gck_error *err)
+{
+	struct memories all = {.err = err};
+
+	if (collect(c, &all)) {
+		free(all.v);
+		return -1;
+	}
+	*list = all.v;
+	*n = all.n;
+	return 0;
+}
+
+/* ---- what is shared ------------------------------------------------------------------------ */
+
+static struct gck_object *find_object(struct gck_image *img, const struct gck_common_memory *x)
+{
+	for (size_t i = 0; i < img->nobjects; i++)
+		if (is_same(x, img->objects[i].device, img->objects[i].inode))
+			return &img->objects[i];
+	return NULL;
+}
+
+/* An open file with a name gets its content as an object, and is only opened again. */
+static int name_object(struct gck_image *img, struct gck_file *f, const struct gck_common_memory *x,
+		       struct gck_error *err)
+{
+	struct gck_object *o = find_object(img, x);
+
+	if (!o) {
+		o = gck_grow(&img->objects, &img->nobjects, sizeof *o, err);
+		if (!o)
+			return -1;
+		*o = (struct gck_object){.name = strdup(f->path), .has_path = true,
+					 .mode = f->mode & 07777, .device = x->device,
+					 .inode = x->inode, .owner = f->was.owner};
+		if (!o->name)
+			return gck_fail(err, ENOMEM, "out of memory for the image");
+	}
+	f->written = f->whole = false;
+	return 0;
+}
+
+static int take_files(struct gck_capture *c, const struct gck_common_memory *x,
+		      struct gck_error *err)
+{
+	for (uint32_t i = 0; i < c->img->nfiles; i++) {
+		struct gck_file *f = &c->img->files[i];
+
+		if (f->kind != GCK_FD_FILE || !is_same(x, f->device, f->inode))
+			continue;
+		if (f->unlinked ? gck_file_to_object(c->img, f, err)
+				: name_object(c->img, f, x, err))
+			return -1;
+		gck_frozen_drop(&c->copies, GCK_FROZEN_FILE, i);
+	}
+	return 0;
+}
+
+static int take_mappings(struct gck_image *img, const struct gck_common_memory *x,
+			 struct gck_error *err)
+{
+	for (size_t i = 0; i < img->nmaps; i++) {
+		struct gck_map *m = &img->maps[i];
+		const struct gck_content *of = m->flags & GCK_MAP_READ_SHARED && m->content >= 0 ?
+						       &img->contents[m->content] : NULL;
+
+		if (of && is_same(x, of->device, of->inode) && gck_map_share(img, m, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* In each process of the rank it becomes an object. *number: that of the object among what the
+ * processes share, if it has one. */
+static int make_objects(struct gck_capture *c, const struct gck_common_memory *x, uint32_t *number,
+			struct gck_error *err)
+{
+	const struct gck_object *o;
+
+	if (take_mappings(c->img, x, err) || take_files(c, x, err))
+		return -1;
+	o = find_object(c->img, x);
+	*number = o && o->shared ? o->shared : *number;
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (make_objects(c->children[i], x, number, err))
+			return -1;
+	return 0;
+}
+
+struct sharing {
+	const struct gck_common_memory *x;
+	const char *ranks;
+	uint32_t number, shared;
+	bool gives;
+	bool given; /* by a process before */
+};
+
+static int mark(struct gck_capture *c, struct sharing *s, struct gck_error *err)
+{
+	for (size_t i = 0; i < c->img->nobjects; i++) {
+		struct gck_object *o = &c->img->objects[i];
+
+		if (!is_same(s->x, o->device, o->inode))
+			continue;
+		o->shared = s->shared;
+		o->size = s->x->size;
+		o->number = s->number;
+		o->elsewhere = !s->gives || s->given;
+		s->given |= gck_object_is_whole(c->img, i);
+		free(o->ranks);
+		o->ranks = strdup(s->ranks);
+		if (!o->ranks)
+			return gck_fail(err, ENOMEM, "out of memory for the image");
+	}
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (mark(c->children[i], s, err))
+			return -1;
+	return 0;
+}
+
+int gck_capture_share(struct gck_capture *c, const struct gck_common_memory *x, const char *ranks,
+		      uint32_t number, bool gives, struct gck_error *err)
+{
+	struct sharing s = {.x = x, .ranks = ranks, .number = number, .gives = gives};
+
+	if (make_objects(c, x, &s.shared, err))
+		return -1;
+	if (!s.shared)
+		s.shared = ++c->nmemory;
+	return mark(c, &s, err);
+}
