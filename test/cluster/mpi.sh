@@ -83,7 +83,7 @@ check "mpi=none: the job ends" wait_job "$job" COMPLETED 60
 # Beside it, pairs of ranks that share windows, a pair on each node.
 dir=$(work_dir) pairs=$(work_dir)
 job=$(mpi_job "$dir" 4 "" --mpi=pmix "$ring" 1000000 2000)
-pairs_job=$(submit "$pairs" -N2 --ntasks-per-node=2 --overcommit <<-END
+pairs_job=$(submit "$pairs" -N2 --ntasks-per-node=2 <<-END
 	#!/bin/bash
 	export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_osc=pt2pt
 	spread=block
@@ -113,10 +113,6 @@ alice touch "$pairs/apart"
 node_dies "${node#n}"
 check "a node dies: the job starts again" wait_for 90 job_restarted "$job" 1
 check "its ranks come back" wait_ready "$job" 90
-apart() { grep -q "ranks 0-1 share memory .* but rank [01] is not on this one" "$pairs/out"; }
-check "the other job starts again, too" wait_for 90 job_restarted "$pairs_job" 1
-check "ranks that share windows are not restarted apart" wait_for 60 apart
-rm "$pairs/apart"
 unlike "$(job_nodes "$job" | xargs)" "$node" "on another node"
 check "create 5, after the restart" alice gpuckpt create "$job"
 is "$(ways "$job")" pmix "the words went through PMIx, before and after"
@@ -125,6 +121,10 @@ check "requeue: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
 alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 120
 is "$(answers "$dir")" "$(wanted "$dir" 4)" "the answers are those of an uninterrupted run"
+apart() { grep -q "ranks 0-1 share memory .* but rank [01] is not on this one" "$pairs/out"; }
+check "the other job starts again, too" wait_for 90 job_restarted "$pairs_job" 1
+check "ranks that share windows are not restarted apart" wait_for 60 apart
+rm "$pairs/apart"
 check "together again, those with windows go on" wait_ready "$pairs_job" 90
 check "and can be checkpointed" alice gpuckpt create "$pairs_job"
 alice touch "$pairs/enough"
