@@ -103,7 +103,7 @@ has_begun()
 		[[ -s $of/answers ]] || return
 	done
 	[[ -s $script/rounds ]] && pgrep -x tee && [[ $(wc -l <"$pool/answers") -ge 2 ]] &&
-		[[ -e $make/one && -e $make/two && -s $terminals/answers && -e /dev/shm/$shm ]]
+		[[ -e $make/one && -e $make/two && -s $terminals/answers && $(pgrep -cx pair) -ge 2 ]]
 }
 is_able() { wait_for 30 alice gpuckpt able "$1"; }
 is_ready() { wait_ready "$1" 60; }
@@ -158,7 +158,6 @@ check "what went through the named pipe is right" cmp "$script/rounds" "$script/
 check "the pool's answers are right" cmp "$pool/want" "$pool/answers"
 /usr/bin/python3 "$top/test/programs/terminals.py" 100 "$terminals/want"
 check "the answers from the terminal are right" cmp "$terminals/want" "$terminals/answers"
-rm "/dev/shm/$shm"
 SLURM_PROCID=1 "$pair" "/$shm" 20000 0 / >"$ranks/want" &
 SLURM_PROCID=0 "$pair" "/$shm" 20000 0 / >>"$ranks/want"
 wait $!
