@@ -103,10 +103,11 @@ int gck_capture_reserve(struct gck_capture *c, uint64_t bytes,
 			struct gck_error *err) GCK_MUST_CHECK;
 
 /* With the rank taken, not alone: these ranks ("0-3,8") share x. number: with the first of them it
- * stands for this memory in the step. gives: this rank's image gets the content, as far as the rank
- * can read it. */
+ * stands for this memory in the step. This rank's image gets the bytes from `from` to `to`, as far
+ * as the rank can read them. */
 int gck_capture_share(struct gck_capture *c, const struct gck_common_memory *x, const char *ranks,
-		      uint32_t number, bool gives, struct gck_error *err) GCK_MUST_CHECK;
+		      uint32_t number, uint64_t from, uint64_t to,
+		      struct gck_error *err) GCK_MUST_CHECK;
 
 /* Then, with all ranks that share its memory frozen and taken: copy the memory that this rank
  * gives, and what nobody shares. EAGAIN: some of it has changed since. */

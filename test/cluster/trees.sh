@@ -103,7 +103,8 @@ has_begun()
 		[[ -s $of/answers ]] || return
 	done
 	[[ -s $script/rounds ]] && pgrep -x tee && [[ $(wc -l <"$pool/answers") -ge 2 ]] &&
-		[[ -e $make/one && -e $make/two && -s $terminals/answers && $(pgrep -cx pair) -ge 2 ]]
+		[[ -e $make/one && -e $make/two && -s $terminals/answers ]] &&
+		[[ $(pgrep -cx pair) -ge 2 ]]
 }
 is_able() { wait_for 30 alice gpuckpt able "$1"; }
 is_ready() { wait_ready "$1" 60; }

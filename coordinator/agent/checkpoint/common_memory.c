@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that ranks of this node share, in a checkpoint. One of these ranks, which can read all of
- * it, gives its content; if none can, each gives what it can read. It is copied once all ranks of
- * the node are frozen: nobody writes to it then, and all ranks' images show the same instant. */
+ * Memory that ranks of this node share, in a checkpoint. Those of these ranks that can read all of
+ * it give a part each; if none can, each gives what it can read. It is copied once all ranks of the
+ * node are frozen: nobody writes to it then, and all ranks' images show the same instant. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/checkpoint.h"
@@ -16,7 +16,8 @@
 #include "coordinator/agent/worker/rank_memory.h"
 
 #define COMMON_MAX 512     /* of a rank: orders wait in a socket */
-#define COPY_MS_OF_GIB 400 /* twice the measured time */
+#define PART_MIN (UINT64_C(4) << 20)
+#define COPY_MS_OF_GIB 1500 /* twice the measured time (doc/limits.md) */
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
@@ -105,21 +106,37 @@ static bool can_give(const struct use *u, uint64_t size)
 	return u->x.whole && u->x.size == size;
 }
 
-/* Who gives; n: each what it can read. Groups are spread over the ranks. */
-static size_t giver_of(const struct use *u, size_t n, uint32_t number)
+struct part {
+	uint64_t from, to;
+};
+
+/* Which of the ranks that can give all is the i-th use's, from another one on for each memory. */
+static size_t place_of(const struct use *u, size_t n, size_t i, uint32_t number, size_t *able)
 {
 	uint64_t size = size_of(u, n);
-	size_t able = 0, which;
+	size_t before = 0;
 
-	for (size_t i = 0; i < n; i++)
-		able += can_give(&u[i], size);
+	*able = 0;
+	for (size_t k = 0; k < n; k++) {
+		before += k < i && can_give(&u[k], size);
+		*able += can_give(&u[k], size);
+	}
+	return *able ? (before + number) % *able : 0;
+}
+
+/* What the i-th of its n ranks gives. A file is made by one rank. */
+static struct part part_of(const struct use *u, size_t n, size_t i, uint32_t number)
+{
+	uint64_t size = size_of(u, n), most = size / PART_MIN, length;
+	size_t able, place = place_of(u, n, i, number, &able);
+	uint64_t parts = u[0].x.has_path || !most ? 1 : most < able ? most : able;
+
 	if (!able)
-		return n;
-	which = number % able;
-	for (size_t i = 0; i < n; i++)
-		if (can_give(&u[i], size) && !which--)
-			return i;
-	return n;
+		return (struct part){ 0, size };
+	if (!can_give(&u[i], size) || place >= parts)
+		return (struct part){ 0 };
+	length = size / parts / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
+	return (struct part){ place * length, place + 1 == parts ? size : (place + 1) * length };
 }
 
 /* Bytes to copy if ranks share it; each may have touched a part of it. */
@@ -137,19 +154,19 @@ static uint64_t bytes_of(const struct use *u, size_t n)
 static void count(struct transaction *t, const struct use *u, size_t n, uint32_t number,
 		  uint64_t *bytes)
 {
-	size_t giver = giver_of(u, n, number);
-	uint64_t sum = 0;
+	uint64_t all = bytes_of(u, n), size = size_of(u, n), sum = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		bool shared = is_shared(u, n) && giver < n;
+		struct part x = part_of(u, n, i, number);
 
-		if (!shared)
+		sum += u[i].x.bytes;
+		if (!is_shared(u, n))
 			bytes[u[i].i] += u[i].x.bytes;
-		else if (i == giver)
-			bytes[u[i].i] += bytes_of(u, n);
-		sum += shared ? u[i].x.bytes : 0;
+		else if (x.to)
+			bytes[u[i].i] += (uint64_t)((double)all * (double)(x.to - x.from) /
+						    (double)size);
 	}
-	t->counted_again += sum ? sum - bytes_of(u, n) : 0;
+	t->counted_again += is_shared(u, n) ? sum - all : 0;
 }
 
 static void tell_reserve(struct transaction *t, const uint64_t *bytes)
@@ -230,7 +247,6 @@ static int check_names(const struct use *u, size_t n, struct gck_error *err)
 static int order(json_t **orders, const struct transaction *t, const struct use *u, size_t n,
 		 uint32_t number, struct gck_error *err)
 {
-	size_t giver = giver_of(u, n, number);
 	struct gck_common_memory x = u[0].x;
 	uint32_t *ranks = calloc(n, sizeof *ranks);
 	char text[RANK_LIST_MAX];
@@ -244,10 +260,14 @@ static int order(json_t **orders, const struct transaction *t, const struct use 
 		return gck_fail(err, EOPNOTSUPP, "shared memory \"%s\": its %zu ranks cannot be "
 				"listed", x.name, n);
 	x.size = size_of(u, n);
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(orders[u[i].i], json_pack("{s:o, s:s, s:I, s:b}", "memory",
-				      memory_pack(&x), "ranks", text, "number", (json_int_t)number,
-				      "gives", i == giver || giver == n));
+	for (size_t i = 0; i < n; i++) {
+		struct part part = part_of(u, n, i, number);
+
+		json_array_append_new(orders[u[i].i], json_pack("{s:o, s:s, s:I, s:I, s:I}",
+				      "memory", memory_pack(&x), "ranks", text, "number",
+				      (json_int_t)number, "from", (json_int_t)part.from, "to",
+				      (json_int_t)part.to));
+	}
 	return 0;
 }
 

@@ -77,7 +77,8 @@ int memory_share(struct gck_capture *c, const json_t *body, struct gck_error *er
 
 		if (gck_capture_share(c, &x, packet_text(one, "ranks", ""),
 				      (uint32_t)packet_int(one, "number", 0),
-				      packet_bool(one, "gives"), err) < 0)
+				      (uint64_t)packet_int(one, "from", 0),
+				      (uint64_t)packet_int(one, "to", 0), err) < 0)
 			return gck_fail_in(err, "shared memory %s", x.name);
 	}
 	return 0;

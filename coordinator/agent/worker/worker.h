@@ -9,8 +9,8 @@
  *          freeze                 stop the rank and fork the clone; held from here on
  *          common     all         all ranks of the node are held: of what this rank may share, it
  *                                 shares these: for each its `memory`, `ranks`, its `number` and
- *                                 whether it `gives` the content
- *          copy                   copy what it gives, and what it does not share
+ *                                 the part that this rank's image gets: `from`, `to`
+ *          copy                   copy these parts, and what it does not share
  *          resume                 let it go
  *          write     held device  write the image; held: the rank stays held until it is written;
  *                                 device: PIDs of its processes that send the copies on their

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Memory that the rank shares with other ranks of the node: what may be such memory, and what is,
- * once all of these ranks are held. One of them gives its content; in all of them it is an object
- * with the same number. */
+ * once all of these ranks are held. Each gives a part of its content, or nothing; in all of them it
+ * is an object with the same number. */
 #include "config.h"
 
 #include <errno.h>
@@ -253,7 +253,7 @@ struct sharing {
 	const struct gck_common_memory *x;
 	const char *ranks;
 	uint32_t number, shared;
-	bool gives;
+	uint64_t from, to;
 	bool given; /* by a process before */
 };
 
@@ -267,7 +267,9 @@ static int mark(struct gck_capture *c, struct sharing *s, struct gck_error *err)
 		o->shared = s->shared;
 		o->size = s->x->size;
 		o->number = s->number;
-		o->elsewhere = !s->gives || s->given;
+		o->from = s->from;
+		o->to = s->to;
+		o->elsewhere = s->from == s->to || s->given;
 		s->given |= gck_object_is_whole(c->img, i);
 		free(o->ranks);
 		o->ranks = strdup(s->ranks);
@@ -281,9 +283,10 @@ static int mark(struct gck_capture *c, struct sharing *s, struct gck_error *err)
 }
 
 int gck_capture_share(struct gck_capture *c, const struct gck_common_memory *x, const char *ranks,
-		      uint32_t number, bool gives, struct gck_error *err)
+		      uint32_t number, uint64_t from, uint64_t to, struct gck_error *err)
 {
-	struct sharing s = {.x = x, .ranks = ranks, .number = number, .gives = gives};
+	struct sharing s = {.x = x, .ranks = ranks, .number = number, .from = from,
+			    .to = to};
 
 	if (make_objects(c, x, &s.shared, err))
 		return -1;

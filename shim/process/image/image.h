@@ -160,7 +160,7 @@ struct gck_object {
 	uint32_t shared;           /* processes of the rank with the same number share it, and each
 				    * may have a part of its content; 0: it is this process's
 				    * alone */
-	bool elsewhere;            /* another process's image, or another rank's, has all of its
+	bool elsewhere;            /* another process's image, or other ranks', have all of its
 				    * content; if has_path, an earlier process's of this rank or
 				    * another rank's */
 	char *ranks;               /* "0-3,8": the ranks of the node that share it; NULL: none
@@ -168,6 +168,8 @@ struct gck_object {
 	uint32_t number;           /* with the first of these ranks: one object of the step */
 	uint32_t segment;          /* it is System V shared memory: one more than the program's
 				    * number; 0: it is not */
+	/* not in the manifest: */
+	uint64_t from, to;         /* capture: with ranks: the part that is this image's */
 };
 
 #define GCK_SEGMENT UINT64_MAX /* the device of such an object; its inode is the kernel's number */

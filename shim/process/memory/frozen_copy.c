@@ -109,16 +109,16 @@ static int keep_group(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32
 }
 
 int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
-		    uint64_t size, struct gck_error *err)
+		    uint64_t from, uint64_t to, struct gck_error *err)
 {
-	for (uint64_t at = 0; at < size; at += GCK_GROUP_BYTES) {
+	for (uint64_t at = from; at < to; at += GCK_GROUP_BYTES) {
 		off_t data = lseek(fd, (off_t)at, SEEK_DATA);
 
 		if (data < 0 && errno == ENXIO)
 			break;
 		if (data > (off_t)at)
 			at = (uint64_t)data / GCK_GROUP_BYTES * GCK_GROUP_BYTES;
-		if (at < size && keep_group(k, of, index, fd, at, size, err))
+		if (at < to && keep_group(k, of, index, fd, at, to, err))
 			return -1;
 	}
 	return 0;

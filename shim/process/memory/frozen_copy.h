@@ -29,9 +29,9 @@ int gck_frozen_prepare(struct gck_frozen_copies *k, uint64_t bytes,
 		       struct gck_error *err) GCK_MUST_CHECK;
 void gck_frozen_free(struct gck_frozen_copies *k);
 
-/* Copy the first size bytes of a file; holes are skipped. */
+/* Copy a file from an offset, a multiple of GCK_GROUP_BYTES, to another; holes are skipped. */
 int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
-		    uint64_t size, struct gck_error *err) GCK_MUST_CHECK;
+		    uint64_t from, uint64_t to, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Drop the copies of this object or file. */
 void gck_frozen_drop(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index);

@@ -188,7 +188,7 @@ int gck_hold_file(struct gck_hold *h, uint32_t i)
 	if (fd < 0)
 		return -1;
 	x->data_size = x->size;
-	result = gck_frozen_file(h->copies, GCK_FROZEN_FILE, i, fd, x->size, h->err) ||
+	result = gck_frozen_file(h->copies, GCK_FROZEN_FILE, i, fd, 0, x->size, h->err) ||
 		 (!x->unlinked && gck_external_add(h->external, GCK_FROZEN_FILE, i, fd, x->size,
 						  x->mtime_ns, h->err));
 	close(fd);
@@ -213,7 +213,7 @@ static int update_file(struct gck_hold *h, const struct gck_external_file *x)
 	f->size = f->data_size = (uint64_t)now.st_size;
 	f->mtime_ns = gck_mtime_ns(&now);
 	gck_frozen_drop(h->copies, GCK_FROZEN_FILE, x->index);
-	return gck_frozen_file(h->copies, GCK_FROZEN_FILE, x->index, x->fd, f->size, h->err);
+	return gck_frozen_file(h->copies, GCK_FROZEN_FILE, x->index, x->fd, 0, f->size, h->err);
 }
 
 /* Tasks of a node may share it. */

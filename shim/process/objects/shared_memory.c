@@ -244,6 +244,25 @@ static int find_resident(struct gck_hold *h, const struct gck_map *m, struct gck
 	return swapped ? take_all(h, m, swapped, r) : 0;
 }
 
+static uint64_t end_of(const struct gck_object *o)
+{
+	return o->ranks ? o->to : o->size;
+}
+
+/* Cut a copy of a mapping to what of the object is this image's; false: nothing is. */
+static bool cut(struct gck_map *m, const struct gck_object *o)
+{
+	uint64_t from = o->from > m->offset ? o->from - m->offset : 0;
+	uint64_t to = end_of(o) > m->offset ? end_of(o) - m->offset : 0;
+
+	to = (to + GCK_PAGE - 1) / GCK_PAGE * GCK_PAGE;
+	to = to < m->end - m->start ? to : m->end - m->start;
+	m->end = m->start + to;
+	m->start += from;
+	m->offset += from;
+	return from < to;
+}
+
 /* Copy an object through its mappings: each page once, from the first mapping that shows it. */
 static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_source *s)
 {
@@ -254,16 +273,16 @@ static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_sour
 	int result = seen ? 0 : gck_fail(h->err, ENOMEM, "out of memory for shared memory");
 
 	for (size_t i = 0; i < h->img->nmaps && !result; i++) {
-		const struct gck_map *m = &h->img->maps[i];
+		struct gck_map m = h->img->maps[i];
 		struct gck_ranges all = {0}, fresh = {0};
 
-		if (m->object != (int32_t)index)
+		if (m.object != (int32_t)index || !cut(&m, o))
 			continue;
-		result = find_resident(h, m, &all);
+		result = find_resident(h, &m, &all);
 		for (size_t k = 0; k < all.n && !result; k++)
 			for (uint64_t at = all.v[k].start; at < all.v[k].end && !result;
 			     at += GCK_PAGE) {
-				uint64_t page = (at - m->start + m->offset) / GCK_PAGE;
+				uint64_t page = (at - m.start + m.offset) / GCK_PAGE;
 
 				if (page >= pages || seen[page]++)
 					continue;
@@ -272,7 +291,7 @@ static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_sour
 			}
 		if (!result)
 			result = gck_frozen_ranges(h->copies, GCK_FROZEN_OBJECT, index, s, &fresh,
-						 (int64_t)(m->offset - m->start), h->err);
+						 (int64_t)(m.offset - m.start), h->err);
 		free(all.v);
 		free(fresh.v);
 	}
@@ -302,9 +321,10 @@ static int hold_object(struct gck_hold *h, uint32_t i, const struct gck_source *
 		result = gck_fail(h->err, EAGAIN, "its size changed while its ranks were being "
 				  "held; try again");
 	else
-		result = gck_frozen_file(h->copies, GCK_FROZEN_OBJECT, i, fd, o->size, h->err) ||
-		 (o->has_path && gck_external_add(h->external, GCK_FROZEN_OBJECT, i, fd, o->size,
-						 gck_mtime_ns(&st), h->err));
+		result = gck_frozen_file(h->copies, GCK_FROZEN_OBJECT, i, fd, o->from, end_of(o),
+					 h->err) ||
+			 (o->has_path && gck_external_add(h->external, GCK_FROZEN_OBJECT, i, fd,
+							  o->size, gck_mtime_ns(&st), h->err));
 	close(fd);
 	return result ? -1 : 0;
 }
