@@ -17,7 +17,7 @@
 
 #define LEAD 5
 #define SHARED_SIZE ((size_t)9 << 20)
-#define APART ((size_t)6 << 20) /* of the ranks' counts in the shared memory */
+#define APART (((size_t)6 << 20) / sizeof(atomic_ulong)) /* of the ranks' counts there */
 
 static volatile unsigned long other;
 
@@ -42,11 +42,11 @@ static void keep_open(const char *keeps)
 		exit(2);
 }
 
-static char *map_shared(const char *how, int rank)
+static atomic_ulong *map_shared(const char *how, int rank)
 {
 	const char *path = how + (*how != '/');
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
-	char *p = MAP_FAILED;
+	atomic_ulong *p = MAP_FAILED;
 
 	if (fd >= 0 && !ftruncate(fd, SHARED_SIZE))
 		p = mmap(NULL, SHARED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -54,8 +54,8 @@ static char *map_shared(const char *how, int rank)
 		exit(2);
 	if (*how != '+')
 		close(fd);
-	atomic_store((atomic_ulong *)(p + (size_t)rank * APART) + 1, 1);
-	while (!atomic_load((atomic_ulong *)(p + (size_t)!rank * APART) + 1))
+	atomic_store(p + (size_t)rank * APART + 1, 1);
+	while (!atomic_load(p + (size_t)!rank * APART + 1))
 		usleep(1000);
 	if (*how == '-')
 		unlink(path);
@@ -63,10 +63,10 @@ static char *map_shared(const char *how, int rank)
 }
 
 /* The n-th count. */
-static void count_shared(char *shared, int rank, unsigned long n)
+static void count_shared(atomic_ulong *shared, int rank, unsigned long n)
 {
-	atomic_ulong *own = (atomic_ulong *)(shared + (size_t)rank * APART);
-	atomic_ulong *others = (atomic_ulong *)(shared + (size_t)!rank * APART);
+	atomic_ulong *own = shared + (size_t)rank * APART;
+	atomic_ulong *others = shared + (size_t)!rank * APART;
 
 	if (atomic_load(own) != n - 1)
 		exit(4);
@@ -79,7 +79,8 @@ int main(int argc, char **argv)
 {
 	unsigned long n = 0, limit = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
 	unsigned char *memory = malloc(8 << 20);
-	char *how = getenv("COUNTER_SHARES"), *shared = NULL;
+	const char *how = getenv("COUNTER_SHARES");
+	atomic_ulong *shared = NULL;
 	pthread_t thread;
 	int fd;
 

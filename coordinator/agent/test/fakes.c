@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -282,10 +283,11 @@ static void count_for(const char *op)
 
 	if (!strcmp(op, "files"))
 		n = &fake_world->filed;
-	if (!strcmp(op, "run") &&
+	if ((!strcmp(op, "run") || !strcmp(op, "reopen")) &&
 	    __atomic_load_n(&fake_world->filed, __ATOMIC_SEQ_CST) < FAKE_RANKS)
 		fake_world->too_early++;
-	__atomic_add_fetch(n, 1, __ATOMIC_SEQ_CST);
+	if (strcmp(op, "reopen"))
+		__atomic_add_fetch(n, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Answers one question as scripted, and waits for the rank's end. */
@@ -315,6 +317,23 @@ static json_t *numbers_of(unsigned rank)
 					   : json_pack("[i, i]", FAKE_NUMBER, FAKE_NUMBER + 1);
 }
 
+/* Ask for the memory that the rank shares with others. */
+static void share(int fd, unsigned rank, json_int_t seq)
+{
+	struct stat st = { 0 };
+	json_t *answer;
+	int given = -1;
+
+	packet_send(fd, json_pack("{s:s, s:s, s:I, s:s, s:i, s:s, s:b, s:i, s:i}", "op", "share",
+				  "phase", "build", "seq", seq, "ranks", fake_world->share,
+				  "number", 1, "name", "area", "path", 0, "size", 8192, "seals",
+				  0), NULL);
+	answer = packet_take(fd, -1, &given, NULL);
+	if (given >= 0 && !fstat(given, &st))
+		fake_world->shared_inode[rank] = st.st_ino;
+	json_decref(answer);
+}
+
 int restorer_main(int fd, void *arg)
 {
 	const struct worker_task *t = arg;
@@ -333,6 +352,8 @@ int restorer_main(int fd, void *arg)
 
 		if (!strcmp(op, "files") && t->rank == 0)
 			usleep(100000);
+		if (!strcmp(op, "build") && *fake_world->share)
+			share(fd, t->rank, seq);
 		count_for(op); /* before it is reported: others act on that */
 		play(fd, t->rank, strcmp(op, "build") || seq == 7 ? op : "rebuild",
 		     json_pack("{s:s, s:s, s:b, s:b, s:o, s:I, s:i}", "op", "done", "phase", op,

@@ -39,7 +39,10 @@ struct fake_world {
 	int64_t chunks;             /* workers: of each image */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
-	int too_early;              /* ranks that were let go before all had their files back */
+	int too_early;              /* ranks that were let go, or opened the files of others, before
+				     * all had their files back */
+	char share[16];             /* restorers: these ranks share memory; "": none do */
+	uint64_t shared_inode[FAKE_RANKS]; /* which each got; 0: none */
 };
 
 /* In the images of a checkpoint, rank 1 is in its first gck_checkpoint(), rank 2 in its fourth

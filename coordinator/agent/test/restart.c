@@ -101,6 +101,30 @@ static void run_alone(void)
 	fake_end();
 }
 
+static void shares(void)
+{
+	const uint64_t *inode;
+	const json_t *m;
+
+	begin();
+	strcpy(fake_world->share, "0-2");
+	inode = fake_world->shared_inode;
+	ok(packet_bool(ask("build", NULL), "ok"), "ranks that share memory are built");
+	ok(inode[0] && inode[0] == inode[1] && inode[0] == inode[2], "all have got the same");
+	ok(packet_bool(ask("run", NULL), "ok"), "and run");
+	is_int(fake_world->too_early, 0, "no file was opened before all had made theirs");
+	fake_end();
+
+	begin();
+	strcpy(fake_world->share, "0-2,5");
+	m = ask("build", NULL);
+	is_int(packet_int(m, "code", 0), EXDEV, "one of them is on another node: refused");
+	ok(strstr(packet_text(m, "error", ""), "ranks 0-2,5 share memory (area, 8 KiB)") &&
+	   strstr(packet_text(m, "error", ""), "rank 5 is not"), "the reason names all: %s",
+	   packet_text(m, "error", ""));
+	fake_end();
+}
+
 static void not_filed(void)
 {
 	const json_t *m;
@@ -263,6 +287,7 @@ int main(void)
 {
 	goes_apart();
 	good();
+	shares();
 	run_alone();
 	not_filed();
 	ends_early();

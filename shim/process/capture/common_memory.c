@@ -83,6 +83,8 @@ static bool is_written(const struct gck_image *img, size_t object)
 {
 	bool written = false;
 
+	if (img->objects[object].seals & F_SEAL_WRITE)
+		return false;
 	for (size_t i = 0; i < img->nmaps && !written; i++)
 		written = img->maps[i].object == (int32_t)object &&
 			  img->maps[i].prot & PROT_WRITE;
