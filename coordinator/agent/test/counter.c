@@ -5,7 +5,7 @@
  * that file open for writing; +PATH: for appending; 2PATH: as its standard error.
  * COUNTER_SHARES=PATH: ranks 0 and 1 count in memory that they share, none more than LEAD ahead,
  * and exit with status 4 if a count there is not their own; +PATH: they keep it open; -PATH: they
- * remove its name. */
+ * remove its name; =PATH: rank 1 only reads. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,37 +42,54 @@ static void keep_open(const char *keeps)
 		exit(2);
 }
 
+/* Waits until somebody has made it. */
+static int open_to_read(const char *path)
+{
+	int fd;
+
+	while ((fd = open(path, O_RDONLY)) < 0 || lseek(fd, 0, SEEK_END) < (off_t)SHARED_SIZE) {
+		close(fd);
+		usleep(1000);
+	}
+	return fd;
+}
+
 static atomic_ulong *map_shared(const char *how, int rank)
 {
 	const char *path = how + (*how != '/');
-	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	bool reads = *how == '=' && rank;
+	int fd = reads ? open_to_read(path) : open(path, O_RDWR | O_CREAT, 0600);
 	atomic_ulong *p = MAP_FAILED;
 
-	if (fd >= 0 && !ftruncate(fd, SHARED_SIZE))
-		p = mmap(NULL, SHARED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0 && (reads || !ftruncate(fd, SHARED_SIZE)))
+		p = mmap(NULL, SHARED_SIZE, reads ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED,
+			 fd, 0);
 	if (p == MAP_FAILED)
 		exit(2);
 	if (*how != '+')
 		close(fd);
-	atomic_store(p + (size_t)rank * APART + 1, 1);
-	while (!atomic_load(p + (size_t)!rank * APART + 1))
+	if (!reads)
+		atomic_store(p + (size_t)rank * APART + 1, 1);
+	while (*how != '=' && !atomic_load(p + (size_t)!rank * APART + 1))
 		usleep(1000);
 	if (*how == '-')
 		unlink(path);
 	return p;
 }
 
-/* The n-th count. */
-static void count_shared(atomic_ulong *shared, int rank, unsigned long n)
+/* The n-th count. With only one that writes, that does not wait for the other. */
+static void count_shared(atomic_ulong *shared, char how, int rank, unsigned long n)
 {
 	atomic_ulong *own = shared + (size_t)rank * APART;
 	atomic_ulong *others = shared + (size_t)!rank * APART;
+	bool waits = how != '=' || rank, writes = how != '=' || !rank;
 
-	if (atomic_load(own) != n - 1)
+	if (writes && atomic_load(own) != n - 1)
 		exit(4);
-	while (n > atomic_load(others) + LEAD)
+	while (waits && n > atomic_load(others) + LEAD)
 		usleep(1000);
-	atomic_store(own, n);
+	if (writes)
+		atomic_store(own, n);
 }
 
 int main(int argc, char **argv)
@@ -95,7 +112,7 @@ int main(int argc, char **argv)
 	while (!limit || n < limit) {
 		n++;
 		if (shared)
-			count_shared(shared, atoi(argv[2]), n);
+			count_shared(shared, *how, atoi(argv[2]), n);
 		memory[n * 4096 % (1 << 17)] = (unsigned char)n;
 		if (n % 5 == 0)
 			dprintf(fd, "%s %lu %lu\n", argv[2], n, other);

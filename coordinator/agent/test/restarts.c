@@ -385,6 +385,7 @@ int main(void)
 	one_had_finished(&p);
 	share_memory(&p, "/dev/shm/gck-test-shared", "a file below /dev/shm");
 	share_memory(&p, "+/dev/shm/gck-test-shared", "one that they have open");
+	share_memory(&p, "=/dev/shm/gck-test-shared", "one that one of them only reads");
 	share_memory(&p, "-/dev/shm/gck-test-shared", "memory without a name");
 	falls_back(&p);
 	agent_dies_waiting(&p);
