@@ -29,25 +29,13 @@ static bool is_same(const struct gck_common_memory *x, uint64_t device, uint64_t
 	return x->device == device && x->inode == inode;
 }
 
-/* Several processes of the rank, or places of one, may have the same. */
 static int add(struct memories *all, const struct gck_common_memory *x)
 {
-	struct gck_common_memory *slot = NULL;
+	struct gck_common_memory *slot = gck_grow(&all->v, &all->n, sizeof *slot, all->err);
 
-	for (size_t i = 0; i < all->n && !slot; i++)
-		if (is_same(&all->v[i], x->device, x->inode))
-			slot = &all->v[i];
-	if (!slot) {
-		slot = gck_grow(&all->v, &all->n, sizeof *slot, all->err);
-		if (!slot)
-			return -1;
-		*slot = *x;
-		return 0;
-	}
-	slot->size = x->size > slot->size ? x->size : slot->size;
-	slot->bytes += x->bytes;
-	slot->whole |= x->whole;
-	slot->writes |= x->writes;
+	if (!slot)
+		return -1;
+	*slot = *x;
 	return 0;
 }
 
@@ -79,44 +67,48 @@ static bool can_write(const struct gck_file *f)
 	return !(f->flags & O_PATH) && (f->flags & O_ACCMODE) != O_RDONLY;
 }
 
-static bool is_written(const struct gck_image *img, size_t object)
+static int add_object(const struct gck_object *o, struct memories *all)
 {
-	bool written = false;
-
-	if (img->objects[object].seals & F_SEAL_WRITE)
-		return false;
-	for (size_t i = 0; i < img->nmaps && !written; i++)
-		written = img->maps[i].object == (int32_t)object &&
-			  img->maps[i].prot & PROT_WRITE;
-	for (size_t i = 0; i < img->nfiles && !written; i++)
-		written = img->files[i].object == (int32_t)object && can_write(&img->files[i]);
-	return written;
-}
-
-static uint64_t resident(const struct gck_capture *c, size_t object)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < c->img->nmaps; i++) {
-		const struct gck_map *m = &c->img->maps[i];
-		const struct gck_vma *x = m->object == (int32_t)object ?
-						  gck_maps_find(&c->flags.maps, m->start) : NULL;
-
-		bytes += x ? x->resident + x->swapped : 0;
-	}
-	return bytes;
-}
-
-static int add_object(const struct gck_capture *c, size_t i, struct memories *all)
-{
-	const struct gck_object *o = &c->img->objects[i];
-	struct gck_common_memory x = {
-		.device = o->device, .inode = o->inode, .size = o->size, .bytes = resident(c, i),
-		.whole = gck_object_is_whole(c->img, i) || is_covered(c->img, i),
-		.writes = is_written(c->img, i), .has_path = o->has_path};
+	struct gck_common_memory x = {.device = o->device, .inode = o->inode, .size = o->size,
+				      .whole = o->has_path, .has_path = o->has_path};
 
 	snprintf(x.name, sizeof x.name, "%s", o->name);
 	return add(all, &x);
+}
+
+/* There may be thousands, and the rank may be held. */
+static int add_objects(const struct gck_capture *c, struct memories *all)
+{
+	const struct gck_image *img = c->img;
+	struct gck_common_memory *v;
+	size_t first = all->n;
+
+	for (size_t i = 0; i < img->nobjects; i++)
+		if (add_object(&img->objects[i], all))
+			return -1;
+	v = all->v + first;
+	for (size_t i = 0; i < img->nmaps; i++) {
+		const struct gck_map *m = &img->maps[i];
+		const struct gck_vma *x = m->object < 0 ? NULL :
+						  gck_maps_find(&c->flags.maps, m->start);
+
+		if (m->object >= 0)
+			v[m->object].writes |= m->prot & PROT_WRITE;
+		if (x)
+			v[m->object].bytes += x->resident + x->swapped;
+	}
+	for (size_t i = 0; i < img->nfiles; i++) {
+		const struct gck_file *f = &img->files[i];
+
+		if (f->object < 0)
+			continue;
+		v[f->object].whole = true;
+		v[f->object].writes |= can_write(f) &&
+				       !(img->objects[f->object].seals & F_SEAL_WRITE);
+	}
+	for (size_t i = 0; i < img->nobjects; i++)
+		v[i].whole = v[i].whole || is_covered(img, i);
+	return 0;
 }
 
 /* A descriptor of a file below /dev/shm that this process does not map. */
@@ -144,9 +136,8 @@ static int collect(const struct gck_capture *c, struct memories *all)
 {
 	const struct gck_image *img = c->img;
 
-	for (size_t i = 0; i < img->nobjects; i++)
-		if (add_object(c, i, all))
-			return -1;
+	if (add_objects(c, all))
+		return -1;
 	for (size_t i = 0; i < img->nfiles; i++)
 		if (gck_file_is_memory(&img->files[i]) && add_file(&img->files[i], all))
 			return -1;
@@ -160,6 +151,38 @@ static int collect(const struct gck_capture *c, struct memories *all)
 	return 0;
 }
 
+static int by_memory(const void *x, const void *y)
+{
+	const struct gck_common_memory *a = x, *b = y;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+/* Several processes of the rank, or places of one, may have the same. */
+static void merge(struct memories *all)
+{
+	size_t n = 0;
+
+	if (all->n)
+		qsort(all->v, all->n, sizeof *all->v, by_memory);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct gck_common_memory *x = &all->v[i];
+		struct gck_common_memory *same = n ? &all->v[n - 1] : NULL;
+
+		if (!same || !is_same(same, x->device, x->inode)) {
+			all->v[n++] = *x;
+			continue;
+		}
+		same->size = x->size > same->size ? x->size : same->size;
+		same->bytes += x->bytes;
+		same->whole |= x->whole;
+		same->writes |= x->writes;
+	}
+	all->n = n;
+}
+
 int gck_capture_memory(const struct gck_capture *c, struct gck_common_memory **list, size_t *n,
 		       struct gck_error *err)
 {
@@ -169,6 +192,7 @@ int gck_capture_memory(const struct gck_capture *c, struct gck_common_memory **l
 		free(all.v);
 		return -1;
 	}
+	merge(&all);
 	*list = all.v;
 	*n = all.n;
 	return 0;
