@@ -152,6 +152,16 @@ int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t r
 			 const json_t *extra, char hash[GCK_HASH_TEXT],
 			 struct gck_error *err) GCK_MUST_CHECK;
 
+/* While the rank runs, once the tracker was taken (below): look which of its memory it rewrites all
+ * the time, if it has much. Returns the bytes of that. Then allocate memory, so that as much of it
+ * can be copied while the rank is held. */
+uint64_t gck_capture_look(struct gck_capture *c);
+void gck_capture_ready_copy(struct gck_capture *c, uint64_t bytes);
+
+/* Before the rank is taken: such memory may be copied for so long while the rank is held, by so
+ * many threads. 0 ms, as at first: it is not. */
+void gck_capture_allow_copy(struct gck_capture *c, unsigned ms, unsigned threads);
+
 /* Dirty page tracking. Between two checkpoints of a process the tracker lies in tracker_fds, a
  * socketpair of packets that the caller keeps. Before the rank is frozen: take it from there.
  * Before the image is written: build_on names the manifest, with its hash, that the image builds

@@ -178,7 +178,9 @@ static size_t size_of(const struct gck_link_msg *m)
 {
 	size_t size = offsetof(struct gck_link_msg, calls);
 
-	return m->type == GCK_LINK_CALLS ? size + m->ncalls * sizeof m->calls[0] : size;
+	bool calls = m->type == GCK_LINK_CALLS || m->type == GCK_LINK_CLONE;
+
+	return calls ? size + m->ncalls * sizeof m->calls[0] : size;
 }
 
 void agent_send(int link, int type, int32_t pid)
@@ -238,10 +240,9 @@ bool agent_sees_lease(pid_t pid, bool there)
 	return left;
 }
 
-int agent_clone(int link, int *life)
+int agent_ask_clone(int link, struct gck_link_msg *m, int *life)
 {
-	struct gck_link_msg m = { .type = GCK_LINK_CLONE };
-	struct iovec v = { &m, size_of(&m) };
+	struct iovec v = { m, size_of(m) };
 	union {
 		struct cmsghdr h;
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -254,10 +255,16 @@ int agent_clone(int link, int *life)
 		err(99, "socketpair");
 	memcpy(CMSG_DATA(&control.h), &pair[1], sizeof(int));
 	*life = pair[0];
-	if (sendmsg(link, &h, MSG_NOSIGNAL) < 0)
-		m.type = 0;
+	m->type = sendmsg(link, &h, MSG_NOSIGNAL) < 0 ? 0 : m->type;
 	close(pair[1]);
-	if (!m.type)
+	return m->type ? 0 : -EPIPE;
+}
+
+int agent_clone(int link, int *life)
+{
+	struct gck_link_msg m = { .type = GCK_LINK_CLONE };
+
+	if (agent_ask_clone(link, &m, life))
 		return -EPIPE;
 	return agent_receive(link, &m) == GCK_LINK_CLONED ? m.pid : -EPROTO;
 }

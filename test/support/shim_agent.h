@@ -57,6 +57,9 @@ bool agent_sees_lease(pid_t pid, bool there);
 /* Send CLONE. *life: our end of the clone's life. Returns the pid of the answer. */
 int agent_clone(int link, int *life);
 
+/* Only send that message, of type CLONE; it may have calls. 0; -EPIPE: the link has ended. */
+int agent_ask_clone(int link, struct gck_link_msg *m, int *life);
+
 /* Whether the clone reports within WAIT_MS that it is frozen. */
 bool agent_frozen(int life);
 

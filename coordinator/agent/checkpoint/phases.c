@@ -20,6 +20,7 @@
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
 #define PREPARE_PART 0.9 /* of what is left of the phase */
+#define COPY_PART 0.2 /* of what is left: to copy memory that ranks rewrite all the time */
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
@@ -59,16 +60,21 @@ static void freeze(struct transaction *t)
 		phase_freeze(t);
 }
 
+/* Ranks that are held until their images are written have no clone to be copied for. */
 void phase_freeze(struct transaction *t)
 {
+	double left = t->held_write ? 0 : ev_timer_remaining(t->agent->loop, &t->limit);
+
 	if (gpu_awaited(t))
 		return;
 	for (size_t i = 0; i < t->n; i++) {
 		t->ranks[i].told_freeze = true;
 		json_decref(t->ranks[i].memory);
 		t->ranks[i].memory = NULL; /* it is reported anew */
+		if (!t->ranks[i].carried)
+			rank_checkpoint_tell(&t->ranks[i], json_pack("{s:s, s:I}", "op", "freeze",
+					     "copy_ms", (json_int_t)(1000 * COPY_PART * left)));
 	}
-	tell_all(t, "freeze");
 	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
 }
 

@@ -111,6 +111,7 @@ static void fill(struct rank_checkpoint *m, const json_t *prepare, const struct 
 		.link = m->task->link->fd, .hello = m->task->link->hello, .alone = m->t->n == 1,
 		.seq = (uint32_t)packet_int(prepare, "seq", 0),
 		.backstop_ms = m->t->held_ms + TRANSACTION_BACKSTOP_MORE_MS,
+		.keep_held = packet_bool(prepare, "keep_held"),
 		.base_named = json_object_get(prepare, "base") != NULL,
 		.base = (uint32_t)packet_int(prepare, "base", 0),
 		.tracker_fds = { m->task->tracker_fds[0], m->task->tracker_fds[1] },

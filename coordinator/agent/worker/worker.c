@@ -23,6 +23,7 @@
 #include "storage/store/store.h"
 
 #define WRITER_NICE 10
+#define COPIED_PER_MS (UINT64_C(1) << 20) /* of hold= */
 
 struct worker {
 	const struct worker_task *task;
@@ -216,7 +217,8 @@ static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *
 	uint32_t asked[GCK_REQUEST_KINDS];
 	int64_t first, last;
 
-	(void)body;
+	gck_capture_allow_copy(w->capture, (unsigned)packet_int(body, "copy_ms", 0),
+			       node_share_of_restorers(w->task->step, 0).cpus);
 	w->held = true;
 	if (gck_capture_freeze(w->capture, err) < 0)
 		return -1;
@@ -337,6 +339,21 @@ static json_t *gpus(const struct gck_capture *c, json_int_t *device, json_int_t 
 	return all;
 }
 
+/* Memory that the rank rewrites all the time is copied while it is held if the node has plenty:
+ * enough for copies of all that ranks may write while their clones exist, and for these. No more
+ * than can be copied in that time. */
+static void look(struct worker *w)
+{
+	const struct step *s = w->task->step;
+	uint64_t bytes = gck_capture_look(w->capture);
+	uint64_t most = s->options.hold_ms * COPIED_PER_MS;
+	uint64_t ranks = s->local_ntasks ? s->local_ntasks : 1;
+
+	bytes = bytes < most ? bytes : most;
+	if (bytes && memory_available() / ranks >= gck_capture_expected(w->capture) + bytes)
+		gck_capture_ready_copy(w->capture, bytes);
+}
+
 int worker_main(int fd, void *arg)
 {
 	struct worker w = { .task = arg, .report = { .fd = fd } };
@@ -354,6 +371,8 @@ int worker_main(int fd, void *arg)
 	}
 	if (t->tracker_fds[1] >= 0)
 		gck_capture_take_tracker(w.capture, t->tracker_fds);
+	if (!t->keep_held)
+		look(&w);
 	with_cuda = gpus(w.capture, &device, &managed);
 	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:I, s:I, s:o, s:b}",
 		    "expected", (json_int_t)gck_capture_expected(w.capture), "chunks",

@@ -78,6 +78,7 @@ struct worker_task {
 	bool alone;                   /* no other rank is on the node */
 	unsigned backstop_ms;         /* an agent silent for so long while the rank is held
 				       * counts as hung */
+	bool keep_held;               /* the rank is held until its image is written */
 	int tracker_fds[2];           /* passes the dirty page tracker to the next worker
 				       * (shim/process/process.h); -1: none */
 	bool base_named;              /* false: the newest commit in the store is the base */

@@ -8,14 +8,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "shim/preload/helper/raw.h"
 
 #define MOST_FDS (1u << 20)
+#define PAUSE_NS 1000000
+#define MOST_TRIES 1000 /* of a call for which the kernel found no memory */
+
+static uint32_t forking;  /* threads of the program that fork now */
+static uint32_t withheld; /* memory is marked not to be forked, for the clone */
 
 /* Have the kernel kill a clone before any rank if memory runs out. */
 static void offer_to_oom_killer(void)
@@ -68,21 +75,22 @@ static void serve(int life)
 			continue;
 		if (r <= 0 || m.type != GCK_LINK_CALLS)
 			return;
-		gck_helper_run(&m);
+		gck_helper_run(&m, 0, m.ncalls);
 		if (gck_link_send(life, &m, GCK_LINK_RESULTS, passed) < 0)
 			return;
 	}
 }
 
 /* No death signal: if the rank exits while its image is written, the image is still useful. */
-static _Noreturn void be_frozen(int life, struct gck_link_msg *first)
+static _Noreturn void be_frozen(int life, struct gck_link_msg *m)
 {
 	char byte = GCK_LINK_FROZEN;
 
+	gck_clone_forget(); /* its memory becomes the image */
 	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt-clone");
 	gck_tracer_allow(gck_state.tracer);
 	offer_to_oom_killer();
-	gck_helper_run(first);
+	gck_helper_run(m, m->number, m->ncalls);
 	close_all_but(life);
 	gck_raw(SYS_sendto, life, &byte, 1, MSG_NOSIGNAL, 0, 0);
 	serve(life);
@@ -90,13 +98,69 @@ static _Noreturn void be_frozen(int life, struct gck_link_msg *first)
 		gck_raw(SYS_exit_group, 0);
 }
 
-long gck_clone_make(int life, struct gck_link_msg *first)
-{
-	/* No exit signal: the program gets no SIGCHLD, and its waitpid(-1) does not see it. */
-	long pid = gck_raw(SYS_clone, 0, 0, 0, 0, 0);
+/* ---- memory that the clone need not have ---------------------------------------------------- */
 
+void gck_clone_forget(void)
+{
+	__atomic_store_n(&withheld, 0, __ATOMIC_SEQ_CST);
+}
+
+/* Of a fork by the program and a clone without all memory, the first goes on and the other waits,
+ * or has all. */
+void gck_fork_begin(void)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+	for (;;) {
+		__atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
+		if (!__atomic_load_n(&withheld, __ATOMIC_SEQ_CST))
+			return;
+		__atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ_CST);
+		gck_raw(SYS_nanosleep, &pause, 0);
+	}
+}
+
+void gck_fork_end(bool child)
+{
+	if (child)
+		__atomic_store_n(&forking, 0, __ATOMIC_SEQ_CST);
+	else
+		__atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ_CST);
+}
+
+/* How many calls were run: all or none. */
+static uint32_t withhold(struct gck_link_msg *m)
+{
+	uint32_t n = m->number < m->ncalls ? m->number : m->ncalls;
+
+	__atomic_store_n(&withheld, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST))
+		n = 0;
+	gck_helper_run(m, 0, n);
+	return n;
+}
+
+/* A call that failed may have marked a part. */
+static void give_back(const struct gck_link_msg *m, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (int tries = 0; tries < MOST_TRIES; tries++)
+			if (gck_raw(SYS_madvise, m->calls[i].args[0], m->calls[i].args[1],
+				    MADV_DOFORK) != -ENOMEM)
+				break;
+	__atomic_store_n(&withheld, 0, __ATOMIC_SEQ_CST);
+}
+
+long gck_clone_make(int life, struct gck_link_msg *m)
+{
+	uint32_t n = withhold(m);
+	long pid;
+
+	/* No exit signal: the program gets no SIGCHLD, and its waitpid(-1) does not see it. */
+	pid = gck_raw(SYS_clone, 0, 0, 0, 0, 0);
 	if (pid == 0)
-		be_frozen(life, first);
+		be_frozen(life, m);
+	give_back(m, n);
 	return pid;
 }
 

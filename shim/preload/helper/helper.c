@@ -30,9 +30,9 @@ static int32_t clone_pid;
 static uint32_t told_to_end;
 static int last_exit = -1; /* the status with which a thread has ended last; -1: not known */
 
-void gck_helper_run(struct gck_link_msg *m)
+void gck_helper_run(struct gck_link_msg *m, uint32_t from, uint32_t to)
 {
-	for (uint32_t i = 0; i < m->ncalls; i++) {
+	for (uint32_t i = from; i < to; i++) {
 		struct gck_link_call *c = &m->calls[i];
 
 		c->result = gck_raw(c->nr, c->args[0], c->args[1], c->args[2], c->args[3],
@@ -40,7 +40,7 @@ void gck_helper_run(struct gck_link_msg *m)
 	}
 }
 
-static long make_clone(int life, struct gck_link_msg *first)
+static long make_clone(int life, struct gck_link_msg *m)
 {
 	long pid;
 
@@ -48,7 +48,7 @@ static long make_clone(int life, struct gck_link_msg *first)
 		return -EBADF;
 	if (clone_pid)
 		return -EBUSY;
-	pid = gck_clone_make(life, first);
+	pid = gck_clone_make(life, m);
 	if (pid > 0)
 		clone_pid = pid;
 	return pid;
@@ -85,7 +85,7 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 		gck_tracer_allow(m->pid);
 		return 0;
 	case GCK_LINK_CALLS:
-		gck_helper_run(m);
+		gck_helper_run(m, 0, m->ncalls);
 		return gck_link_is_ours(fd) ? gck_link_send(fd, m, GCK_LINK_RESULTS, 0) : -EBADF;
 	case GCK_LINK_CLONE:
 		__atomic_add_fetch(&gck_state.clones, 1, __ATOMIC_RELEASE);
@@ -295,6 +295,7 @@ __attribute__((used)) static _Noreturn void helper_main(void)
 	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt");
 	gck_state.helper_tid = gck_raw(SYS_gettid);
 	clone_pid = 0;
+	gck_clone_forget();
 	gck_lease_forget();
 	gck_ask_wake();
 	if (gck_state.features & GCK_SHIM_SUMMONED)

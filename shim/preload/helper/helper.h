@@ -78,9 +78,18 @@ void gck_lease_forget(void);
 
 /* clone.c ------------------------------------------------------------------------------------- */
 
-/* Fork a clone that runs the calls of `first`, and serves CALLS on life until its end of file;
- * state->tracer may trace it. Returns its pid. */
-long gck_clone_make(int life, struct gck_link_msg *first) GCK_MUST_CHECK;
+/* Fork a clone that serves CALLS on life until its end of file; state->tracer may trace it. Returns
+ * its pid. The first `number` calls of the message are madvise(MADV_DONTFORK) on memory that it need
+ * not have, and that the program has not marked so; they are undone. It runs the others first. */
+long gck_clone_make(int life, struct gck_link_msg *m) GCK_MUST_CHECK;
+
+/* This is another process: no clone is being forked in it. */
+void gck_clone_forget(void);
+
+/* Around a fork by the program, whose child must have all memory. The first waits while a clone is
+ * forked, as when the agent has died meanwhile and the program runs. The other is for both. */
+void gck_fork_begin(void);
+void gck_fork_end(bool child);
 
 /* Kill and reap a clone. Only a child with an exit signal other than SIGCHLD is touched. Returns
  * the pid. */
@@ -103,8 +112,8 @@ extern const char *gck_fault_dir; /* GPUCKPT_FAULT; NULL: none */
 
 /* helper.c ------------------------------------------------------------------------------------ */
 
-/* Run a packet's system calls and fill in their results. */
-void gck_helper_run(struct gck_link_msg *m);
+/* Run a packet's system calls, or a part of them, and fill in their results. */
+void gck_helper_run(struct gck_link_msg *m, uint32_t from, uint32_t to);
 
 /* Start the helper on state->helper_stack_top, with all signals blocked. It serves state->link_fd,
  * or connects if that is -1. Returns the thread's TID. */

@@ -184,7 +184,7 @@ static bool is_whole(const struct gck_link_msg *m, long n, int flags)
 		return false;
 	if (m->type == GCK_LINK_OUTCOME)
 		return n == (long)(HEADER + sizeof m->outcome);
-	return m->type != GCK_LINK_CALLS ||
+	return (m->type != GCK_LINK_CALLS && m->type != GCK_LINK_CLONE) ||
 	       (m->ncalls <= GCK_LINK_MAX_CALLS &&
 		n == (long)(HEADER + m->ncalls * sizeof m->calls[0]));
 }

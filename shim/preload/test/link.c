@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -394,6 +396,57 @@ static void test_clone(void)
 	close(link);
 }
 
+/* Whether a mapping begins here that is not forked. */
+static bool is_unforked(pid_t pid, uint64_t address)
+{
+	char path[64], line[512];
+	bool there = false, is = false;
+	uint64_t start, end;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/smaps", pid);
+	f = fopen(path, "re");
+	while (f && !is && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2)
+			there = start == address;
+		is = there && !strncmp(line, "VmFlags:", 8) && strstr(line, " dc");
+	}
+	if (f)
+		fclose(f);
+	return is;
+}
+
+/* The agent may have died meanwhile: the program runs, and forks while a clone without all memory
+ * is being made. */
+static void test_fork_beside_clone(void)
+{
+	struct timespec second = { 1, 0 };
+	struct gck_link_msg m = { .type = GCK_LINK_CLONE, .ncalls = 2, .number = 2 };
+	struct gck_link_hello h;
+	int link, life, left = WAIT_MS;
+	struct rank r = start(&h, &link);
+	uint64_t scratch = state_of(r.pid, &h)->scratch;
+	struct iovec from = { &second, sizeof second }, to = { (void *)scratch, sizeof second };
+	long at = agent_call(link, SYS_mmap, 0, 1 << 20, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS);
+	char has[64];
+
+	must(process_vm_writev(r.pid, &from, 1, &to, 1, 0));
+	m.calls[0] = (struct gck_link_call){ SYS_madvise, { at, 1 << 20, MADV_DONTFORK }, 0 };
+	m.calls[1] = (struct gck_link_call){ SYS_nanosleep, { scratch }, 0 };
+	must(agent_ask_clone(link, &m, &life));
+	while (!is_unforked(r.pid, at) && left--)
+		pause_ms(1);
+	ok(left > 0, "memory that the clone need not have is not forked");
+	snprintf(has, sizeof has, "has %lx", at);
+	is_str(rank_ask(&r, has), "has", "a child that the program forks at that time has it");
+	ok(agent_receive(link, &m) == GCK_LINK_CLONED && m.pid > 0, "the clone is made");
+	ok(!is_unforked(r.pid, at), "after that it is forked as before");
+	close(life);
+	is_int(rank_end(&r), 7, "the rank is unharmed");
+	close(link);
+}
+
 static void test_clone_outlives_rank(void)
 {
 	struct gck_link_hello h;
@@ -706,6 +759,7 @@ int main(void)
 	test_agent_dies_before_answer();
 	test_calls();
 	test_clone();
+	test_fork_beside_clone();
 	test_clone_outlives_rank();
 	test_nonsense();
 	test_agent_killed();

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -71,6 +72,20 @@ static void answer_fork(int link)
 	waitpid(pid, &status, 0);
 	sigchlds = 0;
 	printf("threads %d link %d\n", WEXITSTATUS(status) >> 1, WEXITSTATUS(status) & 1);
+}
+
+/* Whether a child without exec has the page at this address. */
+static void answer_has(const char *address)
+{
+	unsigned char there;
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(mincore((void *)strtoul(address, NULL, 16), 4096, &there) == 0);
+	waitpid(pid, &status, 0);
+	sigchlds = 0;
+	printf("%s\n", WEXITSTATUS(status) ? "has" : "has not");
 }
 
 /* Close everything, and use the link's number for a file of our own. */
@@ -174,6 +189,8 @@ static void answer(char *line, char **argv)
 		answer_wait();
 	else if (!strncmp(line, "fork", 4))
 		answer_fork(number);
+	else if (!strncmp(line, "has", 3))
+		answer_has(line + 4);
 	else if (!strncmp(line, "closefrom", 9))
 		answer_closefrom(number);
 	else if (!strncmp(line, "mine", 4))

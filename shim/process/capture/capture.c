@@ -21,6 +21,7 @@
 #define MPI_LOOKS 6
 #define LOOKS 2
 #define LOOK_US 10000
+#define LOOK_HOLD_MS 1000
 
 static struct gck_scan scan_of(struct gck_capture *c, struct gck_obstacles *f,
 			       struct gck_error *err)
@@ -98,14 +99,16 @@ int gck_map_flags_read(struct gck_map_flags *f, const struct gck_target *t, stru
 }
 
 /* Read the mappings' flags again if locks have changed. The clone has no locks; it shows changes of
- * all other flags. */
+ * all other flags, unless a part of memory is to be left out of it. */
 static int refresh_locks(struct gck_capture *c, struct gck_error *err)
 {
 	uint64_t now;
 
 	if (read_locked(&c->t, &now, err))
 		return -1;
-	return now == c->flags.locked ? 0 : gck_map_flags_read(&c->flags, &c->t, err);
+	if (now == c->flags.locked && !c->rewritten.data)
+		return 0;
+	return gck_map_flags_read(&c->flags, &c->t, err);
 }
 
 /* Run all scans while the rank runs. refused gets the first obstacle, or code 0. */
@@ -343,9 +346,9 @@ static int ask_clone(struct gck_capture *c, struct gck_error *err)
 	struct gck_link_msg m = {.ncalls = 0};
 
 	if (c->track_dirty)
-		gck_dirty_protect(&c->dirty, &c->t, c->img);
+		gck_dirty_protect(&c->dirty, &c->t, c->img, &c->rewritten.copied);
 	gck_segments_detach(c->img, &m);
-	return gck_helper_ask_clone(&c->t, &m, &c->life, err);
+	return gck_helper_ask_clone(&c->t, &c->rewritten.copied, &m, &c->life, err);
 }
 
 /* Wait for the clones of all processes that were asked for one. */
@@ -376,11 +379,12 @@ int gck_capture_take(struct gck_capture *c, bool alone, struct gck_error *err)
 {
 	if (!c->held.whole || c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held");
-	return with_all(c, describe, err) || gck_tree_join_ipc(c, err) ||
-	       gck_tree_relate(c, err) || gck_tree_connect(c, err) ||
-	       with_all(c, copy_own, err) || (alone && gck_capture_copy(c, err)) ||
-	       gck_leftovers_note(c, err) || fork_clones(c, err)
-		       ? -1 : 0;
+	if (with_all(c, describe, err) || gck_tree_join_ipc(c, err) || gck_tree_relate(c, err) ||
+	    gck_tree_connect(c, err) || with_all(c, copy_own, err) ||
+	    (alone && gck_capture_copy(c, err)) || gck_leftovers_note(c, err))
+		return -1;
+	gck_rewritten_copy(&c->rewritten, &c->t, c->img);
+	return fork_clones(c, err);
 }
 
 int gck_capture_copy(struct gck_capture *c, struct gck_error *err)
@@ -464,6 +468,36 @@ void gck_capture_take_tracker(struct gck_capture *c, const int tracker_fds[2])
 	c->track_dirty = true;
 }
 
+/* For a moment, so that the program does not meet the tracker's descriptor, which is made in it. */
+static bool make_tracker(struct gck_capture *c)
+{
+	struct gck_held held = {0};
+	bool made = !gck_threads_hold(&held, &c->t, LOOK_HOLD_MS, NULL) &&
+		    gck_dirty_possible(&c->dirty, &c->t);
+
+	gck_threads_release(&held);
+	return made;
+}
+
+uint64_t gck_capture_look(struct gck_capture *c)
+{
+	if (!c->track_dirty || !gck_rewritten_worth_look(c->img) ||
+	    (c->dirty.uffd < 0 && !make_tracker(c)))
+		return 0;
+	return gck_rewritten_look(&c->rewritten, &c->dirty, &c->t, c->img, c->expected);
+}
+
+void gck_capture_ready_copy(struct gck_capture *c, uint64_t bytes)
+{
+	(void)!gck_rewritten_ready(&c->rewritten, bytes); /* if it fails, the clone has all */
+}
+
+void gck_capture_allow_copy(struct gck_capture *c, unsigned ms, unsigned threads)
+{
+	c->rewritten.copy_ms = ms;
+	c->rewritten.threads = threads;
+}
+
 void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash)
 {
 	struct gck_page_groups pages;
@@ -504,6 +538,7 @@ void gck_capture_close(struct gck_capture *c)
 	if (c != c->root && c->t.link >= 0)
 		close(c->t.link);
 	gck_dirty_drop(&c->dirty);
+	gck_rewritten_free(&c->rewritten);
 	gck_hex_table_clear(&c->base_pages.rows);
 	gck_image_free(c->img);
 	gck_frozen_free(&c->copies);

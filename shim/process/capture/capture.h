@@ -6,6 +6,7 @@
 #include "shim/process/memory/dirty_pages.h"
 #include "shim/process/memory/clone_pages.h"
 #include "shim/process/memory/frozen_copy.h"
+#include "shim/process/memory/rewritten.h"
 #include "shim/process/memory/external_files.h"
 #include "shim/process/ipc/ipc.h"
 #include "shim/process/objects/log_prefix.h"
@@ -57,6 +58,7 @@ struct gck_capture {
 	bool track_dirty;                 /* the agent keeps the tracker until the next
 					   * checkpoint */
 	struct gck_dirty_tracker dirty;
+	struct gck_rewritten rewritten;   /* the rank's first process's */
 	struct gck_page_groups base_pages;    /* pages of the image that `dirty` counts from, if
 					       * this one builds on it */
 	struct gck_capture *root;    /* the rank's; its own in that */
@@ -165,7 +167,10 @@ int gck_output_again(struct gck_output *o, struct gck_page_groups *to,
  * be ready. Call it before memory is read. Changes registers in the image. */
 int gck_output_finish_calls(struct gck_output *o) GCK_MUST_CHECK;
 
-/* Store private memory. */
+/* Store the copies of memory that is rewritten all the time. */
+int gck_output_rewritten(struct gck_output *o) GCK_MUST_CHECK;
+
+/* Store private memory that the clone has. */
 int gck_output_memory(struct gck_output *o) GCK_MUST_CHECK;
 void gck_output_free(struct gck_output *o);
 

@@ -4,11 +4,13 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "shim/process/capture/capture.h"
 #include "shim/process/memory/memory.h"
 
 #define SCANNED ((uint64_t)1 << 30) /* bytes of a mapping whose page map is read at once */
+#define GIVEN_BACK ((size_t)8 << 20)
 
 /* Store a batch that the clone has copied. */
 static int store(struct gck_output *o, int half)
@@ -136,11 +138,36 @@ static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t st
  * take more memory than everything else. */
 static int write_map(struct gck_output *o, const struct gck_map *m)
 {
-	for (uint64_t at = m->start, end; at < m->end; at = end) {
-		end = at + SCANNED < m->end ? at + SCANNED : m->end;
-		if (write_part(o, m, at, end))
+	uint64_t from = m->start;
+	struct gck_range part;
+
+	while (gck_ranges_next_part(&o->c->rewritten.copied, &from, m->end, &part))
+		for (uint64_t at = part.start, end; at < part.end; at = end) {
+			end = at + SCANNED < part.end ? at + SCANNED : part.end;
+			if (write_part(o, m, at, end))
+				return -1;
+		}
+	return 0;
+}
+
+/* Its memory is given back as it is stored. */
+int gck_output_rewritten(struct gck_output *o)
+{
+	struct gck_rewritten *w = &o->c->rewritten;
+	char *given = w->data;
+
+	for (size_t i = 0; i < w->ngroups; i++) {
+		struct gck_rewritten_group *g = &w->groups[i];
+		uint64_t mask = gck_pack_pages(g->data, g->mask);
+
+		if (mask && gck_output_put(o, &o->c->img->pages, g->address, mask, g->data))
 			return -1;
+		if ((size_t)(g->data - given) >= GIVEN_BACK) {
+			madvise(given, GIVEN_BACK, MADV_DONTNEED);
+			given += GIVEN_BACK;
+		}
 	}
+	gck_rewritten_free(w);
 	return 0;
 }
 

@@ -85,14 +85,29 @@ static int write_frozen_copies(struct gck_output *o)
 }
 
 
-/* Read the mappings' flags from the clone: they may have changed between reading smaps and the
- * freeze. The clone has the flags of the freeze, but no DONTFORK mappings, no segments and no
- * locks. */
-static int check_clone(struct gck_output *o)
+/* Take a mapping's flags from a part of it in the clone. */
+static int check_part(struct gck_output *o, struct gck_map *m, const struct gck_maps *clone,
+		      const struct gck_range *part)
 {
 	const uint32_t seen = GCK_MAP_ALL &
 			      ~(GCK_MAP_DONTFORK | GCK_MAP_LOCKED | GCK_MAP_ONFAULT |
 				GCK_MAP_READ_SHARED);
+	const struct gck_vma *x = gck_maps_find(clone, part->start);
+	uint32_t flags = x ? gck_map_flags(x->flags) : 0;
+
+	if (!x || x->end < part->end ||
+	    (flags & GCK_MAP_WIPEONFORK) != (m->flags & GCK_MAP_WIPEONFORK))
+		return gck_fail(o->err, EAGAIN, "memory at %llx was marked not to be forked while "
+				"the checkpoint began; try again", (unsigned long long)m->start);
+	m->flags = (m->flags & ~seen) | (flags & seen);
+	return 0;
+}
+
+/* Read the mappings' flags from the clone: they may have changed between reading smaps and the
+ * freeze. The clone has the flags of the freeze, but no DONTFORK mappings and no locks. What it was
+ * forked without was read while the rank was held. */
+static int check_clone(struct gck_output *o)
+{
 	struct gck_image *img = o->c->img;
 	int proc = gck_proc_open(o->c->clone, o->err);
 	struct gck_maps maps = {0};
@@ -100,18 +115,14 @@ static int check_clone(struct gck_output *o)
 
 	for (size_t i = 0; i < img->nmaps && !result; i++) {
 		struct gck_map *m = &img->maps[i];
-		const struct gck_vma *x = gck_maps_find(&maps, m->start);
-		uint32_t flags = x ? gck_map_flags(x->flags) : 0;
+		uint64_t at = m->start;
+		struct gck_range part;
 
 		if ((m->flags & GCK_MAP_DONTFORK) || m->kind >= GCK_MAP_VDSO ||
 		    (m->object >= 0 && img->objects[m->object].segment))
 			continue;
-		if (!x || x->end < m->end ||
-		    (flags & GCK_MAP_WIPEONFORK) != (m->flags & GCK_MAP_WIPEONFORK))
-			result = gck_fail(o->err, EAGAIN, "memory at %llx was marked not to be "
-					  "forked while the checkpoint began; try again",
-					  (unsigned long long)m->start);
-		m->flags = (m->flags & ~seen) | (flags & seen);
+		while (!result && gck_ranges_next_part(&o->c->rewritten.copied, &at, m->end, &part))
+			result = check_part(o, m, &maps, &part);
 	}
 	gck_maps_free(&maps);
 	if (proc >= 0)
@@ -188,7 +199,8 @@ static int write_tree(struct gck_capture *c, const struct gck_output *as, uint64
 
 	o.c = c;
 	o.done = *done;
-	result = write_clone(&o) || write_frozen_copies(&o) || gck_output_device(&o) ||
+	result = write_clone(&o) || gck_output_rewritten(&o) || write_frozen_copies(&o) ||
+		 gck_output_device(&o) ||
 		 gck_prefixes_sync(&c->prefixes, c->img, o.err) ||
 		 gck_external_sync_named(c->img, o.err) ||
 		 gck_prefixes_verify(&c->prefixes, c->img, o.err);

@@ -52,6 +52,7 @@ void gck_dirty_drop(struct gck_dirty_tracker *m)
 		close(m->uffd);
 	free(m->written.v);
 	free(m->since.v);
+	free(m->looked.v);
 	*m = (struct gck_dirty_tracker){.uffd = -1};
 }
 
@@ -106,9 +107,16 @@ static int make(struct gck_dirty_tracker *m, const struct gck_target *t)
 	       ioctl(m->uffd, UFFDIO_API, &api);
 }
 
+bool gck_dirty_possible(struct gck_dirty_tracker *m, const struct gck_target *t)
+{
+	if (written_by_devices(t) || (m->uffd < 0 && make(m, t)))
+		gck_dirty_drop(m);
+	return m->uffd >= 0;
+}
+
 /* ---- protecting pages and finding dirty ones ----------------------------------------------- */
 
-static bool worth_it(const struct gck_map *m)
+bool gck_dirty_tracks(const struct gck_map *m)
 {
 	return m->kind == GCK_MAP_ANON && !m->changes_only && !m->empty &&
 	       m->end - m->start >= TRACKED_MIN &&
@@ -124,10 +132,10 @@ static int add_groups(struct gck_ranges *r, uint64_t start, uint64_t end)
 	return start < end ? gck_ranges_add(r, start, end, NULL) : 0;
 }
 
-/* Add the page groups of a mapping that have dirty pages. protect: also protect these, except huge
+/* Add the page groups of a range that have dirty pages. protect: also protect these, except huge
  * pages: the first write to a protected one would split it for good. -1 with errno; EPERM: the
- * mapping, or a part, is not registered with a userfaultfd. */
-static int scan(int pagemap, const struct gck_map *m, bool protect,
+ * range, or a part, is not registered with a userfaultfd. */
+static int scan(int pagemap, const struct gck_range *m, bool protect,
 		struct gck_ranges *out)
 {
 	struct gck_pagemap_region regions[GCK_PAGEMAP_REGIONS];
@@ -172,39 +180,59 @@ static int check_registered(int pagemap, const struct gck_map *m)
 	return ioctl(pagemap, GCK_PAGEMAP_SCAN, &arg) < 0 ? -1 : 0;
 }
 
-/* Protection that a mapping already has counts only if our descriptor was registered before. With
- * another's descriptor it cannot be registered again, and its protection is left alone. */
-static int protect_map(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
+/* Whether a mapping is registered with our descriptor now; *known: it was before. */
+static int register_map(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map,
+			bool *known)
 {
 	struct uffdio_register range = {.range = {map->start, map->end - map->start},
 					.mode = UFFDIO_REGISTER_MODE_WP};
-	int known;
 
-	if (!worth_it(map))
+	*known = check_registered(pagemap, map) == 0;
+	return (!*known && errno != EPERM) || ioctl(m->uffd, UFFDIO_REGISTER, &range) ? -1 : 0;
+}
+
+/* Protection that a mapping already has counts only if our descriptor was registered before. With
+ * another's descriptor it cannot be registered again, and its protection is left alone. */
+static int protect_map(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map,
+		       const struct gck_ranges *copied)
+{
+	uint64_t at = map->start, done = map->start;
+	struct gck_range part;
+	bool known;
+
+	if (!gck_dirty_tracks(map))
 		return add_groups(&m->written, map->start, map->end);
-	known = check_registered(pagemap, map) == 0;
-	if ((!known && errno != EPERM) || ioctl(m->uffd, UFFDIO_REGISTER, &range) ||
+	if (register_map(m, pagemap, map, &known) ||
 	    (!known && add_groups(&m->written, map->start, map->end)))
 		return -1;
-	return scan(pagemap, map, true, &m->written);
+	for (; gck_ranges_next_part(copied, &at, map->end, &part); done = part.end)
+		if ((done < part.start && add_groups(&m->written, done, part.start)) ||
+		    scan(pagemap, &part, true, &m->written))
+			return -1;
+	return done < map->end ? add_groups(&m->written, done, map->end) : 0;
 }
 
-static int add_written(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
+static int add_written(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map,
+		       const struct gck_ranges *unused)
 {
-	return worth_it(map) ? scan(pagemap, map, false, &m->since) : 0;
+	const struct gck_range all = {map->start, map->end};
+
+	(void)unused;
+	return gck_dirty_tracks(map) ? scan(pagemap, &all, false, &m->since) : 0;
 }
 
-typedef int each_fn(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map);
+typedef int each_fn(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map,
+		    const struct gck_ranges *copied);
 
 /* If it fails for one mapping, tracking is given up. */
 static void each_map(struct gck_dirty_tracker *m, const struct gck_target *t,
-		     const struct gck_image *img, each_fn *fn)
+		     const struct gck_image *img, each_fn *fn, const struct gck_ranges *copied)
 {
 	int pagemap = openat(t->proc, "pagemap", O_RDONLY | O_CLOEXEC);
 	int failed = pagemap < 0;
 
 	for (size_t i = 0; i < img->nmaps && !failed; i++)
-		failed = fn(m, pagemap, &img->maps[i]);
+		failed = fn(m, pagemap, &img->maps[i], copied);
 	if (pagemap >= 0)
 		close(pagemap);
 	if (failed)
@@ -212,13 +240,52 @@ static void each_map(struct gck_dirty_tracker *m, const struct gck_target *t,
 }
 
 void gck_dirty_protect(struct gck_dirty_tracker *m, const struct gck_target *t,
-		   const struct gck_image *img)
+		       const struct gck_image *img, const struct gck_ranges *copied)
 {
-	if (written_by_devices(t) || (m->uffd < 0 && make(m, t)))
-		gck_dirty_drop(m);
-	else
-		each_map(m, t, img, protect_map);
+	if (gck_dirty_possible(m, t))
+		each_map(m, t, img, protect_map, copied);
 }
+
+/* ---- a sample, while the rank runs --------------------------------------------------------- */
+
+bool gck_dirty_register(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
+{
+	bool known;
+
+	if (register_map(m, pagemap, map, &known))
+		return false;
+	if (!known && add_groups(&m->looked, map->start, map->end))
+		gck_dirty_drop(m);
+	return m->uffd >= 0;
+}
+
+/* Of a mapping that is gone no page is protected. */
+bool gck_dirty_sample(struct gck_dirty_tracker *m, int pagemap, uint64_t page)
+{
+	const struct gck_range r = {page, page + GCK_PAGE};
+	bool failed = scan(pagemap, &r, true, &m->looked) != 0;
+
+	if (failed && errno == ENOMEM)
+		gck_dirty_drop(m);
+	return !failed;
+}
+
+bool gck_dirty_sample_written(int pagemap, uint64_t page)
+{
+	struct gck_pagemap_region region;
+	struct gck_pagemap_scan arg = {
+		.size = sizeof(arg), .flags = GCK_PAGEMAP_CHECK, .start = page,
+		.end = page + GCK_PAGE, .vec = (uintptr_t)&region, .vec_len = 1,
+		.category_inverted = GCK_PAGE_HUGE,
+		.category_mask = GCK_PAGE_WRITTEN | GCK_PAGE_HUGE,
+		.category_anyof_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED,
+		.return_mask = GCK_PAGE_WRITTEN,
+	};
+
+	return ioctl(pagemap, GCK_PAGEMAP_SCAN, &arg) > 0;
+}
+
+/* ---- what is dirty ------------------------------------------------------------------------- */
 
 static bool is_held(const struct gck_target *t)
 {
@@ -234,7 +301,7 @@ void gck_dirty_update(struct gck_dirty_tracker *m, const struct gck_target *t,
 {
 	if (m->uffd < 0)
 		return;
-	each_map(m, t, img, add_written);
+	each_map(m, t, img, add_written, NULL);
 	if (!is_held(t))
 		gck_dirty_drop(m);
 }
@@ -278,5 +345,5 @@ void gck_dirty_spoil(struct gck_dirty_tracker *m, uint64_t address)
 bool gck_dirty_unwritten(const struct gck_dirty_tracker *m, uint64_t group)
 {
 	return m->uffd >= 0 && *m->base_hash && !meets(&m->written, group) &&
-	       !meets(&m->since, group) && !is_spoiled(m, group);
+	       !meets(&m->since, group) && !meets(&m->looked, group) && !is_spoiled(m, group);
 }

@@ -25,6 +25,8 @@ struct gck_dirty_tracker {
 					   * none */
 	struct gck_ranges written; /* whole page groups: dirty before the clone, or unknown */
 	struct gck_ranges since;   /* whole page groups: dirty once the clone existed */
+	struct gck_ranges looked;  /* whole page groups: dirty, or unknown, when a look at a sample
+				    * of pages protected some of them */
 	uint64_t spoiled[GCK_SPOILED_MAX]; /* page groups that the clone may have written */
 	unsigned nspoiled;
 };
@@ -35,9 +37,27 @@ void gck_dirty_take(struct gck_dirty_tracker *m, const int tracker_fds[2]);
 /* Return them. The protection counts from the image whose manifest has the hash m->base_hash. */
 void gck_dirty_leave(struct gck_dirty_tracker *m, const int tracker_fds[2]);
 
-/* With the rank held: note which pages are dirty, and protect the pages of large mappings. */
+/* Whether tracking is possible. Call it with the rank held if there was no tracker yet. */
+bool gck_dirty_possible(struct gck_dirty_tracker *m, const struct gck_target *t);
+
+/* Whether the pages of this mapping are tracked. */
+bool gck_dirty_tracks(const struct gck_map *m);
+
+/* While the rank runs: track a mapping's writes from now on. False: that is not possible, or the
+ * mapping is gone, or tracking was given up. */
+bool gck_dirty_register(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map);
+
+/* Protect a page of such a mapping, unless it is part of a huge one. If it was dirty, its page
+ * group counts as dirty from now on. False: the mapping is gone, or tracking was given up. */
+bool gck_dirty_sample(struct gck_dirty_tracker *m, int pagemap, uint64_t page);
+
+/* Whether such a page was written since. */
+bool gck_dirty_sample_written(int pagemap, uint64_t page);
+
+/* With the rank held: note which pages are dirty, and protect the pages of large mappings. copied:
+ * ranges of whole page groups that are read in any case, and not protected. */
 void gck_dirty_protect(struct gck_dirty_tracker *m, const struct gck_target *t,
-		   const struct gck_image *img);
+		       const struct gck_image *img, const struct gck_ranges *copied);
 
 /* Once the clone exists: note which pages were written meanwhile, for example by the helper. */
 void gck_dirty_update(struct gck_dirty_tracker *m, const struct gck_target *t,

@@ -75,6 +75,23 @@ int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 	return 0;
 }
 
+bool gck_ranges_next_part(const struct gck_ranges *without, uint64_t *at, uint64_t end,
+			  struct gck_range *part)
+{
+	size_t i = 0;
+
+	for (; i < without->n && without->v[i].start <= *at; i++)
+		if (without->v[i].end > *at)
+			*at = without->v[i].end;
+	if (*at >= end)
+		return false;
+	*part = (struct gck_range){*at, end};
+	if (i < without->n && without->v[i].start < end)
+		part->end = without->v[i].start;
+	*at = part->end;
+	return true;
+}
+
 uint64_t gck_pagemap_guard(void)
 {
 	static int known = -1;

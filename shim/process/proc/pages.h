@@ -30,6 +30,11 @@ struct gck_ranges {
 int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 		   struct gck_error *err) GCK_MUST_CHECK;
 
+/* The next part of [*at, end) that is in none of the ranges, which are sorted; *at moves on. False:
+ * there is none. */
+bool gck_ranges_next_part(const struct gck_ranges *without, uint64_t *at, uint64_t end,
+			  struct gck_range *part);
+
 /* Append the ranges of the process's own pages between start and end: of anonymous memory, pages
  * that are present or swapped out and not the zero page; of a private file mapping (file), the
  * changed pages. Guard pages (MADV_GUARD_INSTALL) go to guards. */

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -193,17 +195,24 @@ int gck_helper_queue(const struct gck_target *t, int memory, int timeout_ms, str
 	return 0;
 }
 
-int gck_helper_ask_clone(const struct gck_target *t, struct gck_link_msg *m, int *life,
+int gck_helper_ask_clone(const struct gck_target *t, const struct gck_ranges *without,
+			 const struct gck_link_msg *then, int *life,
 			 struct gck_error *err)
 {
+	struct gck_link_msg m = {.type = GCK_LINK_CLONE};
 	struct peer p = helper_of(t);
 	int pair[2];
 	int failed;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return gck_fail(err, errno, "no socketpair for the clone: %s", strerror(errno));
-	m->type = GCK_LINK_CLONE;
-	failed = put(&p, m, pair[1], err);
+	for (size_t i = 0; i < without->n && i < GCK_LINK_MAX_CALLS - then->ncalls; i++)
+		gck_helper_call(&m, SYS_madvise, without->v[i].start,
+				without->v[i].end - without->v[i].start, MADV_DONTFORK, 0);
+	m.number = m.ncalls;
+	for (uint32_t i = 0; i < then->ncalls; i++)
+		m.calls[m.ncalls++] = then->calls[i];
+	failed = put(&p, &m, pair[1], err);
 	close(pair[1]);
 	if (failed)
 		close(pair[0]);

@@ -4,6 +4,7 @@
 #ifndef GCK_HELPER_LINK_H
 #define GCK_HELPER_LINK_H
 
+#include "shim/process/proc/pages.h"
 #include "shim/process/rank/target.h"
 
 #define GCK_HELPER_MS 5000 /* time limit for the helper's answer */
@@ -26,10 +27,12 @@ int gck_helper_queue(const struct gck_target *t, int memory, int timeout_ms,
 int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd,
 			   struct gck_error *err) GCK_MUST_CHECK;
 
-/* Fork a frozen clone, which runs m's calls and lives until *life is closed: ask for it, and, if
- * that succeeded, wait until it is forked, so that several processes can fork at the same time. Its
- * memory is a copy then. It can be read when it is ready; the rank need not be held until then. */
-int gck_helper_ask_clone(const struct gck_target *t, struct gck_link_msg *m, int *life,
+/* Fork a frozen clone, which runs the calls of `then` and lives until *life is closed: ask for it,
+ * and, if that succeeded, wait until it is forked, so that several processes can fork at the same
+ * time. Its memory is a copy then, but without these ranges, or with some of them (if there are
+ * many; in an old rank). It can be read when it is ready; the rank need not be held until then. */
+int gck_helper_ask_clone(const struct gck_target *t, const struct gck_ranges *without,
+			 const struct gck_link_msg *then, int *life,
 			 struct gck_error *err) GCK_MUST_CHECK;
 int gck_helper_cloned(const struct gck_target *t, int timeout_ms, pid_t *clone,
 		      struct gck_error *err) GCK_MUST_CHECK;

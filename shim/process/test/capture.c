@@ -684,7 +684,7 @@ static void test_attached(void)
 	start();
 	tell("do", "attached");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	taken = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err);
+	taken = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, true, &err);
 	ok(taken, "a rank with a segment is taken: %s", err.text);
 	do
 		pause_ms(10);
@@ -709,7 +709,7 @@ static void test_messages(void)
 	start();
 	tell("do", "messages");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	taken = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err);
+	taken = c && !gck_capture_freeze(c, &err) && !gck_capture_take(c, true, &err);
 	ok(taken && c->img->files[c->img->nfiles - 1].npackets == 3,
 	   "a queue with messages is taken: %s", err.text);
 	gck_capture_close(c);
@@ -749,7 +749,7 @@ static void test_end(void)
 	tell("do", "half");
 	tell("do", "leave");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	if (c && !gck_capture_freeze(c, &err) && c->nchildren == 1 && !gck_capture_take(c, &err)) {
+	if (c && !gck_capture_freeze(c, &err) && c->nchildren == 1 && !gck_capture_take(c, true, &err)) {
 		child = c->children[0]->t.pid;
 		ok(are_left(rank.pid, 4), "it has a System V object of each kind, and a queue");
 		gck_capture_end(c);

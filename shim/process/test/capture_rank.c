@@ -6,9 +6,13 @@
 #include "storage/store/store.h"
 
 #include <err.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 char rank_directory[] = "/tmp/gpuckpt-capture-XXXXXX";
@@ -142,6 +146,17 @@ bool fails(const char *reason)
 	gck_image_free(img);
 	json_decref(manifest);
 	return good;
+}
+
+bool can_track(void)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = 1 << 15};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	bool has = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
+
+	if (fd >= 0)
+		close(fd);
+	return has;
 }
 
 void tests_begin(void)

@@ -34,6 +34,9 @@ bool is_noted(const char *object, const char *reason);
 /* Whether able names no descriptor in two lines. */
 bool named_once(void);
 
+/* Whether this kernel can track written pages, and permits it. */
+bool can_track(void);
+
 /* One whole checkpoint. The image as read back, or NULL. */
 struct gck_image *checkpoint(json_t **manifest, struct gck_error *err);
 

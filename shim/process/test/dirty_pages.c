@@ -6,16 +6,13 @@
 
 #include <err.h>
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +43,7 @@ static int tracker_fds[2];
 static struct base newest, older;
 static struct truth truth;
 static uint32_t seq;
-static uint64_t seed_, unread;
+static uint64_t seed_, unread, copied;
 
 static uint64_t rnd(void)
 {
@@ -258,6 +255,38 @@ static bool write_one(struct gck_capture *c, const struct base *on, enum ending 
 	return right;
 }
 
+/* Protect a sample of pages while the rank runs, as a look at its writes does. */
+static void look_at_some(struct gck_capture *c)
+{
+	int pagemap = openat(c->t.proc, "pagemap", O_RDONLY | O_CLOEXEC);
+
+	for (size_t i = 0; i < c->img->nmaps && c->dirty.uffd >= 0; i++) {
+		const struct gck_map *m = &c->img->maps[i];
+		uint64_t at = m->start;
+
+		if (m->start < DIRTY_AT || m->end > DIRTY_END || !gck_dirty_tracks(m) ||
+		    rnd() % 4 == 0 || !gck_dirty_register(&c->dirty, pagemap, m))
+			continue;
+		for (; at < m->end; at += (rnd() % 4 + 1) * DIRTY_PAGE)
+			if (!gck_dirty_sample(&c->dirty, pagemap, at))
+				break;
+	}
+	close(pagemap);
+}
+
+/* Copy some of its memory while it is held, and not into the clone; there may be too little space
+ * for it. */
+static void choose_some(struct gck_capture *c)
+{
+	for (uint64_t at = DIRTY_AT, end; at < DIRTY_END; at = end) {
+		end = at + (rnd() % 16 + 1) * GCK_GROUP_BYTES;
+		if (rnd() % 2)
+			must(gck_ranges_add(&c->rewritten.chosen, at, end, NULL));
+	}
+	gck_capture_ready_copy(c, (rnd() % 128 + 1) * GCK_GROUP_BYTES);
+	gck_capture_allow_copy(c, 5000, (unsigned)(rnd() % 3));
+}
+
 static bool one(enum ending end, bool on_older, struct gck_error *err)
 {
 	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
@@ -266,7 +295,14 @@ static bool one(enum ending end, bool on_older, struct gck_error *err)
 	if (!c)
 		return false;
 	gck_capture_take_tracker(c, tracker_fds);
+	if (rnd() % 2)
+		look_at_some(c);
+	if (rnd() % 2)
+		work(20);
+	if (rnd() % 2)
+		choose_some(c);
 	right = !gck_capture_freeze(c, err) && !gck_capture_take(c, true, err);
+	copied += c->rewritten.ngroups;
 	if (right)
 		learn();
 	gck_capture_resume(c);
@@ -352,18 +388,6 @@ static void test_killed(void)
 	close(helper_link);
 }
 
-/* Whether this kernel can track written pages, and permits it. */
-static bool can_track(void)
-{
-	struct uffdio_api api = {.api = UFFD_API, .features = 1 << 15};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-	bool has = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
-
-	if (fd >= 0)
-		close(fd);
-	return has;
-}
-
 int main(void)
 {
 	const char *seed = getenv("GPUCKPT_SEED");
@@ -376,6 +400,7 @@ int main(void)
 		errx(99, "no memory or shelf");
 	for (int i = 0; i < lives; i++)
 		a_life(first + (uint64_t)i, 20);
+	ok(copied > 0, "%lu page groups were copied while a rank was held", (unsigned long)copied);
 	if (can_track()) {
 		ok(unread > 0, "%lu page groups were not read", (unsigned long)unread);
 		test_killed();

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A rank that changes its memory in every possible way: `dirty_program DIRECTORY`. It reads "work
  * SEED NUMBER" and answers "ok" after that many changes, chosen by the seed; "count" is answered by
- * 0, "writing" starts a thread that writes all the time, "exec" executes the same program again. */
+ * 0, "writing" starts a thread that writes all the time, "exec" executes the same program again.
+ * "rewrite" starts a thread that rewrites much memory all the time, and "forked" is answered by ok
+ * if a child by fork has that memory, and not what it must not have. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -367,6 +369,45 @@ static void *write_on(void *arg)
 	return NULL;
 }
 
+static void *rewrite_on(void *arg)
+{
+	for (uint64_t n = 1;; n++)
+		for (size_t at = 0; at < REWRITTEN_BYTES; at += DIRTY_PAGE)
+			memcpy((char *)arg + at + 8 * (n % 512), &n, sizeof(n));
+	return NULL;
+}
+
+static bool rewrite(void)
+{
+	char *at = mmap((void *)UNFORKED_AT, UNFORKED_BYTES + REWRITTEN_ALL, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	pthread_t thread;
+
+	madvise(at, UNFORKED_BYTES + REWRITTEN_ALL, MADV_NOHUGEPAGE);
+	madvise(at, UNFORKED_BYTES, MADV_DONTFORK);
+	for (size_t i = 0; i < UNFORKED_BYTES + REWRITTEN_ALL; i += DIRTY_PAGE)
+		at[i] = (char)(i / DIRTY_PAGE | 1);
+	return !pthread_create(&thread, NULL, rewrite_on, (void *)REWRITTEN_AT);
+}
+
+static bool is_mapped(uint64_t at)
+{
+	unsigned char there;
+
+	return mincore((void *)at, DIRTY_PAGE, &there) == 0;
+}
+
+static bool forked(void)
+{
+	int status = 1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(is_mapped(UNFORKED_AT) || !is_mapped(REWRITTEN_AT) ||
+		      !is_mapped(REWRITTEN_AT + REWRITTEN_ALL - DIRTY_PAGE));
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 static void make_data(const char *directory)
 {
 	char path[256], page[DIRTY_PAGE];
@@ -403,6 +444,10 @@ int main(int argc, char **argv)
 			puts("ok");
 		} else if (!strcmp(line, "writing\n")) {
 			puts(pthread_create(&thread, NULL, write_on, NULL) ? "no" : "ok");
+		} else if (!strcmp(line, "rewrite\n")) {
+			puts(rewrite() ? "ok" : "no");
+		} else if (!strcmp(line, "forked\n")) {
+			puts(forked() ? "ok" : "no");
 		} else if (!strcmp(line, "exec\n")) {
 			puts("ok");
 			execv("/proc/self/exe", argv);
