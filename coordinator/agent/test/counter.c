@@ -77,19 +77,24 @@ static atomic_ulong *map_shared(const char *how, int rank)
 	return p;
 }
 
-/* The n-th count. With only one that writes, that does not wait for the other. */
+/* The n-th count. One that only reads waits for each of the other's, which does not wait. */
 static void count_shared(atomic_ulong *shared, char how, int rank, unsigned long n)
 {
 	atomic_ulong *own = shared + (size_t)rank * APART;
 	atomic_ulong *others = shared + (size_t)!rank * APART;
-	bool waits = how != '=' || rank, writes = how != '=' || !rank;
+	static unsigned long seen;
 
-	if (writes && atomic_load(own) != n - 1)
+	if (how == '=' && rank) {
+		while (atomic_load(others) == seen)
+			usleep(1000);
+		seen = atomic_load(others);
+		return;
+	}
+	if (atomic_load(own) != n - 1)
 		exit(4);
-	while (waits && n > atomic_load(others) + LEAD)
+	while (how != '=' && n > atomic_load(others) + LEAD)
 		usleep(1000);
-	if (writes)
-		atomic_store(own, n);
+	atomic_store(own, n);
 }
 
 int main(int argc, char **argv)
