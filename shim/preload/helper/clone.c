@@ -21,6 +21,7 @@
 #define PAUSE_NS 1000000
 #define MOST_TRIES 1000 /* of a call for which the kernel found no memory */
 
+static bool watched;      /* forks of the program are counted */
 static uint32_t forking;  /* threads of the program that fork now */
 static uint32_t withheld; /* memory is marked not to be forked, for the clone */
 
@@ -107,17 +108,24 @@ void gck_clone_forget(void)
 
 /* Of a fork by the program and a clone without all memory, the first goes on and the other waits,
  * or has all. */
-void gck_fork_begin(void)
+bool gck_fork_begin(void)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 
+	if (!__atomic_load_n(&watched, __ATOMIC_SEQ_CST))
+		return false;
 	for (;;) {
 		__atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
 		if (!__atomic_load_n(&withheld, __ATOMIC_SEQ_CST))
-			return;
+			return true;
 		__atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ_CST);
 		gck_raw(SYS_nanosleep, &pause, 0);
 	}
+}
+
+void gck_fork_watch(void)
+{
+	__atomic_store_n(&watched, true, __ATOMIC_SEQ_CST);
 }
 
 void gck_fork_end(bool child)
@@ -134,7 +142,7 @@ static uint32_t withhold(struct gck_link_msg *m)
 	uint32_t n = m->number < m->ncalls ? m->number : m->ncalls;
 
 	__atomic_store_n(&withheld, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST))
+	if (!watched || __atomic_load_n(&forking, __ATOMIC_SEQ_CST))
 		n = 0;
 	gck_helper_run(m, 0, n);
 	return n;

@@ -70,6 +70,7 @@ static int give_userfaultfd(int fd, struct gck_link_msg *m)
 	long uffd = gck_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 	int r = gck_link_give(fd, m, GCK_LINK_DIRTY_FD, uffd < 0 ? uffd : 0, uffd);
 
+	gck_fork_watch();
 	if (uffd >= 0)
 		gck_raw(SYS_close, uffd);
 	return r;

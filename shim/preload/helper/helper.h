@@ -30,7 +30,9 @@ int gck_link_socket(void) GCK_MUST_CHECK;
  * -ECONNREFUSED can the same socket be tried again. */
 int gck_link_connect(int fd, bool reconnect) GCK_MUST_CHECK;
 
-/* In a process that was forked: it does not use its parent's link, and may be traced as it may. */
+/* In a process that was forked: it does not use its parent's link, and may be traced as it may. As
+ * all that runs in each child of a shell, this writes nothing that is right already: the first
+ * write to a page would copy it. */
 void gck_link_leave(void);
 
 /* Whether fd is still the socket that gck_link_socket made: the program may have closed it. */
@@ -87,9 +89,13 @@ long gck_clone_make(int life, struct gck_link_msg *m) GCK_MUST_CHECK;
 void gck_clone_forget(void);
 
 /* Around a fork by the program, whose child must have all memory. The first waits while a clone is
- * forked, as when the agent has died meanwhile and the program runs. The other is for both. */
-void gck_fork_begin(void);
+ * forked, as when the agent has died meanwhile and the program runs. If it returns true, the other
+ * is called in both processes. */
+bool gck_fork_begin(void) GCK_MUST_CHECK;
 void gck_fork_end(bool child);
+
+/* A clone may be forked without all memory later, and not at once. */
+void gck_fork_watch(void);
 
 /* Kill and reap a clone. Only a child with an exit signal other than SIGCHLD is touched. Returns
  * the pid. */

@@ -114,13 +114,16 @@ bool gck_link_is_ours(int fd)
 	return identity(fd, &dev, &ino) && dev == link_dev && ino == link_ino;
 }
 
-void gck_link_leave(void)
+GCK_EACH void gck_link_leave(void)
 {
-	if (gck_link_is_ours(gck_state.link_fd))
+	if (gck_state.link_fd >= 0 && gck_link_is_ours(gck_state.link_fd))
 		gck_raw(SYS_close, gck_state.link_fd);
-	gck_state.link_fd = -1;
-	gck_state.helper_tid = 0;
-	gck_state.linked = 0;
+	if (gck_state.link_fd >= 0 || gck_state.helper_tid) {
+		gck_state.link_fd = -1;
+		gck_state.helper_tid = 0;
+	}
+	if (gck_state.linked)
+		gck_state.linked = 0;
 	gck_tracer_allow(gck_state.tracer);
 }
 

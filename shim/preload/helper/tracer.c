@@ -56,9 +56,10 @@ static void note(int32_t tracer)
 #define note(tracer) ((void)0)
 #endif
 
-void gck_tracer_allow(int32_t tracer)
+GCK_EACH void gck_tracer_allow(int32_t tracer)
 {
-	gck_state.tracer = tracer;
+	if (gck_state.tracer != tracer)
+		gck_state.tracer = tracer;
 	gck_raw(SYS_prctl, PR_SET_PTRACER, tracer); /* fails without Yama, and is not needed then */
 	note(tracer);
 }

@@ -183,11 +183,11 @@ static pid_t made(pid_t pid, uint32_t start)
 GCK_EXPORT pid_t fork(void)
 {
 	uint32_t start = gck_start();
-	pid_t pid;
+	bool watched = gck_fork_begin();
+	pid_t pid = gck_real()->fork();
 
-	gck_fork_begin();
-	pid = gck_real()->fork();
-	gck_fork_end(!pid);
+	if (watched)
+		gck_fork_end(!pid);
 	return made(pid, start);
 }
 
@@ -195,11 +195,11 @@ GCK_EXPORT pid_t fork(void)
 GCK_EXPORT pid_t _Fork(void)
 {
 	uint32_t start = gck_start();
-	pid_t pid;
+	bool watched = gck_fork_begin();
+	pid_t pid = gck_real()->_Fork();
 
-	gck_fork_begin();
-	pid = gck_real()->_Fork();
-	gck_fork_end(!pid);
+	if (watched)
+		gck_fork_end(!pid);
 	if (!pid)
 		gck_child_begin();
 	return made(pid, start);

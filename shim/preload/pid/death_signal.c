@@ -22,14 +22,22 @@ static void record(uint32_t signo)
 	gck_state.features = (gck_state.features & ~GCK_SHIM_DEATH) | signo << GCK_SHIM_DEATH_SHIFT;
 }
 
-void gck_death_begin(void)
+GCK_EACH void gck_death_begin(void)
 {
 	int signo = 0;
 
 	owner.restarts = gck_state.restarts;
-	owner.pid = gck_raw(SYS_getpid);
+	owner.pid = gck_state.rpid;
 	gck_raw(SYS_prctl, PR_GET_PDEATHSIG, &signo);
 	record((uint32_t)signo);
+}
+
+GCK_EACH void gck_death_begin_child(int32_t rpid)
+{
+	owner.restarts = gck_state.restarts;
+	owner.pid = rpid;
+	if (gck_state.features & GCK_SHIM_DEATH)
+		record(0);
 }
 
 /* A child by vfork has its parent's memory, and must not change the record. */

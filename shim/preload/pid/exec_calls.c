@@ -44,7 +44,7 @@ static bool begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-static const char *find(list envp, const char *name)
+GCK_EACH static const char *find(list envp, const char *name)
 {
 	for (; envp && *envp; envp++)
 		if (begins(*envp, name))
@@ -308,9 +308,9 @@ GCK_EXPORT int gck_preload_execute(const char *path, list argv, list envp)
 /* ---- programs that need a stand-in --------------------------------------------------------- */
 
 /* Whether it is a library for which there is a stand-in, which is loaded by its own file name. */
-static int has_stand_in(struct dl_phdr_info *object, size_t size, void *unused)
+GCK_EACH static int has_stand_in(struct dl_phdr_info *object, size_t size, void *unused)
 {
-	static const char *const libraries[] = { "libmpi.so.40", "libcuda.so.1" };
+	static char libraries[][16] GCK_AT_START = { "libmpi.so.40", "libcuda.so.1" };
 	const char *slash = strrchr(object->dlpi_name, '/');
 	bool has = false;
 
@@ -323,14 +323,16 @@ static int has_stand_in(struct dl_phdr_info *object, size_t size, void *unused)
 
 /* They come last: a tool that the user has preloaded wraps the program's calls. A program that was
  * executed with them once, or that the stand-in for MPI has set aside, is left as it is. */
-void gck_stand_ins_load(list argv, list envp)
+GCK_EACH void gck_stand_ins_load(list argv, list envp)
 {
-	const char *names = find(envp, "GPUCKPT_STANDINS="), *old = find(envp, PRELOAD);
+	const char *names = find(envp, GCK_START_NAME("GPUCKPT_STANDINS="));
+	const char *old = find(envp, GCK_START_NAME(PRELOAD));
 	char path[PATH_MAX], *preload;
 	long n;
 
 	names = names ? strchr(names, '=') + 1 : "";
-	if (!*names || !old || strstr(old, names) || find(envp, "GPUCKPT_MPI_ASIDE="))
+	if (!*names || !old || strstr(old, names) ||
+	    find(envp, GCK_START_NAME("GPUCKPT_MPI_ASIDE=")))
 		return;
 	if (!dl_iterate_phdr(has_stand_in, NULL)) {
 		gck_stand_ins_later(names);

@@ -13,9 +13,9 @@
 typedef void *open_fn(const char *, int);
 
 /* The value of GPUCKPT_STANDINS when the process began. */
-static const char *stand_ins;
+static const char *stand_ins GCK_AT_START;
 
-void gck_stand_ins_later(const char *paths)
+GCK_EACH void gck_stand_ins_later(const char *paths)
 {
 	stand_ins = paths;
 }

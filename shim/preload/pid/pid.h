@@ -42,10 +42,11 @@ struct gck_real {
 	pid_t (*_Fork)(void);
 };
 
-/* Find them. The constructor calls it, so that a signal handler need not. */
+/* Find them. A rank's constructor calls it. In another process the first call of one of them does,
+ * or that of sigaction or pthread_create, so that no signal handler and no second thread must; most
+ * commands of a script call none. */
 void gck_real_resolve(void);
 
-/* For callers that may run before the constructor. */
 const struct gck_real *gck_real(void);
 
 /* The function of this name in the library after the preload, for functions that have no line of
@@ -60,6 +61,14 @@ void *gck_next(struct gck_next *n);
 /* Of variables that every process writes when it starts: they lie on the page of the table above,
  * which it writes anyway. Each further page takes a page fault in each command of a script. */
 #define GCK_AT_START __attribute__((section(".data.at_start")))
+
+/* A name for which every process looks when it starts, on that page too. */
+#define GCK_START_NAME(text)                      \
+	({                                        \
+		static char name_[] GCK_AT_START = text; \
+                                                  \
+		(const char *)name_;              \
+	})
 
 #define GCK_NEXT(symbol, type)                                                       \
 	({                                                                           \
@@ -183,8 +192,10 @@ void gck_stand_ins_later(const char *paths);
 
 /* ---- children ------------------------------------------------------------------------------ */
 
-/* Ask for the parent's death signal: in a new process, and in one that executes another program. */
+/* Ask for the parent's death signal in a process that has executed a program. A child by fork,
+ * whose number this is, has none. */
 void gck_death_begin(void);
+void gck_death_begin_child(int32_t rpid);
 
 /* waitid() with the system call's fifth argument. */
 int gck_waitid_usage(idtype_t type, id_t id, siginfo_t *info, int options, struct rusage *usage);

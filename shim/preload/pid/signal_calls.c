@@ -157,7 +157,7 @@ static void tell(int sig, siginfo_t *info, void *context)
 	((handler *)load(sig))(sig, info, context);
 }
 
-void gck_handlers_begin(void)
+GCK_EACH void gck_handlers_begin(void)
 {
 	gck_state.handler_entry = (uint64_t)tell;
 }

@@ -26,7 +26,7 @@ union entry {
 extern const char gck_guard_check[] __attribute__((visibility("hidden")));
 extern const char gck_guard_call[] __attribute__((visibility("hidden")));
 
-void gck_guard_begin(void)
+GCK_EACH void gck_guard_begin(void)
 {
 	gck_state.guard_check = (uint64_t)gck_guard_check;
 	gck_state.guard_call = (uint64_t)gck_guard_call;
@@ -242,13 +242,14 @@ void gck_tid_make_unique(void)
 }
 
 /* It has its parent's table, and its parent makes the same number for it. */
-void gck_child_begin(void)
+GCK_EACH void gck_child_begin(void)
 {
 	int32_t rpid = gck_raw(SYS_getpid);
 
 	gck_link_leave();
-	gck_state.features |= GCK_SHIM_DESCENDANT;
-	gck_death_begin();
+	if (!(gck_state.features & GCK_SHIM_DESCENDANT))
+		gck_state.features |= GCK_SHIM_DESCENDANT;
+	gck_death_begin_child(rpid);
 	if (gck_is_original())
 		return;
 	gck_tid_make_unique();

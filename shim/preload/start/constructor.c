@@ -24,6 +24,10 @@
 #include "shim/preload/preload.h"
 #include "shim/preload/start/apart.h"
 
+/* What the compiler's start files would define, for pthread_atfork. */
+extern void *__dso_handle __attribute__((visibility("hidden")));
+void *__dso_handle = &__dso_handle;
+
 #define GUARD 4096
 #define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: a crashed agent is restarted */
 #define ASK_PAUSE_NS 250000000
@@ -55,7 +59,7 @@ static char *value_of(char *variable, const char *name)
 	return !*name && *variable == '=' ? variable + 1 : NULL;
 }
 
-static char *find(char **envp, const char *name)
+GCK_EACH static char *find(char **envp, const char *name)
 {
 	char *value = NULL;
 
@@ -75,7 +79,7 @@ static int32_t number_of(const char *digits)
 
 /* Find glibc's copy of the TID: it is at the address that the kernel clears when the thread
  * ends. */
-static int64_t find_tid_offset(void)
+GCK_EACH static int64_t find_tid_offset(void)
 {
 	uint64_t address;
 
@@ -89,7 +93,7 @@ static int64_t find_tid_offset(void)
 /* For the helper of a process that is no rank: no page of it exists before it is summoned. */
 static char summoned[GCK_HELPER_STACK + GCK_SHIM_SCRATCH] __attribute__((aligned(4096)));
 
-static void fill_state(void)
+GCK_EACH static void fill_state(void)
 {
 	gck_state.version = GCK_LINK_VERSION;
 	gck_state.size = sizeof gck_state;
@@ -253,7 +257,7 @@ static void obey(int fd, const struct gck_link_msg *m, char *restarted)
 }
 
 /* The name of the agent's socket, for this process's helper and the stand-ins. */
-static bool take_link(const char *link)
+GCK_EACH static bool take_link(const char *link)
 {
 	size_t n = 0;
 
@@ -268,11 +272,11 @@ static bool take_link(const char *link)
 
 /* A process of a step. What it takes over from its environment is in the state before a checkpoint
  * may be taken. Returns whether it is a rank, which asks the agent what to become. */
-static bool enter_step(char **argv, char **envp)
+GCK_EACH static bool enter_step(char **argv, char **envp)
 {
-	const char *link = find(envp, "GPUCKPT_LINK");
-	const char *pid = find(envp, "GPUCKPT_PID");
-	const char *ids = find(envp, "GPUCKPT_IDS");
+	const char *link = find(envp, GCK_START_NAME("GPUCKPT_LINK"));
+	const char *pid = find(envp, GCK_START_NAME("GPUCKPT_PID"));
+	const char *ids = find(envp, GCK_START_NAME("GPUCKPT_IDS"));
 	bool is_rank;
 
 	if (!link || !pid || !take_link(link))
@@ -284,7 +288,7 @@ static bool enter_step(char **argv, char **envp)
 	if (ids)
 		gck_ids_inherit(ids);
 #ifdef GCK_FAULTS
-	gck_fault_dir = find(envp, "GPUCKPT_FAULT");
+	gck_fault_dir = find(envp, GCK_START_NAME("GPUCKPT_FAULT"));
 #endif
 	if (!is_rank) {
 		gck_state.features |= GCK_SHIM_DESCENDANT;
@@ -306,16 +310,17 @@ __attribute__((noinline)) static void begin_rank(char **envp)
 	obey(fd, &m, find(envp, "GPUCKPT_RESTARTS"));
 }
 
-__attribute__((constructor)) static void begin(int argc, char **argv, char **envp)
+__attribute__((constructor)) GCK_EACH static void begin(int argc, char **argv, char **envp)
 {
 	bool is_rank;
 
 	(void)argc;
 	fill_state();
-	gck_real_resolve();
 	pthread_atfork(NULL, NULL, gck_child_begin);
 	is_rank = enter_step(argv, envp);
 	complete_state();
-	if (is_rank)
-		begin_rank(envp);
+	if (!is_rank)
+		return;
+	gck_real_resolve();
+	begin_rank(envp);
 }

@@ -429,8 +429,11 @@ static void test_fork_beside_clone(void)
 	struct iovec from = { &second, sizeof second }, to = { (void *)scratch, sizeof second };
 	long at = agent_call(link, SYS_mmap, 0, 1 << 20, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS);
+	struct gck_link_msg track = { .type = 0 };
 	char has[64];
 
+	agent_send(link, GCK_LINK_TRACK_DIRTY, 0); /* as before the look that chooses memory */
+	ok(agent_receive(link, &track) == GCK_LINK_DIRTY_FD, "TRACK_DIRTY is answered");
 	must(process_vm_writev(r.pid, &from, 1, &to, 1, 0));
 	m.calls[0] = (struct gck_link_call){ SYS_madvise, { at, 1 << 20, MADV_DONTFORK }, 0 };
 	m.calls[1] = (struct gck_link_call){ SYS_nanosleep, { scratch }, 0 };
