@@ -81,8 +81,8 @@ void gck_lease_forget(void);
 /* clone.c ------------------------------------------------------------------------------------- */
 
 /* Fork a clone that serves CALLS on life until its end of file; state->tracer may trace it. Returns
- * its pid. The first `number` calls of the message are madvise(MADV_DONTFORK) on memory that it need
- * not have, and that the program has not marked so; they are undone. It runs the others first. */
+ * its pid. The first `number` calls of the message are madvise(MADV_DONTFORK) on memory that it
+ * need not have, and that the program has not marked so; they are undone. It runs the others. */
 long gck_clone_make(int life, struct gck_link_msg *m) GCK_MUST_CHECK;
 
 /* This is another process: no clone is being forked in it. */

@@ -749,7 +749,8 @@ static void test_end(void)
 	tell("do", "half");
 	tell("do", "leave");
 	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	if (c && !gck_capture_freeze(c, &err) && c->nchildren == 1 && !gck_capture_take(c, true, &err)) {
+	if (c && !gck_capture_freeze(c, &err) && c->nchildren == 1 &&
+	    !gck_capture_take(c, true, &err)) {
 		child = c->children[0]->t.pid;
 		ok(are_left(rank.pid, 4), "it has a System V object of each kind, and a queue");
 		gck_capture_end(c);
