@@ -97,6 +97,21 @@ static void occupy(key_t key)
 	   msgget(key, IPC_CREAT | IPC_EXCL | 0600) >= 0, "another has its keys");
 }
 
+/* Another node does not have the queue that run_ipc has made and not used. */
+static void remove_bare(const char *directory)
+{
+	char path[300];
+	int number = -1;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/bare", directory);
+	f = fopen(path, "r");
+	ok(f && fscanf(f, "%d", &number) == 1 && !msgctl(number, IPC_RMID, NULL),
+	   "its unused queue is gone");
+	if (f)
+		fclose(f);
+}
+
 /* Whether it has the key, and the object of its former start is gone. */
 static void check_former(key_t key, int former)
 {
@@ -126,8 +141,10 @@ static void live_through(const struct program *p, const char *directory, struct 
 		pause_ms(rand() % 40);
 		lineage_kill(l);
 		spoil(directory, i);
-		if (ipc && !i)
+		if (ipc && !i) {
 			former = shmget(key, 0, 0);
+			remove_bare(directory);
+		}
 		if (ipc && i == 1)
 			occupy(key);
 		good = good && !lineage_try(l, l->seq);

@@ -2700,6 +2700,17 @@ static void make_known(void)
 	CHECK(known.semaphores >= 0 && known.messages >= 0);
 }
 
+/* For the test, which removes it when this process is killed. */
+static void tell_bare(void)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/bare", directory);
+	f = fopen(path, "w");
+	CHECK(f && fprintf(f, "%d", known.bare) > 0 && !fclose(f));
+}
+
 static void set_known(void)
 {
 	unsigned short values[SEMAPHORES] = {0};
@@ -2803,6 +2814,7 @@ static void run_ipc(void)
 	int status;
 
 	make_known();
+	tell_bare();
 	set_known();
 	shared = shmat(known.segment, NULL, 0);
 	again = shmat(known.segment, NULL, SHM_RDONLY);
