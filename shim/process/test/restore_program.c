@@ -2560,6 +2560,7 @@ static void run_queues(void)
 static struct {
 	key_t key;
 	int segment, sparse, loose, semaphores, messages, fresh, used, full, bare;
+	bool locked;
 } known;
 
 struct note {
@@ -2729,6 +2730,7 @@ static void set_known(void)
 	messages.msg_qbytes = 20;
 	CHECK(!msgctl(known.full, IPC_SET, &messages));
 	CHECK(!semop(known.used, &(struct sembuf){1, 6, 0}, 1));
+	known.locked = !shmctl(known.loose, SHM_LOCK, NULL);
 	CHECK(!msgctl(known.messages, IPC_STAT, &messages));
 	messages.msg_qbytes = 8000;
 	CHECK(!msgctl(known.messages, IPC_SET, &messages));
@@ -2773,7 +2775,10 @@ static void check_used(void)
 static void check_loose(void)
 {
 	const long *at = shmat(known.loose, NULL, SHM_RDONLY);
+	struct shmid_ds ds;
 
+	CHECK(!shmctl(known.loose, IPC_STAT, &ds));
+	CHECK(!(ds.shm_perm.mode & 02000) == !known.locked);
 	CHECK(at != (void *)-1 && at[600] == 42 && !at[0] && !shmdt(at));
 }
 
