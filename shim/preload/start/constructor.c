@@ -24,9 +24,9 @@
 #include "shim/preload/preload.h"
 #include "shim/preload/start/apart.h"
 
-/* What the compiler's start files would define, for pthread_atfork. */
-extern void *__dso_handle __attribute__((visibility("hidden")));
-void *__dso_handle = &__dso_handle;
+/* What pthread_atfork calls, which lies on another page of this library than what each process
+ * runs. owner: an address in it. */
+int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *owner);
 
 #define GUARD 4096
 #define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: a crashed agent is restarted */
@@ -316,7 +316,7 @@ __attribute__((constructor)) GCK_EACH static void begin(int argc, char **argv, c
 
 	(void)argc;
 	fill_state();
-	pthread_atfork(NULL, NULL, gck_child_begin);
+	__register_atfork(NULL, NULL, gck_child_begin, &gck_state);
 	is_rank = enter_step(argv, envp);
 	complete_state();
 	if (!is_rank)
