@@ -44,7 +44,7 @@ static bool track_dirty(const char *fd, uint64_t cuda_state)
 	unlinkat(proc, "fd/7", 0);
 	if (fd && symlinkat(fd, proc, "fd/7"))
 		errx(99, "no link");
-	gck_dirty_protect(&tracker, &t, &img);
+	gck_dirty_protect(&tracker, &t, &img, &(const struct gck_ranges){0});
 	has = tracker.uffd >= 0;
 	gck_dirty_drop(&tracker);
 	return has;
