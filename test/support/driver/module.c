@@ -132,7 +132,8 @@ static int registers_of(CUjit_option *options, void **values, unsigned int n)
 	for (unsigned int i = 0; i < n; i++) {
 		if (options[i] == CU_JIT_MAX_REGISTERS)
 			registers = (int)(uintptr_t)values[i];
-		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES && values[i])
+		else if ((options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
+			  options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) && values[i])
 			values[i] = NULL;
 		else if (options[i] != CU_JIT_ERROR_LOG_BUFFER)
 			return -1;
