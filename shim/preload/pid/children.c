@@ -180,11 +180,14 @@ static pid_t made(pid_t pid, uint32_t start)
 	return pid > 0 && start && gck_is_rank() ? gck_child_make_unique(pid, start) : pid;
 }
 
+/* The start is read last: a restart between that and the fork would make the child's number one of
+ * the former start. */
 GCK_EXPORT pid_t fork(void)
 {
-	uint32_t start = gck_start();
+	const struct gck_real *real = gck_real();
 	bool watched = gck_fork_begin();
-	pid_t pid = gck_real()->fork();
+	uint32_t start = gck_start();
+	pid_t pid = real->fork();
 
 	if (watched)
 		gck_fork_end(!pid);
@@ -194,9 +197,10 @@ GCK_EXPORT pid_t fork(void)
 /* Without the handlers of pthread_atfork. */
 GCK_EXPORT pid_t _Fork(void)
 {
-	uint32_t start = gck_start();
+	const struct gck_real *real = gck_real();
 	bool watched = gck_fork_begin();
-	pid_t pid = gck_real()->_Fork();
+	uint32_t start = gck_start();
+	pid_t pid = real->_Fork();
 
 	if (watched)
 		gck_fork_end(!pid);
