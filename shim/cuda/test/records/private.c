@@ -185,10 +185,12 @@ static int take(struct table *t, function **at)
 
 	if (n > WORDS)
 		return -1;
-	for (unsigned i = t->has_size; i < n; i++)
-		to[i] = at[i];
-	for (unsigned i = n; i < before; i++)
-		to[i] = to[i] ? (function *)no_function : NULL;
+	for (unsigned i = t->has_size; i < n || i < before; i++) {
+		if (i < n && at[i])
+			to[i] = at[i];
+		else if (to[i])
+			to[i] = (function *)no_function;
+	}
 	t->at = at;
 	t->n = n;
 	return t->untouched ? 0 : lead(t, at);
@@ -274,7 +276,10 @@ uint64_t gck_record_primary_now(uint64_t handle)
 			continue;
 		if (p->age != atomic_load(&gck_records_age))
 			now = ask_primary(i);
-		return now ? gck_record_primary((uint64_t)i, now), now : handle;
+		if (!now)
+			return handle;
+		gck_record_primary((uint64_t)i, now);
+		return now;
 	}
 	return handle;
 }
