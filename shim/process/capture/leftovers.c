@@ -3,6 +3,7 @@
  * System V objects and the names of message queues, which the image carries. */
 #include "config.h"
 
+#include <errno.h>
 #include <mqueue.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,17 @@ static int add_queues(struct gck_capture *root, const struct gck_capture *c, str
 {
 	for (size_t i = 0; i < c->img->nfiles; i++) {
 		const struct gck_file *f = &c->img->files[i];
+		char *name;
 
 		if (f->kind != GCK_FD_QUEUE || f->unlinked)
 			continue;
-		if (add(root, (struct gck_leftover){.queue = strdup(f->path)}, err))
+		name = strdup(f->path);
+		if (!name)
+			return gck_fail(err, ENOMEM, "out of memory for names of message queues");
+		if (add(root, (struct gck_leftover){.queue = name}, err)) {
+			free(name);
 			return -1;
+		}
 	}
 	for (size_t i = 0; i < c->nchildren; i++)
 		if (add_queues(root, c->children[i], err))
