@@ -37,7 +37,7 @@ static void beside_mpi(char path[MPI_PATH], const struct gck_conf *c, const char
 /* Check that the libraries which the stand-in for MPI loads exist: without them programs end. */
 static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck_error *err)
 {
-	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
+	static const char *const names[] = {"libgpuckpt-root.so", "libgpuckpt-end.so"};
 	char path[MPI_PATH];
 	int rc = gck_standins_check_access(c->mpi, R_OK, "MpiPath", conf_path, err);
 

@@ -51,8 +51,8 @@ static int disarm(struct link_map *map, struct gck_error *err)
 
 static int disarm_all(struct gck_error *err)
 {
-	for (struct link_map *m = gck_mpi_ns_objects(); m; m = m->l_next) {
-		if (!gck_mpi_ns_is_loader(m) && disarm(m, err) < 0)
+	for (struct link_map *m = gck_namespace_objects(); m; m = m->l_next) {
+		if (!gck_namespace_is_loader(m) && disarm(m, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -72,12 +72,12 @@ static int32_t *tid_of(pthread_t thread)
 
 static int join_all(struct gck_error *err)
 {
-	for (uint32_t i = 0; i < gck_mpi_ns.root->nthreads; i++) {
-		struct gck_mpi_root_thread *t = &gck_mpi_ns.root->threads[i];
+	for (uint32_t i = 0; i < gck_namespace.root->nthreads; i++) {
+		struct gck_ns_root_thread *t = &gck_namespace.root->threads[i];
 		int32_t *tid;
 		int r;
 
-		if (t->life == GCK_MPI_ROOT_FREE)
+		if (t->life == GCK_NS_ROOT_FREE)
 			continue;
 		tid = tid_of(t->self);
 		if (!tid)
@@ -85,11 +85,11 @@ static int join_all(struct gck_error *err)
 					"a thread's TID: the threads of the dead MPI library "
 					"cannot be joined");
 		__atomic_store_n(tid, 0, __ATOMIC_RELEASE);
-		r = gck_mpi_ns.root->join(t->self, NULL);
+		r = gck_namespace.root->join(t->self, NULL);
 		if (r)
 			return gck_fail(err, r, "cannot join a dead thread of the MPI library: %s",
 					strerror(r));
-		t->life = GCK_MPI_ROOT_FREE;
+		t->life = GCK_NS_ROOT_FREE;
 	}
 	return 0;
 }
@@ -131,7 +131,7 @@ static bool differ_at(const unsigned char *a, const unsigned char *b, size_t *at
 
 static void *open_again(const struct link_map *root, int mode, unsigned char *after)
 {
-	void *handle = dlmopen(gck_mpi_ns.id, root->l_name, RTLD_NOW | RTLD_NOLOAD | mode);
+	void *handle = dlmopen(gck_namespace.id, root->l_name, RTLD_NOW | RTLD_NOLOAD | mode);
 
 	if (handle)
 		memcpy(after, bytes(root), SCAN_BYTES);
@@ -176,7 +176,7 @@ struct object {
 
 static size_t list(struct object **objects)
 {
-	struct link_map *first = gck_mpi_ns_objects();
+	struct link_map *first = gck_namespace_objects();
 	size_t n = 0;
 
 	for (struct link_map *m = first; m; m = m->l_next)
@@ -186,7 +186,7 @@ static size_t list(struct object **objects)
 		return 0;
 	n = 0;
 	for (struct link_map *m = first; m; m = m->l_next) {
-		if (gck_mpi_ns_is_loader(m))
+		if (gck_namespace_is_loader(m))
 			continue;
 		(*objects)[n].inside = m->l_ld;
 		strncpy((*objects)[n++].name, m->l_name, PATH_MAX - 1);
@@ -210,14 +210,14 @@ static int check_gone(const struct object *objects, size_t n, struct gck_error *
 /* Unloads all objects of the namespace without running their code. */
 static int unload(struct gck_error *err)
 {
-	struct link_map *root = gck_mpi_ns_objects();
+	struct link_map *root = gck_namespace_objects();
 	struct object *objects;
 	char path[PATH_MAX];
 	struct fields f;
 	size_t n;
 	int r;
 
-	if (gck_mpi_ns_beside(GCK_MPI_END_FILE, path, sizeof path, err) < 0)
+	if (gck_namespace_beside(GCK_NAMESPACE_END_FILE, path, sizeof path, err) < 0)
 		return -1;
 	if (access(path, R_OK) < 0)
 		return gck_fail(err, errno, "cannot read %s, which is needed to unload the dead "
@@ -231,14 +231,14 @@ static int unload(struct gck_error *err)
 	if (!n)
 		return gck_fail(err, ENOMEM, "no memory for a list of the dead MPI library's "
 				"objects");
-	gck_mpi_scope_restore();
+	gck_ns_scope_restore();
 	for (struct link_map *m = root; m; m = m->l_next) {
-		if (!gck_mpi_ns_is_loader(m))
+		if (!gck_namespace_is_loader(m))
 			mark(m, &f);
 	}
-	if (!dlmopen(gck_mpi_ns.id, path, RTLD_NOW | RTLD_LOCAL))
+	if (!dlmopen(gck_namespace.id, path, RTLD_NOW | RTLD_LOCAL))
 		dlerror();
-	memset(&gck_mpi_ns, 0, sizeof gck_mpi_ns);
+	memset(&gck_namespace, 0, sizeof gck_namespace);
 	r = check_gone(objects, n, err);
 	free(objects);
 	return r;
@@ -246,13 +246,13 @@ static int unload(struct gck_error *err)
 
 /* ---- the whole copy ------------------------------------------------------------------------- */
 
-int gck_mpi_ns_discard(struct gck_error *err)
+int gck_namespace_discard(struct gck_error *err)
 {
-	if (!gck_mpi_ns.root_handle)
+	if (!gck_namespace.root_handle)
 		return gck_fail(err, EINVAL, "no MPI library is loaded that could be discarded");
-	memset(gck_mpi_ns.owned, 0, sizeof *gck_mpi_ns.owned);
+	memset(gck_namespace.owned, 0, sizeof *gck_namespace.owned);
 	if (disarm_all(err) < 0 || join_all(err) < 0)
 		return -1;
-	gck_mpi_signals_put_back(gck_mpi_ns_objects());
+	gck_ns_signals_put_back(gck_namespace_objects());
 	return unload(err);
 }

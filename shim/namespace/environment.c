@@ -26,7 +26,7 @@ static const struct {
 
 static int set(const char *name, const char *value, struct gck_error *err)
 {
-	if (gck_mpi_ns.root->setenv(name, value, 1) < 0)
+	if (gck_namespace.root->setenv(name, value, 1) < 0)
 		return gck_fail(err, ENOMEM, "cannot set %s in the environment of the MPI library: "
 				"no memory", name);
 	return 0;
@@ -46,7 +46,7 @@ static int set_text(const char *text, struct gck_error *err)
 
 static int copy_environment(struct gck_error *err)
 {
-	gck_mpi_ns.root->clearenv();
+	gck_namespace.root->clearenv();
 	for (char **e = environ; e && *e; e++) {
 		if (set_text(*e, err) < 0)
 			return -1;
@@ -84,9 +84,9 @@ static int copy_launchers(struct gck_error *err)
 	return 0;
 }
 
-int gck_mpi_ns_take_environment(struct gck_error *err)
+int gck_namespace_take_environment(struct gck_error *err)
 {
-	if (!gck_mpi_ns.root)
+	if (!gck_namespace.root)
 		return gck_fail(err, EINVAL, "the environment of the MPI library cannot be set: "
 				"it is not loaded");
 	launched = false;
@@ -95,7 +95,7 @@ int gck_mpi_ns_take_environment(struct gck_error *err)
 	return copy_environment(err);
 }
 
-int gck_mpi_ns_load_environment(struct gck_error *err)
+int gck_namespace_load_environment(struct gck_error *err)
 {
 	return copy_environment(err) || copy_launchers(err) ? -1 : 0;
 }

@@ -17,8 +17,8 @@ static bool is_called(const struct link_map *map)
 {
 	const char *slash = strrchr(map->l_name, '/'), *file = slash ? slash + 1 : map->l_name;
 
-	return gck_mpi_ns_is_loader(map) || !strncmp(file, "libc.", 5) ||
-	       !strcmp(file, GCK_MPI_ROOT_FILE);
+	return gck_namespace_is_loader(map) || !strncmp(file, "libc.", 5) ||
+	       !strcmp(file, GCK_NS_ROOT_FILE);
 }
 
 /* Reads the object's program headers; returns their number, 0: not found. They are at the load bias
@@ -30,9 +30,9 @@ static size_t read_headers(const struct link_map *map, ElfW(Phdr) p[MAX_HEADERS]
 {
 	ElfW(Ehdr) head;
 
-	if (!gck_mpi_ns_try((const void *)map->l_addr, &head, sizeof head) ||
+	if (!gck_namespace_try((const void *)map->l_addr, &head, sizeof head) ||
 	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phnum > MAX_HEADERS ||
-	    !gck_mpi_ns_try((const char *)map->l_addr + head.e_phoff, p, head.e_phnum * sizeof *p))
+	    !gck_namespace_try((const char *)map->l_addr + head.e_phoff, p, head.e_phnum * sizeof *p))
 		return 0;
 	for (size_t i = 0; i < head.e_phnum; i++) {
 		if (p[i].p_type == PT_DYNAMIC && map->l_addr + p[i].p_vaddr == (uintptr_t)map->l_ld)
@@ -43,7 +43,7 @@ static size_t read_headers(const struct link_map *map, ElfW(Phdr) p[MAX_HEADERS]
 
 /* Adds the segments that are not writable; returns how many. A writable one contains the dynamic
  * section, which the loader reads. */
-static size_t add_segments(const struct link_map *map, struct gck_mpi_range *to)
+static size_t add_segments(const struct link_map *map, struct gck_ns_range *to)
 {
 	ElfW(Phdr) p[MAX_HEADERS];
 	size_t n = 0, headers = read_headers(map, p);
@@ -56,17 +56,17 @@ static size_t add_segments(const struct link_map *map, struct gck_mpi_range *to)
 		start &= ~(PAGE - 1);
 		end = (end + PAGE - 1) & ~(PAGE - 1);
 		if (to)
-			to[n] = (struct gck_mpi_range){start, end - start};
+			to[n] = (struct gck_ns_range){start, end - start};
 		n++;
 	}
 	return n;
 }
 
-static size_t add_all(struct gck_mpi_range *to)
+static size_t add_all(struct gck_ns_range *to)
 {
 	size_t n = 0;
 
-	for (struct link_map *m = gck_mpi_ns_objects(); m; m = m->l_next) {
+	for (struct link_map *m = gck_namespace_objects(); m; m = m->l_next) {
 		if (!is_called(m))
 			n += add_segments(m, to ? to + n : NULL);
 	}
@@ -74,12 +74,12 @@ static size_t add_all(struct gck_mpi_range *to)
 }
 
 /* Without memory for the list the image is only larger. */
-void gck_mpi_ns_list_changes_only(void)
+void gck_namespace_list_changes_only(void)
 {
-	static struct gck_mpi_range *ranges;
+	static struct gck_ns_range *ranges;
 
 	free(ranges);
 	ranges = calloc(add_all(NULL) + 1, sizeof *ranges);
-	gck_mpi_ns.owned->changes_only = (uintptr_t)ranges;
-	gck_mpi_ns.owned->nchanges_only = ranges ? add_all(ranges) : 0;
+	gck_namespace.owned->changes_only = (uintptr_t)ranges;
+	gck_namespace.owned->nchanges_only = ranges ? add_all(ranges) : 0;
 }

@@ -29,12 +29,12 @@ static bool is_alive(int32_t tid)
 
 static const int32_t *tids(void)
 {
-	return (const int32_t *)(uintptr_t)gck_mpi_ns.owned->threads;
+	return (const int32_t *)(uintptr_t)gck_namespace.owned->threads;
 }
 
 static bool any_alive(void)
 {
-	for (uint64_t i = 0; i < gck_mpi_ns.owned->nthreads; i++) {
+	for (uint64_t i = 0; i < gck_namespace.owned->nthreads; i++) {
 		if (tids()[i] && is_alive(tids()[i]))
 			return true;
 	}
@@ -55,7 +55,7 @@ static int end_threads(struct gck_error *err)
 	int tries = HOLD_MS;
 
 	gck_raw(SYS_rt_sigaction, SIGNAL, &action, &before, sizeof before.mask);
-	for (uint64_t i = 0; i < gck_mpi_ns.owned->nthreads; i++) {
+	for (uint64_t i = 0; i < gck_namespace.owned->nthreads; i++) {
 		if (tids()[i])
 			gck_raw(SYS_tgkill, gck_raw(SYS_getpid), tids()[i], SIGNAL);
 	}
@@ -64,15 +64,15 @@ static int end_threads(struct gck_error *err)
 	gck_raw(SYS_rt_sigaction, SIGNAL, &before, NULL, sizeof before.mask);
 	if (!tries)
 		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s did not end",
-				gck_mpi_ns_library());
+				gck_namespace_library());
 	return 0;
 }
 
 static void close_fds(void)
 {
-	const int32_t *fds = (const int32_t *)(uintptr_t)gck_mpi_ns.owned->fds;
+	const int32_t *fds = (const int32_t *)(uintptr_t)gck_namespace.owned->fds;
 
-	for (uint64_t i = 0; i < gck_mpi_ns.owned->nfds; i++) {
+	for (uint64_t i = 0; i < gck_namespace.owned->nfds; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
@@ -80,10 +80,10 @@ static void close_fds(void)
 
 static void unmap(void)
 {
-	const struct gck_mpi_range *r =
-		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->ranges;
+	const struct gck_ns_range *r =
+		(const struct gck_ns_range *)(uintptr_t)gck_namespace.owned->ranges;
 
-	for (uint64_t i = 0; i < gck_mpi_ns.owned->nranges; i++) {
+	for (uint64_t i = 0; i < gck_namespace.owned->nranges; i++) {
 		if (r[i].length)
 			munmap((void *)(uintptr_t)r[i].start, r[i].length);
 	}
@@ -91,10 +91,10 @@ static void unmap(void)
 
 static int empty_changes_only(struct gck_error *err)
 {
-	const struct gck_mpi_range *r =
-		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->changes_only;
+	const struct gck_ns_range *r =
+		(const struct gck_ns_range *)(uintptr_t)gck_namespace.owned->changes_only;
 
-	for (uint64_t i = 0; i < gck_mpi_ns.owned->nchanges_only; i++) {
+	for (uint64_t i = 0; i < gck_namespace.owned->nchanges_only; i++) {
 		if (mmap((void *)(uintptr_t)r[i].start, r[i].length, PROT_READ,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 			return gck_fail(err, errno, "cannot empty the MPI library's text: %s",
@@ -103,9 +103,9 @@ static int empty_changes_only(struct gck_error *err)
 	return 0;
 }
 
-int gck_mpi_ns_kill(struct gck_error *err)
+int gck_namespace_kill(struct gck_error *err)
 {
-	if (gck_mpi_ns_hold(HOLD_MS, err) < 0 || end_threads(err) < 0)
+	if (gck_namespace_hold(HOLD_MS, err) < 0 || end_threads(err) < 0)
 		return -1;
 	close_fds();
 	unmap();

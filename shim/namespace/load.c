@@ -17,7 +17,7 @@
 
 /* ---- search --------------------------------------------------------------------------------- */
 
-int gck_mpi_ns_find(char *path, size_t size, struct gck_error *err)
+int gck_namespace_find(char *path, size_t size, struct gck_error *err)
 {
 	static const struct gck_inside_library library = {
 		.soname = GCK_MPI_LIBRARY, .prefix = "libmpi", .variable = "GPUCKPT_MPI_LIBRARY",
@@ -26,12 +26,12 @@ int gck_mpi_ns_find(char *path, size_t size, struct gck_error *err)
 	return gck_inside_find(&library, path, size, err);
 }
 
-bool gck_mpi_ns_is_own(const char *path)
+bool gck_namespace_is_own(const char *path)
 {
 	return gck_inside_is_own(path);
 }
 
-int gck_mpi_ns_beside(const char *file, char *path, size_t size, struct gck_error *err)
+int gck_namespace_beside(const char *file, char *path, size_t size, struct gck_error *err)
 {
 	const char *own = gck_inside_own_file(), *slash = strrchr(own, '/');
 	int n = snprintf(path, size, "%.*s/%s", slash ? (int)(slash - own) : 1, slash ? own : ".",
@@ -50,7 +50,7 @@ static struct {
 	void (*enter)(void), (*leave)(void);
 } guard;
 
-void gck_mpi_ns_guard(void (*enter)(void), void (*leave)(void))
+void gck_namespace_guard(void (*enter)(void), void (*leave)(void))
 {
 	guard.enter = enter;
 	guard.leave = leave;
@@ -63,8 +63,8 @@ static void thread_ends(void *unused)
 	(void)unused;
 	if (guard.enter)
 		guard.enter();
-	if (gck_mpi_ns.root)
-		gck_mpi_ns.root->thread_ends();
+	if (gck_namespace.root)
+		gck_namespace.root->thread_ends();
 	if (guard.leave)
 		guard.leave();
 }
@@ -78,10 +78,10 @@ static void make_key(void)
 static void note_thread(void)
 {
 	pthread_once(&end_key_once, make_key);
-	pthread_setspecific(end_key, &gck_mpi_ns);
+	pthread_setspecific(end_key, &gck_namespace);
 }
 
-static const struct gck_mpi_root_host host = {
+static const struct gck_ns_root_host host = {
 	.free = free,
 	.usable_size = malloc_usable_size,
 	.exit = exit,
@@ -107,14 +107,14 @@ static void note_table(int i, const void *pointer)
 /* Called in the thread that loads, in which the copy's libc has set the pointers. */
 static void note_tables(void)
 {
-	note_table(0, gck_mpi_ns.root->ctype_b());
-	note_table(1, gck_mpi_ns.root->ctype_tolower());
-	note_table(2, gck_mpi_ns.root->ctype_toupper());
+	note_table(0, gck_namespace.root->ctype_b());
+	note_table(1, gck_namespace.root->ctype_tolower());
+	note_table(2, gck_namespace.root->ctype_toupper());
 }
 
-void gck_mpi_ns_adopt(pthread_t thread)
+void gck_namespace_adopt(pthread_t thread)
 {
-	for (int i = 0; gck_mpi_ns.root && i < 3; i++)
+	for (int i = 0; gck_namespace.root && i < 3; i++)
 		memcpy((char *)thread + tables[i].offset, &tables[i].value, sizeof(void *));
 }
 
@@ -147,53 +147,53 @@ static int load_root(struct gck_error *err)
 	struct link_map *map;
 	char path[PATH_MAX];
 
-	if (gck_mpi_ns_beside(GCK_MPI_ROOT_FILE, path, sizeof path, err) < 0)
+	if (gck_namespace_beside(GCK_NS_ROOT_FILE, path, sizeof path, err) < 0)
 		return -1;
-	gck_mpi_ns.root_handle = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
-	if (!gck_mpi_ns.root_handle)
+	gck_namespace.root_handle = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
+	if (!gck_namespace.root_handle)
 		return gck_fail(err, ENOENT, "cannot load %s into a namespace of its own: %s: "
 				"install gpuckpt again on this node", path, dlerror());
-	gck_mpi_ns.root = dlsym(gck_mpi_ns.root_handle, GCK_MPI_ROOT_SYMBOL);
-	if (!gck_mpi_ns.root || gck_mpi_ns.root->version != GCK_MPI_ROOT_VERSION ||
-	    gck_mpi_ns.root->size != sizeof *gck_mpi_ns.root)
+	gck_namespace.root = dlsym(gck_namespace.root_handle, GCK_NS_ROOT_SYMBOL);
+	if (!gck_namespace.root || gck_namespace.root->version != GCK_NS_ROOT_VERSION ||
+	    gck_namespace.root->size != sizeof *gck_namespace.root)
 		return gck_fail(err, EINVAL, "%s is of another version than this library: install "
 				"gpuckpt again on this node", path);
-	if (dlinfo(gck_mpi_ns.root_handle, RTLD_DI_LMID, &gck_mpi_ns.id) < 0 ||
-	    dlinfo(gck_mpi_ns.root_handle, RTLD_DI_LINKMAP, &map) < 0)
+	if (dlinfo(gck_namespace.root_handle, RTLD_DI_LMID, &gck_namespace.id) < 0 ||
+	    dlinfo(gck_namespace.root_handle, RTLD_DI_LINKMAP, &map) < 0)
 		return gck_fail(err, EINVAL, "cannot find the namespace of %s: %s", path,
 				dlerror());
-	return gck_mpi_scope_find(map, err);
+	return gck_ns_scope_find(map, err);
 }
 
 static int load_library(struct gck_error *err)
 {
-	struct link_map *root = gck_mpi_ns_objects(), *library;
+	struct link_map *root = gck_namespace_objects(), *library;
 	char path[PATH_MAX];
 
-	if (gck_mpi_ns_find(path, sizeof path, err) < 0)
+	if (gck_namespace_find(path, sizeof path, err) < 0)
 		return -1;
-	gck_mpi_ns.mpi_handle = dlmopen(gck_mpi_ns.id, path, RTLD_NOW | RTLD_LOCAL);
-	if (!gck_mpi_ns.mpi_handle)
+	gck_namespace.mpi_handle = dlmopen(gck_namespace.id, path, RTLD_NOW | RTLD_LOCAL);
+	if (!gck_namespace.mpi_handle)
 		return gck_fail(err, ENOENT, "cannot load the real MPI library %s: %s: load its "
 				"module, or set GPUCKPT_MPI_LIBRARY to its path", path, dlerror());
-	if (dlinfo(gck_mpi_ns.mpi_handle, RTLD_DI_LINKMAP, &library) < 0)
+	if (dlinfo(gck_namespace.mpi_handle, RTLD_DI_LINKMAP, &library) < 0)
 		return gck_fail(err, EINVAL, "cannot find %s in its namespace: %s", path,
 				dlerror());
-	if (gck_mpi_ns_is_own(library->l_name))
+	if (gck_namespace_is_own(library->l_name))
 		return gck_fail(err, ENOENT, "the real MPI library was not found, only gpuckpt's "
 				"own: load its module, or set GPUCKPT_MPI_LIBRARY to its path");
-	return gck_mpi_scope_extend(root, library, err);
+	return gck_ns_scope_extend(root, library, err);
 }
 
-static int load_all(struct gck_mpi_exclusions *owned, struct gck_error *err)
+static int load_all(struct gck_ns_exclusions *owned, struct gck_error *err)
 {
 	if (make_threaded(err) < 0 || load_root(err) < 0)
 		return -1;
-	gck_mpi_ns.owned = gck_mpi_ns.root->owned = owned;
-	gck_mpi_ns.root->host = &host;
-	gck_mpi_ns.root->start();
+	gck_namespace.owned = gck_namespace.root->owned = owned;
+	gck_namespace.root->host = &host;
+	gck_namespace.root->start();
 	note_tables();
-	if (gck_mpi_ns_load_environment(err) < 0)
+	if (gck_namespace_load_environment(err) < 0)
 		return -1;
 	return load_library(err);
 }
@@ -201,28 +201,28 @@ static int load_all(struct gck_mpi_exclusions *owned, struct gck_error *err)
 /* Closes a copy whose load failed. It has no thread and owns only its heap. */
 static void unload(void)
 {
-	struct gck_mpi_range heap = { 0 };
+	struct gck_ns_range heap = { 0 };
 
-	gck_mpi_scope_restore();
-	if (gck_mpi_ns.owned && gck_mpi_ns.owned->nranges)
-		heap = *(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->ranges;
-	if (gck_mpi_ns.owned)
-		memset(gck_mpi_ns.owned, 0, sizeof *gck_mpi_ns.owned);
-	if (gck_mpi_ns.mpi_handle)
-		dlclose(gck_mpi_ns.mpi_handle);
-	if (gck_mpi_ns.root_handle)
-		dlclose(gck_mpi_ns.root_handle);
+	gck_ns_scope_restore();
+	if (gck_namespace.owned && gck_namespace.owned->nranges)
+		heap = *(const struct gck_ns_range *)(uintptr_t)gck_namespace.owned->ranges;
+	if (gck_namespace.owned)
+		memset(gck_namespace.owned, 0, sizeof *gck_namespace.owned);
+	if (gck_namespace.mpi_handle)
+		dlclose(gck_namespace.mpi_handle);
+	if (gck_namespace.root_handle)
+		dlclose(gck_namespace.root_handle);
 	if (heap.length)
 		munmap((void *)(uintptr_t)heap.start, heap.length);
-	memset(&gck_mpi_ns, 0, sizeof gck_mpi_ns);
+	memset(&gck_namespace, 0, sizeof gck_namespace);
 }
 
-int gck_mpi_ns_load(struct gck_mpi_exclusions *owned, struct gck_error *err)
+int gck_namespace_load(struct gck_ns_exclusions *owned, struct gck_error *err)
 {
-	if (gck_mpi_ns.root_handle)
+	if (gck_namespace.root_handle)
 		return gck_fail(err, EALREADY, "the real MPI library is loaded already: %s",
-				gck_mpi_ns_library());
-	gck_mpi_signals_note();
+				gck_namespace_library());
+	gck_ns_signals_note();
 	if (load_all(owned, err) == 0)
 		return 0;
 	unload();
@@ -231,54 +231,54 @@ int gck_mpi_ns_load(struct gck_mpi_exclusions *owned, struct gck_error *err)
 
 /* ---- the loaded library --------------------------------------------------------------------- */
 
-const char *gck_mpi_ns_library(void)
+const char *gck_namespace_library(void)
 {
 	struct link_map *map;
 
-	if (!gck_mpi_ns.mpi_handle || dlinfo(gck_mpi_ns.mpi_handle, RTLD_DI_LINKMAP, &map) < 0)
+	if (!gck_namespace.mpi_handle || dlinfo(gck_namespace.mpi_handle, RTLD_DI_LINKMAP, &map) < 0)
 		return NULL;
 	return map->l_name;
 }
 
 /* Searches the library and what it needs, then what it has loaded at run time (PMIx comes with a
  * plugin). */
-void *gck_mpi_ns_symbol(const char *name)
+void *gck_namespace_symbol(const char *name)
 {
 	void *found;
 
-	if (!gck_mpi_ns.mpi_handle)
+	if (!gck_namespace.mpi_handle)
 		return NULL;
-	found = dlsym(gck_mpi_ns.mpi_handle, name);
-	for (struct link_map *m = gck_mpi_ns_objects(); m && !found; m = m->l_next) {
-		if (gck_mpi_scope_is_searchable(m))
+	found = dlsym(gck_namespace.mpi_handle, name);
+	for (struct link_map *m = gck_namespace_objects(); m && !found; m = m->l_next) {
+		if (gck_ns_scope_is_searchable(m))
 			found = dlsym(m, name);
 	}
 	return found;
 }
 
-void gck_mpi_ns_free(void *p)
+void gck_namespace_free(void *p)
 {
-	if (gck_mpi_ns.root)
-		gck_mpi_ns.root->free(p);
+	if (gck_namespace.root)
+		gck_namespace.root->free(p);
 }
 
 /* ---- holding -------------------------------------------------------------------------------- */
 
-int gck_mpi_ns_hold(int ms, struct gck_error *err)
+int gck_namespace_hold(int ms, struct gck_error *err)
 {
-	if (gck_mpi_ns.root && gck_mpi_ns.root->hold(ms) < 0)
+	if (gck_namespace.root && gck_namespace.root->hold(ms) < 0)
 		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s was in the loader "
 				"or made a mapping for more than %d ms: gpuckpt will try again",
-				gck_mpi_ns_library(), ms);
-	if (gck_mpi_ns.root)
-		gck_mpi_ns_list_changes_only();
+				gck_namespace_library(), ms);
+	if (gck_namespace.root)
+		gck_namespace_list_changes_only();
 	return 0;
 }
 
-void gck_mpi_ns_release(void)
+void gck_namespace_release(void)
 {
-	if (!gck_mpi_ns.root)
+	if (!gck_namespace.root)
 		return;
-	gck_mpi_ns.owned->nchanges_only = 0;
-	gck_mpi_ns.root->release();
+	gck_namespace.owned->nchanges_only = 0;
+	gck_namespace.root->release();
 }

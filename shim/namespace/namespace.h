@@ -3,8 +3,8 @@
  * with the program. Its threads, descriptors and memory are listed and left out of images. After a
  * restart the dead copy is discarded and a fresh one loaded; there is one copy at a time. Load,
  * discard and symbol are called by one thread at a time. */
-#ifndef GCK_MPI_NAMESPACE_H
-#define GCK_MPI_NAMESPACE_H
+#ifndef GCK_NAMESPACE_H
+#define GCK_NAMESPACE_H
 
 #include <link.h>
 #include <pthread.h>
@@ -20,112 +20,112 @@
  * lists what the copy owns; it must live as long as the process. Its arrays may have empty entries
  * (a length of 0, a descriptor of -1, a TID of 0). The copy has its own environment, made from the
  * program's present one. */
-GCK_MUST_CHECK int gck_mpi_ns_load(struct gck_mpi_exclusions *owned, struct gck_error *err);
+GCK_MUST_CHECK int gck_namespace_load(struct gck_ns_exclusions *owned, struct gck_error *err);
 
 /* Sets the functions to call before and after code of the copy that runs at the end of a program's
  * thread and frees what the thread has in the copy. Called before the load; without them that code
  * runs alone. */
-void gck_mpi_ns_guard(void (*enter)(void), void (*leave)(void));
+void gck_namespace_guard(void (*enter)(void), void (*leave)(void));
 
 /* The path of the loaded library; NULL: none is loaded. */
-const char *gck_mpi_ns_library(void);
+const char *gck_namespace_library(void);
 
 /* The address of a symbol of the real library and what it needs; NULL: not found. */
-void *gck_mpi_ns_symbol(const char *name);
+void *gck_namespace_symbol(const char *name);
 
 /* Frees memory that a function of the copy has allocated for its caller. */
-void gck_mpi_ns_free(void *p);
+void gck_namespace_free(void *p);
 
 /* Sets the copy's environment to the program's present one, except for values that would do harm.
  * For MPI_Init, since the program may have changed its environment after the load. A load sets it
  * too; after a restart it adds the identity of the new task if the environment at MPI_Init had
  * one. */
-GCK_MUST_CHECK int gck_mpi_ns_take_environment(struct gck_error *err);
+GCK_MUST_CHECK int gck_namespace_take_environment(struct gck_error *err);
 
 /* Initialises the copy's libc for a thread that the copy did not make. Needed before the thread's
  * first call of the copy and after each load; without it isspace() and the like crash. Any thread
  * may call it for any live thread. It is cheap and does nothing while no copy is loaded. */
-void gck_mpi_ns_adopt(pthread_t thread);
+void gck_namespace_adopt(pthread_t thread);
 
 /* For the time of a capture, keep the copy's threads from changing their own lists and what they
  * share with the program (the loader's lists and locks). After hold has returned 0, no thread is in
  * such a change, and new ones wait for release. -1: a thread was in one for ms milliseconds.
  * Between the two no function of the real library may be called. */
-GCK_MUST_CHECK int gck_mpi_ns_hold(int ms, struct gck_error *err);
-void gck_mpi_ns_release(void);
+GCK_MUST_CHECK int gck_namespace_hold(int ms, struct gck_error *err);
+void gck_namespace_release(void);
 
 /* Discards the dead copy in a restored process, where nothing that it owned exists. Takes its
  * threads out of libc's lists, unmaps its libraries without running their code, and restores the
  * actions of signals whose handlers are in it. Afterwards load works again. Fails if a library of
  * it cannot be unmapped, and names it; the next loads work nevertheless (a process has 16
  * namespaces). */
-GCK_MUST_CHECK int gck_mpi_ns_discard(struct gck_error *err);
+GCK_MUST_CHECK int gck_namespace_discard(struct gck_error *err);
 
 /* For tests: does to the copy in the living process what a restart does. Ends its threads, closes
  * its descriptors and unmaps its memory; afterwards only discard works. */
-GCK_MUST_CHECK int gck_mpi_ns_kill(struct gck_error *err);
+GCK_MUST_CHECK int gck_namespace_kill(struct gck_error *err);
 
 /* ---- for the files of this folder ---- */
 
 #define GCK_MPI_LIBRARY "libmpi.so.40"
-#define GCK_MPI_ROOT_FILE "libgpuckpt-mpi-root.so"
-#define GCK_MPI_END_FILE "libgpuckpt-mpi-end.so"
+#define GCK_NS_ROOT_FILE "libgpuckpt-root.so"
+#define GCK_NAMESPACE_END_FILE "libgpuckpt-end.so"
 
 /* The copy that is loaded; root_handle NULL: none. */
-struct gck_mpi_ns {
+struct gck_namespace {
 	void *root_handle, *mpi_handle;
 	long id; /* Lmid_t */
-	struct gck_mpi_root *root;
-	struct gck_mpi_exclusions *owned;
+	struct gck_ns_root *root;
+	struct gck_ns_exclusions *owned;
 };
 
-extern struct gck_mpi_ns gck_mpi_ns;
+extern struct gck_namespace gck_namespace;
 
 /* Finds the path of the real library; its bare name means the loader's cache and default folders.
- * gck_mpi_ns_is_own: true if the file is this library. */
-GCK_MUST_CHECK int gck_mpi_ns_find(char *path, size_t size, struct gck_error *err);
-bool gck_mpi_ns_is_own(const char *path);
+ * gck_namespace_is_own: true if the file is this library. */
+GCK_MUST_CHECK int gck_namespace_find(char *path, size_t size, struct gck_error *err);
+bool gck_namespace_is_own(const char *path);
 /* The path of a file that gpuckpt installs beside this library. */
-GCK_MUST_CHECK int gck_mpi_ns_beside(const char *file, char *path, size_t size,
+GCK_MUST_CHECK int gck_namespace_beside(const char *file, char *path, size_t size,
 				     struct gck_error *err);
 
 /* Sets the environment of a copy that was just loaded: the program's, and after a restart of a rank
  * that the launcher started the launcher's variables of the new task, even if the program has unset
  * them. */
-GCK_MUST_CHECK int gck_mpi_ns_load_environment(struct gck_error *err);
+GCK_MUST_CHECK int gck_namespace_load_environment(struct gck_error *err);
 
 /* Make the symbols of the real library and what it needs visible to objects loaded into the
  * namespace later, after the root object's symbols. Undone by restore before the objects are
- * closed. gck_mpi_scope_find is called while only the root object is loaded. */
-GCK_MUST_CHECK int gck_mpi_scope_find(struct link_map *root, struct gck_error *err);
-GCK_MUST_CHECK int gck_mpi_scope_extend(struct link_map *root, struct link_map *library,
+ * closed. gck_ns_scope_find is called while only the root object is loaded. */
+GCK_MUST_CHECK int gck_ns_scope_find(struct link_map *root, struct gck_error *err);
+GCK_MUST_CHECK int gck_ns_scope_extend(struct link_map *root, struct link_map *library,
 					struct gck_error *err);
-void gck_mpi_scope_restore(void);
+void gck_ns_scope_restore(void);
 
 /* Takes the objects that are `mine` out of the search list of the program (first: its main
  * program), before it loads any at run time. From then on only objects that need them find their
  * symbols. Does nothing if the list is not found. */
-void gck_mpi_scope_withdraw(struct link_map *first, bool (*mine)(const struct link_map *map));
+void gck_ns_scope_withdraw(struct link_map *first, bool (*mine)(const struct link_map *map));
 
 /* True if dlsym can search the object. It crashes for objects that were only loaded because others
  * need them. */
-bool gck_mpi_scope_is_searchable(struct link_map *map);
+bool gck_ns_scope_is_searchable(struct link_map *map);
 
 /* Store the signal actions before the copy sets any, and restore those that lead into it. */
-void gck_mpi_signals_note(void);
-void gck_mpi_signals_put_back(const struct link_map *objects);
+void gck_ns_signals_note(void);
+void gck_ns_signals_put_back(const struct link_map *objects);
 
 /* Lists in `owned` the parts of the copy's libraries that an image need not contain. Called while
  * the copy is held. */
-void gck_mpi_ns_list_changes_only(void);
+void gck_namespace_list_changes_only(void);
 
 /* The first object of the namespace: the root object. The others follow by ->l_next. */
-struct link_map *gck_mpi_ns_objects(void);
+struct link_map *gck_namespace_objects(void);
 
 /* True for ld.so, which all namespaces share. */
-bool gck_mpi_ns_is_loader(const struct link_map *map);
+bool gck_namespace_is_loader(const struct link_map *map);
 
 /* Reads memory that may not be mapped; false: it is not. */
-GCK_MUST_CHECK bool gck_mpi_ns_try(const void *from, void *to, size_t n);
+GCK_MUST_CHECK bool gck_namespace_try(const void *from, void *to, size_t n);
 
 #endif

@@ -9,25 +9,25 @@
 #include "shim/namespace/namespace.h"
 #include "shim/preload/helper/raw.h"
 
-struct gck_mpi_ns gck_mpi_ns;
+struct gck_namespace gck_namespace;
 
-struct link_map *gck_mpi_ns_objects(void)
+struct link_map *gck_namespace_objects(void)
 {
 	struct link_map *first;
 
-	if (!gck_mpi_ns.root_handle || dlinfo(gck_mpi_ns.root_handle, RTLD_DI_LINKMAP, &first) < 0)
+	if (!gck_namespace.root_handle || dlinfo(gck_namespace.root_handle, RTLD_DI_LINKMAP, &first) < 0)
 		return NULL;
 	return first;
 }
 
-bool gck_mpi_ns_is_loader(const struct link_map *map)
+bool gck_namespace_is_loader(const struct link_map *map)
 {
 	const char *slash = strrchr(map->l_name, '/');
 
 	return !strncmp(slash ? slash + 1 : map->l_name, "ld-linux", 8);
 }
 
-bool gck_mpi_ns_try(const void *from, void *to, size_t n)
+bool gck_namespace_try(const void *from, void *to, size_t n)
 {
 	struct iovec there = { (void *)(uintptr_t)from, n }, here = { to, n };
 

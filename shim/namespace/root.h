@@ -2,8 +2,8 @@
  * The interface between the root object of the namespace and the library outside it. The root
  * object is the first in the namespace, so its functions replace libc's in the real MPI library and
  * in all objects that this loads. */
-#ifndef GCK_MPI_ROOT_H
-#define GCK_MPI_ROOT_H
+#ifndef GCK_NS_ROOT_H
+#define GCK_NS_ROOT_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,11 +13,11 @@
 
 #include "shim/namespace/state.h"
 
-#define GCK_MPI_ROOT_SYMBOL "gck_mpi_root"
-#define GCK_MPI_ROOT_VERSION 1
+#define GCK_NS_ROOT_SYMBOL "gck_ns_root"
+#define GCK_NS_ROOT_VERSION 1
 
 /* Functions of the outside. */
-struct gck_mpi_root_host {
+struct gck_ns_root_host {
 	void (*free)(void *memory);             /* for memory that is not of the namespace's heap */
 	size_t (*usable_size)(void *memory);
 	void (*exit)(int status) __attribute__((noreturn));
@@ -25,30 +25,30 @@ struct gck_mpi_root_host {
 	bool (*has_tid)(int32_t tid);           /* true: the program's TID of another thread */
 };
 
-enum gck_mpi_root_life { GCK_MPI_ROOT_FREE, GCK_MPI_ROOT_ALIVE, GCK_MPI_ROOT_ENDED };
-enum gck_mpi_root_birth {
-	GCK_MPI_ROOT_UNBORN,
-	GCK_MPI_ROOT_BORN,
-	GCK_MPI_ROOT_UNFIT,     /* its TID is also a restored thread's: another replaces it */
-	GCK_MPI_ROOT_DISMISSED,
+enum gck_ns_root_life { GCK_NS_ROOT_FREE, GCK_NS_ROOT_ALIVE, GCK_NS_ROOT_ENDED };
+enum gck_ns_root_birth {
+	GCK_NS_ROOT_UNBORN,
+	GCK_NS_ROOT_BORN,
+	GCK_NS_ROOT_UNFIT,     /* its TID is also a restored thread's: another replaces it */
+	GCK_NS_ROOT_DISMISSED,
 };
 
-struct gck_mpi_root_thread {
+struct gck_ns_root_thread {
 	pthread_t self;
-	uint32_t life;     /* enum gck_mpi_root_life; a futex */
+	uint32_t life;     /* enum gck_ns_root_life; a futex */
 	uint32_t detached; /* the library will not join it: reaped at the next creation */
 	uint32_t joined;   /* a thread joins it */
-	uint32_t birth;    /* enum gck_mpi_root_birth; a futex */
+	uint32_t birth;    /* enum gck_ns_root_birth; a futex */
 	void *(*function)(void *);
 	void *arg;
 };
 
-struct gck_mpi_root {
+struct gck_ns_root {
 	uint32_t version, size;
 	/* set by the outside before anything else is loaded */
-	const struct gck_mpi_root_host *host;
-	struct gck_mpi_exclusions *owned;       /* always up to date */
-	struct gck_mpi_root_thread *threads;  /* threads[i] has the TID owned->threads[i] */
+	const struct gck_ns_root_host *host;
+	struct gck_ns_exclusions *owned;       /* always up to date */
+	struct gck_ns_root_thread *threads;  /* threads[i] has the TID owned->threads[i] */
 	uint32_t nthreads;
 
 	void (*start)(void);                  /* called after host and owned are set */

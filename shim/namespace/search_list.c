@@ -37,7 +37,7 @@ static bool is_array_of(void *p, struct link_map **wanted, unsigned int n)
 {
 	struct link_map *found[FIRST_OBJECTS];
 
-	return gck_mpi_ns_try(p, found, n * sizeof *found) &&
+	return gck_namespace_try(p, found, n * sizeof *found) &&
 	       !memcmp(found, wanted, n * sizeof *found);
 }
 
@@ -58,7 +58,7 @@ static size_t find_list(struct link_map *map, unsigned int n, struct link_map **
 
 /* Finds the offset of the list. The root object needs libc and libc the loader, so its list has all
  * objects of the namespace. */
-int gck_mpi_scope_find(struct link_map *root, struct gck_error *err)
+int gck_ns_scope_find(struct link_map *root, struct gck_error *err)
 {
 	struct link_map *all[FIRST_OBJECTS];
 	unsigned int n = 0;
@@ -82,7 +82,7 @@ static bool has(struct link_map **objects, unsigned int n, const struct link_map
 	return false;
 }
 
-int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct gck_error *err)
+int gck_ns_scope_extend(struct link_map *root, struct link_map *library, struct gck_error *err)
 {
 	const struct list *more = list_of(library);
 	struct list *list = list_of(root);
@@ -108,12 +108,12 @@ int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct
 	return 0;
 }
 
-bool gck_mpi_scope_is_searchable(struct link_map *map)
+bool gck_ns_scope_is_searchable(struct link_map *map)
 {
 	return list_of(map)->n;
 }
 
-void gck_mpi_scope_restore(void)
+void gck_ns_scope_restore(void)
 {
 	if (!extended)
 		return;
@@ -138,7 +138,7 @@ static unsigned int list_all(struct link_map *first, struct link_map *firsts[FIR
 	return n;
 }
 
-void gck_mpi_scope_withdraw(struct link_map *first, bool (*mine)(const struct link_map *map))
+void gck_ns_scope_withdraw(struct link_map *first, bool (*mine)(const struct link_map *map))
 {
 	struct link_map *firsts[FIRST_OBJECTS];
 	unsigned int n = list_all(first, firsts), to = 0;

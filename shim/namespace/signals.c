@@ -21,7 +21,7 @@ struct action { /* the kernel's */
 
 static struct action before[SIGNALS + 1];
 
-void gck_mpi_signals_note(void)
+void gck_ns_signals_note(void)
 {
 	for (int sig = 1; sig <= SIGNALS; sig++)
 		gck_raw(SYS_rt_sigaction, sig, NULL, &before[sig], sizeof(uint64_t));
@@ -36,12 +36,12 @@ static bool is_in(const struct link_map *objects, uintptr_t address)
 		return false;
 	for (; objects; objects = objects->l_next) {
 		if (objects == of)
-			return !gck_mpi_ns_is_loader(of);
+			return !gck_namespace_is_loader(of);
 	}
 	return false;
 }
 
-void gck_mpi_signals_put_back(const struct link_map *objects)
+void gck_ns_signals_put_back(const struct link_map *objects)
 {
 	struct action now;
 

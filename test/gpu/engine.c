@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Preloaded with gpu_namespace.so: the stand-in for the CUDA driver, and shim/cuda/test/records
+ * Preloaded with gpu_namespace.so: the stand-in for the CUDA driver, and shim/cuda/records
  * between it and the driver's library. A program that has no work under way calls
  * gpu_engine_restart: the library ends as at a restart, a fresh one is loaded, and all that the
  * program and the stand-in hold is made again. For the part `namespace` of test/gpu/run. */
@@ -15,7 +15,7 @@
 #include "shim/cuda/dispatch/dispatch.h"
 #include "shim/cuda/dispatch/function_table.h"
 #include "shim/cuda/dispatch/load.h"
-#include "shim/cuda/test/records/records.h"
+#include "shim/cuda/records/records.h"
 
 #define SHOWN __attribute__((visibility("default")))
 

@@ -158,7 +158,7 @@ void gpu_ns_steer(void)
 {
 	gck_cuda_got_hook(library, "mmap", (void *)hooked_mmap);
 	gck_cuda_got_hook(library, "mmap64", (void *)hooked_mmap);
-	gck_cuda_got_hook(library, "munmap", dlsym(gck_mpi_ns.root_handle, "munmap"));
+	gck_cuda_got_hook(library, "munmap", dlsym(gck_namespace.root_handle, "munmap"));
 }
 
 static void begin_steering(void)
@@ -171,7 +171,7 @@ static void begin_steering(void)
 		read_record(how);
 	if (!how && !getenv("GPU_NS_RECORD"))
 		return;
-	*(void **)&real_mmap = dlsym(gck_mpi_ns.root_handle, "mmap");
+	*(void **)&real_mmap = dlsym(gck_namespace.root_handle, "mmap");
 	gpu_ns_steer();
 }
 
@@ -288,7 +288,7 @@ static void *program_thread(void *p)
 	struct start s = *(struct start *)p;
 
 	free(p);
-	gck_mpi_ns_adopt(pthread_self());
+	gck_namespace_adopt(pthread_self());
 	return s.function(s.arg);
 }
 
@@ -304,7 +304,7 @@ SHOWN int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-static struct gck_mpi_exclusions owned;
+static struct gck_ns_exclusions owned;
 
 /* The library finds its process by the program's number, which the namespace's libc cannot do after
  * a restart. */
@@ -352,9 +352,9 @@ static int own_open(const char *path, int flags, ...)
 
 static void lead_to_own_process(void)
 {
-	*(void **)&root.opendir = dlsym(gck_mpi_ns.root_handle, "opendir");
-	*(void **)&root.fopen = dlsym(gck_mpi_ns.root_handle, "fopen");
-	*(void **)&root.open = dlsym(gck_mpi_ns.root_handle, "open");
+	*(void **)&root.opendir = dlsym(gck_namespace.root_handle, "opendir");
+	*(void **)&root.fopen = dlsym(gck_namespace.root_handle, "fopen");
+	*(void **)&root.open = dlsym(gck_namespace.root_handle, "open");
 	gck_cuda_got_hook(library, "opendir", (void *)own_opendir);
 	gck_cuda_got_hook(library, "fopen", (void *)own_fopen);
 	gck_cuda_got_hook(library, "fopen64", (void *)own_fopen);
@@ -381,7 +381,7 @@ static void lead_out(void)
 	gck_cuda_got_hook(library, "__register_atfork", (void *)outer_atfork);
 	gck_cuda_got_hook(library, "__cxa_atexit", (void *)outer_atexit);
 	*(void **)&outer_ctype = dlsym(RTLD_DEFAULT, "__ctype_init");
-	*(void **)&root_create = dlsym(gck_mpi_ns.root_handle, "pthread_create");
+	*(void **)&root_create = dlsym(gck_namespace.root_handle, "pthread_create");
 	gck_cuda_got_hook(library, "pthread_create", (void *)library_creates);
 }
 
@@ -389,11 +389,11 @@ void *gpu_ns_load(void)
 {
 	struct gck_error err = {0};
 
-	if (gck_mpi_ns_load(&owned, &err)) {
+	if (gck_namespace_load(&owned, &err)) {
 		fprintf(stderr, "# %s\n", err.text);
 		_exit(3);
 	}
-	library = gck_mpi_ns.mpi_handle;
+	library = gck_namespace.mpi_handle;
 	lead_out();
 	begin_steering();
 	return library;
@@ -408,30 +408,30 @@ static void steer_as_before(void)
 }
 
 /* The copy's heap, in which its handles are. */
-static struct gck_mpi_range heap(void)
+static struct gck_ns_range heap(void)
 {
-	const struct gck_mpi_range *r =
-		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->ranges;
+	const struct gck_ns_range *r =
+		(const struct gck_ns_range *)(uintptr_t)gck_namespace.owned->ranges;
 	void *(*allocate)(size_t);
 	uintptr_t in;
 
-	*(void **)&allocate = dlsym(gck_mpi_ns.root_handle, "malloc");
+	*(void **)&allocate = dlsym(gck_namespace.root_handle, "malloc");
 	in = (uintptr_t)allocate(1);
-	for (uint64_t i = 0; i < gck_mpi_ns.owned->nranges; i++)
+	for (uint64_t i = 0; i < gck_namespace.owned->nranges; i++)
 		if (in - r[i].start < r[i].length)
 			return r[i];
-	return (struct gck_mpi_range){0, 0};
+	return (struct gck_ns_range){0, 0};
 }
 
 /* Ends the copy as a restart does. No later copy's handle is one of this copy's. */
 int gpu_ns_end(void)
 {
-	struct gck_mpi_range old = heap();
+	struct gck_ns_range old = heap();
 	struct gck_error err = {0};
 
 	if (nmade)
 		steer_as_before();
-	if (gck_mpi_ns_kill(&err) || gck_mpi_ns_discard(&err)) {
+	if (gck_namespace_kill(&err) || gck_namespace_discard(&err)) {
 		fprintf(stderr, "# %s\n", err.text);
 		return -1;
 	}
@@ -468,7 +468,7 @@ __attribute__((used)) void *gpu_ns_for(const char *file)
 		return NULL;
 	pthread_mutex_lock(&loading);
 	if (library) /* it is closed as often as it is opened */
-		dlmopen(gck_mpi_ns.id, getenv("GPUCKPT_MPI_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+		dlmopen(gck_namespace.id, getenv("GPUCKPT_MPI_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
 	else
 		gpu_ns_load();
 	pthread_mutex_unlock(&loading);

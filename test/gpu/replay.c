@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * shim/cuda/test/records on a GPU: a program of the driver's functions, with gpu_namespace.so
+ * shim/cuda/records on a GPU: a program of the driver's functions, with gpu_namespace.so
  * preloaded (GPU_NS_STEER=zone). Between its rounds the driver's library ends as at a restart, a
  * fresh one is loaded, and everything is made again. `gpu_replay [ROUNDS]` prints TAP, figures. */
 #define _GNU_SOURCE
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/cuda/test/records/records.h"
+#include "shim/cuda/records/records.h"
 #include "test/support/tap.h"
 
 #define STREAMS 3

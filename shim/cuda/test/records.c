@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/cuda/test/records/records.h"
+#include "shim/cuda/records/records.h"
 #include "test/support/cubin.h"
 #include "test/support/driver/fake.h"
 #include "test/support/tap.h"

@@ -19,17 +19,17 @@ static void admit(void)
 	__start_gck_mpi_loader[0]();
 }
 
-const struct gck_gate_owner gck_gate_owner = {.admit = admit, .admitted = gck_mpi_ns_adopt};
+const struct gck_gate_owner gck_gate_owner = {.admit = admit, .admitted = gck_namespace_adopt};
 
 /* A thread must not end inside a copy that is dead or dying. */
 void gck_mpi_gate_guard(void)
 {
-	gck_mpi_ns_guard(enter_end, gck_gate_leave);
+	gck_namespace_guard(enter_end, gck_gate_leave);
 }
 
 void gck_mpi_threads_adopt(void)
 {
-	gck_gate_each_thread(gck_mpi_ns_adopt);
+	gck_gate_each_thread(gck_namespace_adopt);
 }
 
 void gck_mpi_gate_where(char *buf, size_t n)

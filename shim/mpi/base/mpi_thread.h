@@ -14,7 +14,7 @@
 #include "shim/inside/link.h"
 #include "shim/namespace/state.h"
 
-/* Read by the agent and the capture. gck_mpi_ns_load updates exclusions. */
+/* Read by the agent and the capture. gck_namespace_load updates exclusions. */
 extern struct gck_mpi_state gck_mpi_state;
 
 struct gck_mpi_thread_state;

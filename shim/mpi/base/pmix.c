@@ -75,7 +75,7 @@ static bool bind(void)
 	};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		*all[i].at = gck_mpi_ns_symbol(all[i].name);
+		*all[i].at = gck_namespace_symbol(all[i].name);
 		if (!*all[i].at)
 			return false;
 	}
@@ -247,9 +247,9 @@ static int get(size_t rank, void **copy, struct gck_mpi_words *w, struct gck_err
 		*copy = malloc(size + 1);
 		if (*copy)
 			memcpy(*copy, value->data.bo.bytes, size);
-		gck_mpi_ns_free(value->data.bo.bytes);
+		gck_namespace_free(value->data.bo.bytes);
 	}
-	gck_mpi_ns_free(value);
+	gck_namespace_free(value);
 	if (size && !*copy)
 		return gck_fail(err, ENOMEM, "no memory for rank %zu's words", rank);
 	return check_value(*copy, size / sizeof(unsigned long), rank, w, err);

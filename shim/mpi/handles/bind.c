@@ -23,7 +23,7 @@ bool gck_mpi_is_optional(const char *name)
 static int bind_functions(struct gck_error *err)
 {
 	for (const struct gck_mpi_slot *s = gck_mpi_slots; s->name; s++) {
-		void *address = gck_mpi_ns_symbol(s->name);
+		void *address = gck_namespace_symbol(s->name);
 
 		if (!address && !gck_mpi_is_optional(s->name))
 			return gck_fail(
@@ -31,7 +31,7 @@ static int bind_functions(struct gck_error *err)
 				"%s has no %s: it is not Open MPI 4.1, for which gpuckpt was "
 				"built; install that, name it in GPUCKPT_MPI_LIBRARY, or submit "
 				"with mpi=none to run without checkpoints of MPI",
-				gck_mpi_ns_library(), s->name);
+				gck_namespace_library(), s->name);
 		*s->at = address ? address : (void *)not_there;
 	}
 	return 0;
@@ -41,14 +41,14 @@ static int bind_predefined(struct gck_error *err)
 {
 	for (const struct gck_mpi_slot *s = gck_mpi_predefined; s->name; s++) {
 		struct gck_mpi_handle *h = (void *)s->at;
-		void *real = gck_mpi_ns_symbol(s->name);
+		void *real = gck_namespace_symbol(s->name);
 
 		if (!real)
 			return gck_fail(err, ENOEXEC,
 					"%s has no %s: it is not Open MPI 4.1, for which gpuckpt "
 					"was built; install that, or name it in "
 					"GPUCKPT_MPI_LIBRARY",
-					gck_mpi_ns_library(), s->name);
+					gck_namespace_library(), s->name);
 		gck_mpi_handle_set_real(h, real);
 		if (h->flags & GCK_MPI_NULL)
 			gck_mpi_real_null[h->kind] = real;
@@ -70,7 +70,7 @@ static int check_version(struct gck_error *err)
 		"%s is \"%.30s\": it is not Open MPI 4.1, for which gpuckpt was built; install "
 		"that, name it in GPUCKPT_MPI_LIBRARY, or submit with mpi=none to run without "
 		"checkpoints of MPI",
-		gck_mpi_ns_library(), version);
+		gck_namespace_library(), version);
 }
 
 int gck_mpi_bind(struct gck_error *err)

@@ -54,13 +54,13 @@ static int init_again(struct gck_error *err)
 		return gck_fail(err, EIO,
 				"MPI_Init of %s failed with code %d after a restart; see its "
 				"messages in the step's output",
-				gck_mpi_ns_library(), rc);
+				gck_namespace_library(), rc);
 	if (provided < state.level)
 		return gck_fail(err, ENOTSUP,
 				"%s provides MPI thread level %d, but provided %d before the "
 				"restart: it is another build; use the one that the job started "
 				"with",
-				gck_mpi_ns_library(), provided, state.level);
+				gck_namespace_library(), provided, state.level);
 	gck_mpi_pmix_bind();
 	return 0;
 }
@@ -70,7 +70,7 @@ static int init_real(int *argc, char ***argv, int required)
 	struct gck_error err = {0};
 	int rc, provided, rank, size;
 
-	if (gck_mpi_ns_take_environment(&err)) {
+	if (gck_namespace_take_environment(&err)) {
 		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
 		return MPI_ERR_OTHER;
 	}

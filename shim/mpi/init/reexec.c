@@ -171,7 +171,7 @@ static bool find_in(const char *folder, char *path, size_t size)
 {
 	int n = snprintf(path, size, "%s/" GCK_MPI_LIBRARY, folder);
 
-	return n > 0 && (size_t)n < size && access(path, R_OK) == 0 && !gck_mpi_ns_is_own(path);
+	return n > 0 && (size_t)n < size && access(path, R_OK) == 0 && !gck_namespace_is_own(path);
 }
 
 /* Searches the loader's default folders. */
@@ -198,7 +198,7 @@ static int check_library(struct gck_error *err)
 {
 	char path[PATH_MAX];
 
-	if (gck_mpi_ns_find(path, sizeof path, err))
+	if (gck_namespace_find(path, sizeof path, err))
 		return -1;
 	if (!strchr(path, '/') && !find_default(path, sizeof path))
 		return 0;
@@ -406,6 +406,6 @@ __attribute__((constructor)) static void examine_process(int argc, char **argv)
 	} else if (find_object(first, has_mpi)) {
 		execute_without_us(argv, NULL);
 	} else {
-		gck_mpi_scope_withdraw(first, is_ours);
+		gck_ns_scope_withdraw(first, is_ours);
 	}
 }

@@ -59,7 +59,7 @@ static int participants_rebuild(bool uninitialized, struct gck_error *err)
 /* Loads a fresh copy of the real library. */
 static int load(struct gck_error *err)
 {
-	if (gck_mpi_ns_load(&gck_mpi_state.exclusions, err) || gck_mpi_bind(err))
+	if (gck_namespace_load(&gck_mpi_state.exclusions, err) || gck_mpi_bind(err))
 		return -1;
 	gck_mpi_threads_adopt();
 	return 0;
@@ -71,7 +71,7 @@ int gck_mpi_rebuild(bool initialized, struct gck_error *err)
 
 	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
 	gck_mpi_pmix_restart();
-	if (gck_mpi_ns_discard(&discard_error)) /* the load fails if one copy too many remains */
+	if (gck_namespace_discard(&discard_error)) /* the load fails if one copy too many remains */
 		fprintf(stderr, "gpuckpt: after a restart: %s\n", discard_error.text);
 	if (load(err))
 		return -1;

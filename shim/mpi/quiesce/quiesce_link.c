@@ -194,7 +194,7 @@ static int quiesce(struct quiesce_request *r, const struct gck_link_mpi_quiesce 
 		rc = quiesce_by_stage(r, deadline_ns, err);
 	while (rc > 0);
 	if (rc == 0)
-		rc = gck_mpi_ns_hold(HOLD_MS, err);
+		rc = gck_namespace_hold(HOLD_MS, err);
 	if (rc == 0)
 		__atomic_store_n(&gck_mpi_state.closed_for, r->seq, __ATOMIC_SEQ_CST);
 	GCK_FAULT(GCK_FAULT_MPI_QUIESCED);
@@ -234,7 +234,7 @@ static bool wait_resume(struct quiesce_request *r)
 static void release(void)
 {
 	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
-	gck_mpi_ns_release();
+	gck_namespace_release();
 	gck_mpi_resume();
 }
 

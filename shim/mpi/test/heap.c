@@ -15,7 +15,7 @@
 #define BLOCKS 512
 #define STEPS 100000
 
-static struct gck_mpi_exclusions owned;
+static struct gck_ns_exclusions owned;
 static struct gck_error err;
 
 static void *(*get)(size_t), *(*get_zeroed)(size_t, size_t), *(*resize)(void *, size_t),
@@ -25,7 +25,7 @@ static size_t (*usable)(void *);
 
 static bool is_owned(const void *p)
 {
-	const struct gck_mpi_range *r = (const struct gck_mpi_range *)(uintptr_t)owned.ranges;
+	const struct gck_ns_range *r = (const struct gck_ns_range *)(uintptr_t)owned.ranges;
 
 	for (uint64_t i = 0; i < owned.nranges; i++) {
 		if ((uintptr_t)p - r[i].start < r[i].length)
@@ -220,14 +220,14 @@ static void test_reuse(void)
 
 int main(void)
 {
-	if (!ok(gck_mpi_ns_load(&owned, &err) == 0, "the real library is loaded: %s", err.text))
+	if (!ok(gck_namespace_load(&owned, &err) == 0, "the real library is loaded: %s", err.text))
 		return tap_done();
-	get = dlsym(gck_mpi_ns.root_handle, "malloc");
-	get_zeroed = dlsym(gck_mpi_ns.root_handle, "calloc");
-	resize = dlsym(gck_mpi_ns.root_handle, "realloc");
-	get_aligned = dlsym(gck_mpi_ns.root_handle, "memalign");
-	give_back = dlsym(gck_mpi_ns.root_handle, "free");
-	usable = dlsym(gck_mpi_ns.root_handle, "malloc_usable_size");
+	get = dlsym(gck_namespace.root_handle, "malloc");
+	get_zeroed = dlsym(gck_namespace.root_handle, "calloc");
+	resize = dlsym(gck_namespace.root_handle, "realloc");
+	get_aligned = dlsym(gck_namespace.root_handle, "memalign");
+	give_back = dlsym(gck_namespace.root_handle, "free");
+	usable = dlsym(gck_namespace.root_handle, "malloc_usable_size");
 	test_sizes();
 	test_threads();
 	test_ends();

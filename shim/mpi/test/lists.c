@@ -95,14 +95,14 @@ static int compare(const char *what, const int *before, size_t nbefore, const in
 	return faults;
 }
 
-int lists_compare_fds(const struct possessions *before, const struct gck_mpi_exclusions *owned)
+int lists_compare_fds(const struct possessions *before, const struct gck_ns_exclusions *owned)
 {
 	lists_take(&now);
 	return compare("descriptor", before->fds, before->nfds, now.fds, now.nfds,
 		       (const int32_t *)(uintptr_t)owned->fds, owned->nfds, -1);
 }
 
-int lists_compare_threads(const struct possessions *before, const struct gck_mpi_exclusions *owned)
+int lists_compare_threads(const struct possessions *before, const struct gck_ns_exclusions *owned)
 {
 	lists_take(&now);
 	return compare("thread", before->tids, before->ntids, now.tids, now.ntids,
@@ -111,24 +111,24 @@ int lists_compare_threads(const struct possessions *before, const struct gck_mpi
 
 /* ---- ranges --------------------------------------------------------------------------------- */
 
-static struct gck_mpi_range known[65536];
+static struct gck_ns_range known[65536];
 static size_t nknown;
 
 static void know(uint64_t start, uint64_t end)
 {
 	if (nknown < sizeof known / sizeof *known && end > start)
-		known[nknown++] = (struct gck_mpi_range){ start, end - start };
+		known[nknown++] = (struct gck_ns_range){ start, end - start };
 }
 
 /* From the first segment to the last: gaps between them are the loader's too. */
 static void know_libraries(void)
 {
-	for (struct link_map *m = gck_mpi_ns_objects(); m; m = m->l_next) {
+	for (struct link_map *m = gck_namespace_objects(); m; m = m->l_next) {
 		const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)m->l_addr;
 		const ElfW(Phdr) *p = (const ElfW(Phdr) *)(m->l_addr + e->e_phoff);
 		uint64_t end = 0;
 
-		for (int i = 0; !gck_mpi_ns_is_loader(m) && i < e->e_phnum; i++) {
+		for (int i = 0; !gck_namespace_is_loader(m) && i < e->e_phnum; i++) {
 			if (p[i].p_type == PT_LOAD)
 				end = p[i].p_vaddr + p[i].p_memsz;
 		}
@@ -138,13 +138,13 @@ static void know_libraries(void)
 
 static void know_stacks(void)
 {
-	for (uint32_t i = 0; i < gck_mpi_ns.root->nthreads; i++) {
-		struct gck_mpi_root_thread *t = &gck_mpi_ns.root->threads[i];
+	for (uint32_t i = 0; i < gck_namespace.root->nthreads; i++) {
+		struct gck_ns_root_thread *t = &gck_namespace.root->threads[i];
 		size_t size, guard;
 		pthread_attr_t attr;
 		void *stack;
 
-		if (t->life == GCK_MPI_ROOT_FREE || pthread_getattr_np(t->self, &attr))
+		if (t->life == GCK_NS_ROOT_FREE || pthread_getattr_np(t->self, &attr))
 			continue;
 		pthread_attr_getstack(&attr, &stack, &size);
 		pthread_attr_getguardsize(&attr, &guard);
@@ -171,7 +171,7 @@ static uint64_t unknown(const struct mapping *m)
 	return at < m->end ? at : m->end;
 }
 
-static int compare_listed(const struct possessions *before, const struct gck_mpi_range *listed,
+static int compare_listed(const struct possessions *before, const struct gck_ns_range *listed,
 			  size_t n)
 {
 	int faults = 0;
@@ -190,9 +190,9 @@ static int compare_listed(const struct possessions *before, const struct gck_mpi
 	return faults;
 }
 
-int lists_compare_ranges(const struct possessions *before, const struct gck_mpi_exclusions *owned)
+int lists_compare_ranges(const struct possessions *before, const struct gck_ns_exclusions *owned)
 {
-	const struct gck_mpi_range *listed = (const struct gck_mpi_range *)(uintptr_t)owned->ranges;
+	const struct gck_ns_range *listed = (const struct gck_ns_range *)(uintptr_t)owned->ranges;
 	int faults = compare_listed(before, listed, owned->nranges);
 
 	lists_take(&now);

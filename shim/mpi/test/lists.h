@@ -29,8 +29,8 @@ void lists_take(struct possessions *p);
 
 /* Check that exactly the possessions made since `before` are listed. Return the number of faults
  * and print each as a comment. Library mappings and stacks of threads need not be listed. */
-int lists_compare_fds(const struct possessions *before, const struct gck_mpi_exclusions *owned);
-int lists_compare_threads(const struct possessions *before, const struct gck_mpi_exclusions *owned);
-int lists_compare_ranges(const struct possessions *before, const struct gck_mpi_exclusions *owned);
+int lists_compare_fds(const struct possessions *before, const struct gck_ns_exclusions *owned);
+int lists_compare_threads(const struct possessions *before, const struct gck_ns_exclusions *owned);
+int lists_compare_ranges(const struct possessions *before, const struct gck_ns_exclusions *owned);
 
 #endif

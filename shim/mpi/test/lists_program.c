@@ -16,7 +16,7 @@
 #define FEW_ROUNDS 14   /* by default */
 #define SETTLED 8 /* rounds after which nothing may grow */
 
-static struct gck_mpi_exclusions owned;
+static struct gck_ns_exclusions owned;
 static struct possessions before, after;
 static struct gck_error err;
 
@@ -37,7 +37,7 @@ static void warm_up(void)
 
 static int init(void)
 {
-	int (*init_)(int *, char ***) = gck_mpi_ns_symbol("MPI_Init");
+	int (*init_)(int *, char ***) = gck_namespace_symbol("MPI_Init");
 
 	return init_ ? init_(NULL, NULL) : -1;
 }
@@ -46,12 +46,12 @@ static int init(void)
 static int sum(void)
 {
 	int (*allreduce)(const void *, void *, int, void *, void *, void *) =
-		gck_mpi_ns_symbol("MPI_Allreduce");
+		gck_namespace_symbol("MPI_Allreduce");
 	int mine = 1, all = 0;
 
-	if (!allreduce || allreduce(&mine, &all, 1, gck_mpi_ns_symbol("ompi_mpi_int"),
-				    gck_mpi_ns_symbol("ompi_mpi_op_sum"),
-				    gck_mpi_ns_symbol("ompi_mpi_comm_world")))
+	if (!allreduce || allreduce(&mine, &all, 1, gck_namespace_symbol("ompi_mpi_int"),
+				    gck_namespace_symbol("ompi_mpi_op_sum"),
+				    gck_namespace_symbol("ompi_mpi_comm_world")))
 		return -1;
 	return all;
 }
@@ -65,7 +65,7 @@ static int compare(void)
 static void test_lists(void)
 {
 	lists_take(&before);
-	ok(gck_mpi_ns_load(&owned, &err) == 0, "the real library is loaded: %s", err.text);
+	ok(gck_namespace_load(&owned, &err) == 0, "the real library is loaded: %s", err.text);
 	is_int(compare(), 0, "everything that the load made is listed");
 	is_int(init(), 0, "MPI_Init");
 	is_int(lists_compare_fds(&before, &owned), 0, "each descriptor of MPI_Init is listed");
@@ -86,8 +86,8 @@ static bool handles_faults(void)
 static void test_death(void)
 {
 	ok(handles_faults(), "the library handles SIGFPE");
-	ok(gck_mpi_ns_kill(&err) == 0, "the copy is killed: %s", err.text);
-	ok(gck_mpi_ns_discard(&err) == 0, "the dead copy is discarded: %s", err.text);
+	ok(gck_namespace_kill(&err) == 0, "the copy is killed: %s", err.text);
+	ok(gck_namespace_discard(&err) == 0, "the dead copy is discarded: %s", err.text);
 	ok(!handles_faults(), "the action of SIGFPE is restored");
 	lists_take(&after);
 	is_int(after.nfds, before.nfds, "no descriptor is left");
@@ -98,8 +98,8 @@ static void test_death(void)
 
 static bool one_round(int i)
 {
-	if (gck_mpi_ns_load(&owned, &err) == 0 && init() == 0 && sum() == 1 &&
-	    gck_mpi_ns_kill(&err) == 0 && gck_mpi_ns_discard(&err) == 0)
+	if (gck_namespace_load(&owned, &err) == 0 && init() == 0 && sum() == 1 &&
+	    gck_namespace_kill(&err) == 0 && gck_namespace_discard(&err) == 0)
 		return true;
 	printf("# round %d: %s\n", i, err.text);
 	return false;
@@ -146,13 +146,13 @@ static int rank(int ranks)
 	int faults;
 
 	lists_take(&before);
-	if (gck_mpi_ns_load(&owned, &err) < 0 || init()) {
+	if (gck_namespace_load(&owned, &err) < 0 || init()) {
 		printf("# %s\n", err.text);
 		return 1;
 	}
 	faults = sum() != ranks;
 	faults += compare();
-	((int (*)(void))gck_mpi_ns_symbol("MPI_Finalize"))();
+	((int (*)(void))gck_namespace_symbol("MPI_Finalize"))();
 	return faults != 0;
 }
 

@@ -19,10 +19,10 @@ ranks "everything that 4 ranks own is listed"
 ranks "everything that 4 ranks own is listed over TCP" --mca btl self,tcp --mca pml ob1
 
 listed=$(sed -n 's/^	\([_a-z].*\);$/\1/p' "$srcdir/shim/namespace/root.map" | LC_ALL=C sort)
-exported=$(nm -D --defined-only libgpuckpt-mpi-root.so | awk '{ print $3 }' | LC_ALL=C sort)
+exported=$(nm -D --defined-only libgpuckpt-root.so | awk '{ print $3 }' | LC_ALL=C sort)
 same "$exported" "$listed" "the root object exports only the listed functions"
 
-needed=$(readelf -d libgpuckpt-mpi-root.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+needed=$(readelf -d libgpuckpt-root.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 same "$needed" libc.so.6 "the root object needs only libc"
 
 tap_done

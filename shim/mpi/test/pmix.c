@@ -113,7 +113,7 @@ static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_in
 
 /* ---- the stand-in --------------------------------------------------------------------------- */
 
-void *gck_mpi_ns_symbol(const char *name)
+void *gck_namespace_symbol(const char *name)
 {
 	static const struct {
 		const char *name;
@@ -131,7 +131,7 @@ void *gck_mpi_ns_symbol(const char *name)
 	return NULL;
 }
 
-void gck_mpi_ns_free(void *p)
+void gck_namespace_free(void *p)
 {
 	free(p);
 }

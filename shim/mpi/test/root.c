@@ -17,7 +17,7 @@
 #include "shim/namespace/namespace.h"
 #include "test/support/tap.h"
 
-static struct gck_mpi_exclusions owned;
+static struct gck_ns_exclusions owned;
 static struct gck_error err;
 static const struct module *m;
 
@@ -43,7 +43,7 @@ static int listed_threads(void)
 /* The number of bytes of the range that are listed. */
 static size_t listed(const void *p, size_t length)
 {
-	const struct gck_mpi_range *r = (const struct gck_mpi_range *)(uintptr_t)owned.ranges;
+	const struct gck_ns_range *r = (const struct gck_ns_range *)(uintptr_t)owned.ranges;
 	uint64_t start = (uintptr_t)p, end = start + length;
 	size_t sum = 0;
 
@@ -62,26 +62,26 @@ static size_t listed(const void *p, size_t length)
 static void test_refusals(void)
 {
 	setenv("GPUCKPT_MPI_LIBRARY", "/nowhere/libmpi.so.40", 1);
-	ok(all_of(gck_mpi_ns_load(&owned, &err) < 0, strstr(err.text, "/nowhere/libmpi.so.40")),
+	ok(all_of(gck_namespace_load(&owned, &err) < 0, strstr(err.text, "/nowhere/libmpi.so.40")),
 	   "a missing library is reported: %s", err.text);
 	setenv("GPUCKPT_MPI_LIBRARY", "/dev/null", 1);
-	ok(all_of(gck_mpi_ns_load(&owned, &err) < 0, strstr(err.text, "/dev/null")),
+	ok(all_of(gck_namespace_load(&owned, &err) < 0, strstr(err.text, "/dev/null")),
 	   "a file that is not a library is reported: %s", err.text);
-	ok(all_of(!gck_mpi_ns.root_handle, !owned.nthreads), "nothing is loaded after an error");
+	ok(all_of(!gck_namespace.root_handle, !owned.nthreads), "nothing is loaded after an error");
 	unsetenv("GPUCKPT_MPI_LIBRARY");
-	ok(gck_mpi_ns_discard(&err) < 0, "nothing can be discarded before a load: %s", err.text);
+	ok(gck_namespace_discard(&err) < 0, "nothing can be discarded before a load: %s", err.text);
 }
 
 static void test_module(void)
 {
-	void *(*open_inside)(const char *, int) = dlsym(gck_mpi_ns.root_handle, "dlopen");
+	void *(*open_inside)(const char *, int) = dlsym(gck_namespace.root_handle, "dlopen");
 	void *handle = open_inside(GCK_TEST_MODULE, RTLD_NOW | RTLD_GLOBAL);
 
 	m = handle ? dlsym(handle, "module") : NULL;
 	if (!ok(m, "a module is loaded into the namespace: %s", handle ? "" : dlerror()))
 		exit(tap_done());
-	ok(gck_mpi_ns_symbol("module") == m, "the module's symbols are found from outside");
-	ok(!gck_mpi_ns_symbol("nobody_has_this"), "a missing symbol is not found");
+	ok(gck_namespace_symbol("module") == m, "the module's symbols are found from outside");
+	ok(!gck_namespace_symbol("nobody_has_this"), "a missing symbol is not found");
 	is_int(m->ask_mpi(), 0, "the module finds libmpi's functions without needing it");
 	ok(m->load("test_mpi_module.so") == handle,
 	   "the module loads by name from its own DT_RUNPATH");
@@ -150,8 +150,8 @@ static void wait_for_threads(int n)
 	struct timespec pause = { .tv_nsec = 1000000 };
 
 	for (int i = 0; i < 20000 && listed_threads() > n; i++) {
-		if (gck_mpi_ns_hold(100, NULL) == 0)
-			gck_mpi_ns_release();
+		if (gck_namespace_hold(100, NULL) == 0)
+			gck_namespace_release();
 		nanosleep(&pause, NULL);
 	}
 }
@@ -190,7 +190,7 @@ static void leave(void)
 
 static void *use_key(void *key)
 {
-	gck_mpi_ns_adopt(pthread_self());
+	gck_namespace_adopt(pthread_self());
 	m->set(*(unsigned int *)key, "theirs");
 	return NULL;
 }
@@ -208,12 +208,12 @@ static void test_keys(void)
 	m->set(theirs, "theirs");
 	is_str(pthread_getspecific(ours), "ours", "the program's value stays");
 	is_str(m->get(theirs), "theirs", "the namespace's value stays");
-	gck_mpi_ns_guard(enter, leave);
+	gck_namespace_guard(enter, leave);
 	pthread_create(&thread, NULL, use_key, &theirs);
 	pthread_join(thread, NULL);
 	is_int(m->destructions(), 1, "the destructor is called when a program's thread ends");
 	ok(all_of(entered == 1, left == 1), "the destructor runs inside the gate");
-	gck_mpi_ns_guard(NULL, NULL);
+	gck_namespace_guard(NULL, NULL);
 	m->set(theirs, NULL);
 	pthread_key_delete(ours);
 }
@@ -221,7 +221,7 @@ static void test_keys(void)
 static void *ask_for_space(void *unused)
 {
 	(void)unused;
-	gck_mpi_ns_adopt(pthread_self());
+	gck_namespace_adopt(pthread_self());
 	return m->is_space(' ') && !m->is_space('x') ? &owned : NULL;
 }
 
@@ -240,7 +240,7 @@ static void test_environment(void)
 	setenv("GCK_TEST_LATE", "1", 1);
 	setenv("OMPI_MCA_mpi_leave_pinned", "1", 1);
 	ok(!m->getenv("GCK_TEST_LATE"), "the copy has its own environment");
-	ok(!gck_mpi_ns_take_environment(&err), "the environment is copied: %s", err.text);
+	ok(!gck_namespace_take_environment(&err), "the environment is copied: %s", err.text);
 	is_str(m->getenv("GCK_TEST_LATE"), "1", "the copy takes the program's environment");
 	is_str(m->getenv("OMPI_MCA_mpi_leave_pinned"), "0",
 	       "the copy does not take values that would do harm");
@@ -266,12 +266,12 @@ static void test_hold(void)
 	pthread_t thread;
 	int made = 0;
 
-	is_int(gck_mpi_ns_hold(60000, &err), 0, "the copy is held");
+	is_int(gck_namespace_hold(60000, &err), 0, "the copy is held");
 	pthread_create(&thread, NULL, make_fd_slowly, &made);
 	nanosleep(&pause, NULL);
 	is_int(__atomic_load_n(&made, __ATOMIC_SEQ_CST), 0,
 	       "no descriptor is made while the copy is held");
-	gck_mpi_ns_release();
+	gck_namespace_release();
 	pthread_join(thread, NULL);
 	is_int(made, 1, "a descriptor is made after the release");
 }
@@ -354,9 +354,9 @@ static void test_death(void)
 	       "a detached thread, one with its own stack and one that joins it are listed");
 	nanosleep(&pause, NULL); /* until it waits */
 	err.text[0] = '\0';
-	ok(gck_mpi_ns_kill(&err) == 0, "the copy with threads is killed: %s", err.text);
-	ok(gck_mpi_ns_discard(&err) == 0, "the copy with threads is discarded: %s", err.text);
-	ok(gck_mpi_ns_load(&owned, &err) == 0, "the library is loaded again: %s", err.text);
+	ok(gck_namespace_kill(&err) == 0, "the copy with threads is killed: %s", err.text);
+	ok(gck_namespace_discard(&err) == 0, "the copy with threads is discarded: %s", err.text);
+	ok(gck_namespace_load(&owned, &err) == 0, "the library is loaded again: %s", err.text);
 	is_int(listed_threads(), 0, "the new copy has no threads");
 }
 
@@ -364,7 +364,7 @@ int main(void)
 {
 	test_refusals();
 	err.text[0] = '\0';
-	ok(gck_mpi_ns_load(&owned, &err) == 0, "the real library is loaded: %s", err.text);
+	ok(gck_namespace_load(&owned, &err) == 0, "the real library is loaded: %s", err.text);
 	test_module();
 	test_fds();
 	test_ranges();

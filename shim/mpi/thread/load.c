@@ -33,7 +33,7 @@ static int load_once(struct gck_error *err)
 	pthread_mutex_lock(&lock);
 	if (!loaded) {
 		gck_mpi_gate_guard();
-		rc = gck_mpi_ns_load(&gck_mpi_state.exclusions, err) || gck_mpi_bind(err) ||
+		rc = gck_namespace_load(&gck_mpi_state.exclusions, err) || gck_mpi_bind(err) ||
 		     gck_mpi_thread_start(&work, err) ? -1 : 0;
 		loaded = !rc;
 	}

@@ -190,7 +190,7 @@ static int restart_in_place(struct files *f, struct gck_error *err)
 
 	if (rc)
 		return gck_fail(err, EIO, "the real MPI_Finalize failed with code %d", rc);
-	if (gck_mpi_ns_kill(err) || barrier(f, err))
+	if (gck_namespace_kill(err) || barrier(f, err))
 		return -1;
 	return gck_mpi_rebuild(true, err);
 }
@@ -243,7 +243,7 @@ static int cycle_uninitialized(struct gck_mpi_thread_state *k)
 
 	if (rc > 0)
 		return -1;
-	if (rc == 0 && (gck_mpi_ns_kill(&err) || gck_mpi_rebuild(false, &err))) {
+	if (rc == 0 && (gck_namespace_kill(&err) || gck_mpi_rebuild(false, &err))) {
 		fprintf(stderr, "gpuckpt: test: restart outside of MPI: %s\n", err.text);
 		_exit(70);
 	}

@@ -111,7 +111,7 @@ static bool make_lists(void)
 	struct class *c = &classes[gck_ns_class_of(CLASSES * sizeof *own)];
 	void *lists;
 
-	if (!gck_mpi_root.host)
+	if (!gck_ns_root.host)
 		return false;
 	gck_ns_lock(&c->lock);
 	lists = take(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Small blocks of the heap. Each has one of 32 sizes: its class. */
-#ifndef GCK_MPI_ROOT_BLOCKS_H
-#define GCK_MPI_ROOT_BLOCKS_H
+#ifndef GCK_NS_ROOT_BLOCKS_H
+#define GCK_NS_ROOT_BLOCKS_H
 
 #include <stddef.h>
 

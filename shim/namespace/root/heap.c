@@ -80,8 +80,8 @@ GCK_EXPORT void free(void *p)
 {
 	if (gck_ns_pages_has(p))
 		put(p);
-	else if (p && gck_mpi_root.host)
-		gck_mpi_root.host->free(p);
+	else if (p && gck_ns_root.host)
+		gck_ns_root.host->free(p);
 }
 
 GCK_EXPORT void *calloc(size_t n, size_t size)
@@ -180,7 +180,7 @@ GCK_EXPORT size_t malloc_usable_size(void *p)
 {
 	if (gck_ns_pages_has(p))
 		return usable(p);
-	return p && gck_mpi_root.host ? gck_mpi_root.host->usable_size(p) : 0;
+	return p && gck_ns_root.host ? gck_ns_root.host->usable_size(p) : 0;
 }
 
 /* ---- fork ----------------------------------------------------------------------------------- */

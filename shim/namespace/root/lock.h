@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A lock of one word, and waiting on a word. Without libc, so that it works before libc does. */
-#ifndef GCK_MPI_ROOT_LOCK_H
-#define GCK_MPI_ROOT_LOCK_H
+#ifndef GCK_NS_ROOT_LOCK_H
+#define GCK_NS_ROOT_LOCK_H
 
 #include <limits.h>
 #include <linux/futex.h>

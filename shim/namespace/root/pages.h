@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs of pages from one reserved range of addresses, for the heap. */
-#ifndef GCK_MPI_ROOT_PAGES_H
-#define GCK_MPI_ROOT_PAGES_H
+#ifndef GCK_NS_ROOT_PAGES_H
+#define GCK_NS_ROOT_PAGES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,7 +15,7 @@
 #define MAX_RANGES 16384
 #define PAGE 4096ul
 
-static struct gck_mpi_range ranges[MAX_RANGES];
+static struct gck_ns_range ranges[MAX_RANGES];
 static uint32_t used; /* entries from this index on are empty */
 static struct gck_ns_lock lock;
 
@@ -30,14 +30,14 @@ void gck_ns_ranges_start(void)
 	publish();
 }
 
-static void set(struct gck_mpi_range *r, uint64_t start, uint64_t length)
+static void set(struct gck_ns_range *r, uint64_t start, uint64_t length)
 {
 	__atomic_store_n(&r->length, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&r->start, start, __ATOMIC_RELEASE);
 	__atomic_store_n(&r->length, length, __ATOMIC_RELEASE);
 }
 
-static struct gck_mpi_range *empty_entry(void)
+static struct gck_ns_range *empty_entry(void)
 {
 	for (uint32_t i = 0; i < used; i++) {
 		if (!ranges[i].length)
@@ -52,7 +52,7 @@ static struct gck_mpi_range *empty_entry(void)
 
 static bool add(uint64_t start, uint64_t length)
 {
-	struct gck_mpi_range *r = empty_entry();
+	struct gck_ns_range *r = empty_entry();
 
 	if (r)
 		set(r, start, length);
@@ -69,7 +69,7 @@ static uint64_t round_up(uint64_t length)
 static void cut(uint64_t start, uint64_t end)
 {
 	for (uint32_t i = 0; i < used; i++) {
-		struct gck_mpi_range *r = &ranges[i];
+		struct gck_ns_range *r = &ranges[i];
 		uint64_t first = r->start, last = r->start + r->length;
 
 		if (!r->length || end <= first || start >= last)

@@ -16,11 +16,11 @@
 
 #include "shim/inside/path.h"
 
-static struct gck_mpi_exclusions unattached;
+static struct gck_ns_exclusions unattached;
 
-struct gck_mpi_exclusions *gck_ns_owned(void)
+struct gck_ns_exclusions *gck_ns_owned(void)
 {
-	return gck_mpi_root.owned ? gck_mpi_root.owned : &unattached;
+	return gck_ns_root.owned ? gck_ns_root.owned : &unattached;
 }
 
 void *gck_ns_next(void **cache, const char *name)
@@ -73,15 +73,15 @@ GCK_EXPORT int dlclose(void *handle)
 /* Calls the program's exit, with its handlers and buffers; the namespace's libc has others. */
 GCK_EXPORT void exit(int status)
 {
-	if (gck_mpi_root.host)
-		gck_mpi_root.host->exit(status);
+	if (gck_ns_root.host)
+		gck_ns_root.host->exit(status);
 	_exit(status);
 }
 
 /* Sets stdout unbuffered, because a restart would lose output of the copy in a buffer. */
 static void start(void)
 {
-	gck_mpi_root.join = GCK_NS_NEXT(pthread_join);
+	gck_ns_root.join = GCK_NS_NEXT(pthread_join);
 	gck_ns_heap_start();
 	gck_ns_ranges_start();
 	gck_ns_fds_start();
@@ -89,9 +89,9 @@ static void start(void)
 	setvbuf(stdout, NULL, _IONBF, 0);
 }
 
-GCK_EXPORT struct gck_mpi_root gck_mpi_root = {
-	.version = GCK_MPI_ROOT_VERSION,
-	.size = sizeof gck_mpi_root,
+GCK_EXPORT struct gck_ns_root gck_ns_root = {
+	.version = GCK_NS_ROOT_VERSION,
+	.size = sizeof gck_ns_root,
 	.start = start,
 	.hold = gck_ns_hold,
 	.release = gck_ns_release,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Functions of the root object's files for each other. */
-#ifndef GCK_MPI_ROOT_ROOT_H
-#define GCK_MPI_ROOT_ROOT_H
+#ifndef GCK_NS_ROOT_ROOT_H
+#define GCK_NS_ROOT_ROOT_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -31,8 +31,8 @@ void *gck_ns_next(void **cache, const char *name);
 		(__typeof__(&name))gck_ns_next(&found_, #name);              \
 	})
 
-extern struct gck_mpi_root gck_mpi_root;
-extern struct gck_mpi_exclusions *gck_ns_owned(void);
+extern struct gck_ns_root gck_ns_root;
+extern struct gck_ns_exclusions *gck_ns_owned(void);
 
 /* gate.c. Between enter and leave a thread changes what the capture reads or what the whole process
  * shares. They may be nested. Not used around calls that may wait for others. */

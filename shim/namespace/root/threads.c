@@ -17,66 +17,66 @@
 
 #define MAX_THREADS 1024
 
-static struct gck_mpi_root_thread threads[MAX_THREADS];
+static struct gck_ns_root_thread threads[MAX_THREADS];
 static int32_t tids[MAX_THREADS];
 static struct gck_ns_lock lock;
 
 void gck_ns_threads_start(void)
 {
-	gck_mpi_root.threads = threads;
-	gck_mpi_root.nthreads = MAX_THREADS;
+	gck_ns_root.threads = threads;
+	gck_ns_root.nthreads = MAX_THREADS;
 	gck_ns_owned()->threads = (uintptr_t)tids;
 	gck_ns_owned()->nthreads = MAX_THREADS;
 }
 
-static uint32_t life_of(struct gck_mpi_root_thread *t)
+static uint32_t life_of(struct gck_ns_root_thread *t)
 {
 	return __atomic_load_n(&t->life, __ATOMIC_ACQUIRE);
 }
 
-static void set_life(struct gck_mpi_root_thread *t, enum gck_mpi_root_life life)
+static void set_life(struct gck_ns_root_thread *t, enum gck_ns_root_life life)
 {
 	__atomic_store_n(&t->life, life, __ATOMIC_RELEASE);
 	gck_ns_wake(&t->life);
 }
 
-static uint32_t birth_of(struct gck_mpi_root_thread *t)
+static uint32_t birth_of(struct gck_ns_root_thread *t)
 {
 	return __atomic_load_n(&t->birth, __ATOMIC_ACQUIRE);
 }
 
-static void set_birth(struct gck_mpi_root_thread *t, enum gck_mpi_root_birth birth)
+static void set_birth(struct gck_ns_root_thread *t, enum gck_ns_root_birth birth)
 {
 	__atomic_store_n(&t->birth, birth, __ATOMIC_RELEASE);
 	gck_ns_wake(&t->birth);
 }
 
-static int32_t *tid_of(struct gck_mpi_root_thread *t)
+static int32_t *tid_of(struct gck_ns_root_thread *t)
 {
 	return &tids[t - threads];
 }
 
-static struct gck_mpi_root_thread *take(void)
+static struct gck_ns_root_thread *take(void)
 {
-	struct gck_mpi_root_thread *t = NULL;
+	struct gck_ns_root_thread *t = NULL;
 
 	gck_ns_lock(&lock);
 	for (int i = 0; i < MAX_THREADS && !t; i++) {
-		if (life_of(&threads[i]) != GCK_MPI_ROOT_FREE)
+		if (life_of(&threads[i]) != GCK_NS_ROOT_FREE)
 			continue;
 		t = &threads[i];
 		memset(t, 0, sizeof *t);
-		t->life = GCK_MPI_ROOT_ALIVE;
+		t->life = GCK_NS_ROOT_ALIVE;
 	}
 	gck_ns_unlock(&lock);
 	return t;
 }
 
-static void free_entry(struct gck_mpi_root_thread *t)
+static void free_entry(struct gck_ns_root_thread *t)
 {
 	__atomic_store_n(tid_of(t), 0, __ATOMIC_RELEASE);
 	t->self = 0;
-	set_life(t, GCK_MPI_ROOT_FREE);
+	set_life(t, GCK_NS_ROOT_FREE);
 }
 
 /* ---- a thread's memory ---------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static __thread bool is_own;
 void gck_ns_thread_note(void)
 {
 	if (!is_own)
-		gck_mpi_root.host->note_thread();
+		gck_ns_root.host->note_thread();
 }
 
 void gck_ns_thread_ends(void)
@@ -103,25 +103,25 @@ static void thread_ended(void *p)
 {
 	gck_ns_thread_ends();
 	gck_ns_enter();
-	set_life(p, GCK_MPI_ROOT_ENDED);
+	set_life(p, GCK_NS_ROOT_ENDED);
 	gck_ns_leave();
 }
 
 static void *run(void *p)
 {
-	struct gck_mpi_root_thread *t = p;
+	struct gck_ns_root_thread *t = p;
 	void *result;
 
 	is_own = true;
 	t->self = pthread_self();
 	__atomic_store_n(tid_of(t), gck_raw(SYS_gettid), __ATOMIC_RELEASE);
-	if (gck_mpi_root.host->has_tid(*tid_of(t))) {
-		set_birth(t, GCK_MPI_ROOT_UNFIT);
-		while (birth_of(t) == GCK_MPI_ROOT_UNFIT)
-			gck_ns_wait(&t->birth, GCK_MPI_ROOT_UNFIT, NULL);
+	if (gck_ns_root.host->has_tid(*tid_of(t))) {
+		set_birth(t, GCK_NS_ROOT_UNFIT);
+		while (birth_of(t) == GCK_NS_ROOT_UNFIT)
+			gck_ns_wait(&t->birth, GCK_NS_ROOT_UNFIT, NULL);
 		return NULL;
 	}
-	set_birth(t, GCK_MPI_ROOT_BORN);
+	set_birth(t, GCK_NS_ROOT_BORN);
 	pthread_cleanup_push(thread_ended, t);
 	result = t->function(t->arg);
 	pthread_cleanup_pop(1);
@@ -130,12 +130,12 @@ static void *run(void *p)
 
 /* ---- the end of a thread -------------------------------------------------------------------- */
 
-static bool is_gone(struct gck_mpi_root_thread *t)
+static bool is_gone(struct gck_ns_root_thread *t)
 {
 	return gck_raw(SYS_tgkill, gck_raw(SYS_getpid), *tid_of(t), 0) == -ESRCH;
 }
 
-static int join(struct gck_mpi_root_thread *t, void **result)
+static int join(struct gck_ns_root_thread *t, void **result)
 {
 	int r = GCK_NS_NEXT(pthread_join)(t->self, result);
 
@@ -144,13 +144,13 @@ static int join(struct gck_mpi_root_thread *t, void **result)
 	return r;
 }
 
-static bool is_detached(struct gck_mpi_root_thread *t)
+static bool is_detached(struct gck_ns_root_thread *t)
 {
 	return __atomic_load_n(&t->detached, __ATOMIC_ACQUIRE);
 }
 
 /* True for the one caller that may join the thread. */
-static bool claim(struct gck_mpi_root_thread *t)
+static bool claim(struct gck_ns_root_thread *t)
 {
 	uint32_t nobody = 0;
 
@@ -162,9 +162,9 @@ static bool claim(struct gck_mpi_root_thread *t)
 static void reap(void)
 {
 	for (int i = 0; i < MAX_THREADS; i++) {
-		struct gck_mpi_root_thread *t = &threads[i];
+		struct gck_ns_root_thread *t = &threads[i];
 
-		if (life_of(t) == GCK_MPI_ROOT_ENDED && is_detached(t) && claim(t))
+		if (life_of(t) == GCK_NS_ROOT_ENDED && is_detached(t) && claim(t))
 			join(t, NULL);
 	}
 }
@@ -172,7 +172,7 @@ static void reap(void)
 int gck_ns_threads_settle(int ms)
 {
 	for (int i = 0; i < MAX_THREADS; i++) {
-		if (life_of(&threads[i]) != GCK_MPI_ROOT_ENDED)
+		if (life_of(&threads[i]) != GCK_NS_ROOT_ENDED)
 			continue;
 		for (int waited = 0; tids[i] && !is_gone(&threads[i]); waited++) {
 			if (waited > ms * 10)
@@ -218,7 +218,7 @@ static void attributes(const pthread_attr_t *asked, pthread_attr_t *own, uint32_
 static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *),
 		  void *arg)
 {
-	struct gck_mpi_root_thread *t = take();
+	struct gck_ns_root_thread *t = take();
 	pthread_attr_t own;
 	int r;
 
@@ -232,11 +232,11 @@ static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*functio
 		free_entry(t);
 		return r;
 	}
-	while (birth_of(t) == GCK_MPI_ROOT_UNBORN)
-		gck_ns_wait(&t->birth, GCK_MPI_ROOT_UNBORN, NULL);
-	if (birth_of(t) == GCK_MPI_ROOT_UNFIT) {
+	while (birth_of(t) == GCK_NS_ROOT_UNBORN)
+		gck_ns_wait(&t->birth, GCK_NS_ROOT_UNBORN, NULL);
+	if (birth_of(t) == GCK_NS_ROOT_UNFIT) {
 		r = create(thread, attr, function, arg);
-		set_birth(t, GCK_MPI_ROOT_DISMISSED);
+		set_birth(t, GCK_NS_ROOT_DISMISSED);
 		join(t, NULL);
 	}
 	return r;
@@ -254,10 +254,10 @@ GCK_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	return r;
 }
 
-static struct gck_mpi_root_thread *find(pthread_t thread)
+static struct gck_ns_root_thread *find(pthread_t thread)
 {
 	for (int i = 0; i < MAX_THREADS; i++) {
-		if (life_of(&threads[i]) != GCK_MPI_ROOT_FREE && threads[i].self == thread)
+		if (life_of(&threads[i]) != GCK_NS_ROOT_FREE && threads[i].self == thread)
 			return &threads[i];
 	}
 	return NULL;
@@ -265,7 +265,7 @@ static struct gck_mpi_root_thread *find(pthread_t thread)
 
 GCK_EXPORT int pthread_detach(pthread_t thread)
 {
-	struct gck_mpi_root_thread *t = find(thread);
+	struct gck_ns_root_thread *t = find(thread);
 
 	if (!t)
 		return GCK_NS_NEXT(pthread_detach)(thread);
@@ -279,7 +279,7 @@ GCK_EXPORT int pthread_detach(pthread_t thread)
 static int wait_and_join(pthread_t thread, void **result, clockid_t clock,
 			 const struct timespec *end)
 {
-	struct gck_mpi_root_thread *t = find(thread);
+	struct gck_ns_root_thread *t = find(thread);
 	int r;
 
 	if (!t)
@@ -288,12 +288,12 @@ static int wait_and_join(pthread_t thread, void **result, clockid_t clock,
 		return EDEADLK;
 	if (is_detached(t) || !claim(t))
 		return EINVAL;
-	while (life_of(t) == GCK_MPI_ROOT_ALIVE) {
+	while (life_of(t) == GCK_NS_ROOT_ALIVE) {
 		int op = FUTEX_WAIT_BITSET_PRIVATE;
 
 		if (clock == CLOCK_REALTIME)
 			op |= FUTEX_CLOCK_REALTIME;
-		if (gck_raw(SYS_futex, &t->life, op, GCK_MPI_ROOT_ALIVE, end, NULL,
+		if (gck_raw(SYS_futex, &t->life, op, GCK_NS_ROOT_ALIVE, end, NULL,
 			    FUTEX_BITSET_MATCH_ANY) == -ETIMEDOUT) {
 			__atomic_store_n(&t->joined, 0, __ATOMIC_RELEASE);
 			return ETIMEDOUT;

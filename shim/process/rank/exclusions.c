@@ -44,13 +44,13 @@ static int read_array(pid_t pid, uint64_t address, uint64_t n, uint64_t max, siz
 
 static int by_start(const void *a, const void *b)
 {
-	const struct gck_mpi_range *x = a, *y = b;
+	const struct gck_ns_range *x = a, *y = b;
 
 	return (x->start > y->start) - (x->start < y->start);
 }
 
 /* Take over ranges: sorted and merged, without empty ones. */
-static int take_ranges(struct gck_ranges *r, struct gck_mpi_range *v, size_t n,
+static int take_ranges(struct gck_ranges *r, struct gck_ns_range *v, size_t n,
 		       struct gck_error *err)
 {
 	if (n)
@@ -74,7 +74,7 @@ static int take_ranges(struct gck_ranges *r, struct gck_mpi_range *v, size_t n,
 static int read_ranges(struct gck_ranges *r, pid_t pid, uint64_t address, uint64_t n,
 		       struct gck_error *err)
 {
-	struct gck_mpi_range *v;
+	struct gck_ns_range *v;
 	int rc;
 
 	if (read_array(pid, address, n, RANGES_MAX, sizeof(*v), (void **)&v, "ranges", err))
@@ -84,7 +84,7 @@ static int read_ranges(struct gck_ranges *r, pid_t pid, uint64_t address, uint64
 	return rc;
 }
 
-static int read_all(struct gck_exclusions *l, pid_t pid, const struct gck_mpi_exclusions *at,
+static int read_all(struct gck_exclusions *l, pid_t pid, const struct gck_ns_exclusions *at,
 		    struct gck_error *err)
 {
 	if (read_ranges(&l->ranges, pid, at->ranges, at->nranges, err) ||

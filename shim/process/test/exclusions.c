@@ -14,12 +14,12 @@
 
 #define P GCK_PAGE
 
-static struct gck_mpi_range ranges[] = {{8 * P, 2 * P},
+static struct gck_ns_range ranges[] = {{8 * P, 2 * P},
 					{0, 0},
 					{20 * P, P},
 					{9 * P, 3 * P},
 					{21 * P, P}};
-static struct gck_mpi_range changes_only[] = {{40 * P, 4 * P}};
+static struct gck_ns_range changes_only[] = {{40 * P, 4 * P}};
 static int32_t fds[] = {-1, 5, -1, 7}, threads[] = {0, 4711};
 
 static struct gck_mpi_state whole(void)
@@ -65,7 +65,7 @@ static void what_is_said(struct gck_exclusions *l)
 	   !gck_exclusions_changes_only(l, 41 * P, 45 * P),
 	   "changes-only ranges are known");
 	ok(!gck_exclusions_range(l, 41 * P, 42 * P), "and not excluded");
-	s.exclusions = (struct gck_mpi_exclusions){0};
+	s.exclusions = (struct gck_ns_exclusions){0};
 	is_int(read_it(l, &s), 0, "empty lists are read");
 	ok(!l->ranges.n && !gck_exclusions_fd(l, 5), "and exclude nothing");
 	is_int(gck_exclusions_read(l, getpid(), 0, 0, NULL), 0, "a rank without MPI");
@@ -122,11 +122,11 @@ static void too_many_changes_only(struct gck_mpi_state *s)
 
 static void nowhere(struct gck_mpi_state *s) { s->exclusions.ranges = 4096; }
 
-static struct gck_mpi_range odd[1];
+static struct gck_ns_range odd[1];
 
 static void no_page(struct gck_mpi_state *s)
 {
-	odd[0] = (struct gck_mpi_range){P + 8, P};
+	odd[0] = (struct gck_ns_range){P + 8, P};
 	s->exclusions.ranges = (uintptr_t)odd;
 	s->exclusions.nranges = 1;
 }
@@ -134,7 +134,7 @@ static void no_page(struct gck_mpi_state *s)
 static void around(struct gck_mpi_state *s)
 {
 	no_page(s);
-	odd[0] = (struct gck_mpi_range){2 * P, -(uint64_t)P};
+	odd[0] = (struct gck_ns_range){2 * P, -(uint64_t)P};
 }
 
 static void gpu(struct gck_exclusions *l)

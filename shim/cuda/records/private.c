@@ -7,7 +7,7 @@
  * any other to a jump that notes that it is called: nothing is known of what it does. The table
  * with the hash function stays as it is. After a restart the program still has the addresses of
  * the old driver's tables, so they are there again, with ours and the jumps. */
-#include "shim/cuda/test/records/record.h"
+#include "shim/cuda/records/record.h"
 
 #include <errno.h>
 #include <stdio.h>

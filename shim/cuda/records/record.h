@@ -6,8 +6,8 @@
 
 #include <stdatomic.h>
 
-#include "shim/cuda/test/record_kinds.h"
-#include "shim/cuda/test/records/records.h"
+#include "shim/cuda/record_kinds.h"
+#include "shim/cuda/records/records.h"
 
 #define GCK_RECORD_PARAMETERS 12
 #define GCK_RECORD_EFFECTS 3

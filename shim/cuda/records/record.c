@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/cuda/test/records/record.h"
+#include "shim/cuda/records/record.h"
 
 #include <pthread.h>
 #include <stdlib.h>
