@@ -208,10 +208,19 @@ int gck_environment_mpi(spank_t spank, bool must, const char *left_out, struct g
 	return set(spank, "GPUCKPT_MPI", must ? "openmpi" : "auto", err);
 }
 
-int gck_environment_kernels(spank_t spank, const char *kernels, struct gck_error *err)
+/* A variable may be inherited from a submitting shell. */
+static int set_or_unset(spank_t spank, const char *name, const char *value, struct gck_error *err)
 {
-	spank_unsetenv(spank, "GPUCKPT_KERNELS"); /* inherited from a submitting shell */
-	return *kernels ? set(spank, "GPUCKPT_KERNELS", kernels, err) : 0;
+	spank_unsetenv(spank, name);
+	return *value ? set(spank, name, value, err) : 0;
+}
+
+int gck_environment_cuda(spank_t spank, const struct gck_options *o, struct gck_error *err)
+{
+	const char *engine = o->cuda == GCK_GPU_REPLAY ? gck_gpu_name(o->cuda) : "";
+
+	return set_or_unset(spank, "GPUCKPT_CUDA", engine, err) ||
+	       set_or_unset(spank, "GPUCKPT_KERNELS", o->kernels, err) ? -1 : 0;
 }
 
 void gck_environment_parent(spank_t spank, const char *agent_path)

@@ -89,7 +89,7 @@ int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device
 	return gck_fail(err, errno,
 			"cuda=%s: %s: %s; check the installation on this node, or CudaPath in "
 			"gpuckpt.conf",
-			choice == GCK_GPU_IMAGE ? "image" : "nvidia", library, strerror(errno));
+			gck_gpu_name(choice), library, strerror(errno));
 }
 
 /* The stand-in for CUDA comes last: a program may use several of them. */

@@ -65,6 +65,7 @@ int main(void)
 	is_int(gck_cuda_wanted(GCK_GPU_IMAGE, NOWHERE, HERE, &err), -1,
 	       "but the stand-in must exist");
 	ok(!!strstr(err.text, "cuda=image"), "the error names the option: %s", err.text);
+	is_int(gck_cuda_wanted(GCK_GPU_REPLAY, HERE, NOWHERE, &err), 1, "replay: always");
 	is_int(gck_cuda_wanted(GCK_GPU_NONE, HERE, HERE, &err), 0, "none: never");
 	return tap_done();
 }

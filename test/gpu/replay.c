@@ -330,7 +330,7 @@ static bool restart(void)
 	}
 	load();
 	loaded = now_ms();
-	if (gck_cuda_records_replay(&err)) {
+	if (gck_cuda_records_replay(&err) || gck_cuda_records_complete(&err)) {
 		printf("# %s\n", err.text);
 		return false;
 	}

@@ -33,6 +33,8 @@ struct gck_cuda_order {
 
 struct gck_cuda_participant {
 	const char *name;
+	/* It takes part only if the driver's own checkpoint follows (cuda=image). */
+	bool image_only;
 	/* Name what cannot be checkpointed now. Called at any time, while the program's threads
 	 * run, so it may take only locks that they hold for a moment. Before a drain it is
 	 * called with the gate closed; what it names then refuses the checkpoint with nothing

@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 #include "shim/link.h"
+#include "shim/namespace/state.h"
 
 #define GCK_CUDA_STATE_MAGIC 0x616475636b6367ull
-#define GCK_CUDA_STATE_VERSION 6
+#define GCK_CUDA_STATE_VERSION 7
 #define GCK_CUDA_DEVICES_MAX GCK_LINK_CUDA_DEVICES /* at most the bits of a uint64_t */
 
 /* The name of the vault's threads (fd_vault.c). Each has a descriptor table of its own, which a
@@ -38,8 +39,9 @@ struct gck_cuda_memory {
 struct gck_cuda_state {
 	uint64_t magic;
 	uint32_t version, size;
-	uint64_t drained_for;    /* the checkpoint that the process is drained for: the driver
-				  * holds no GPU, and an image can be taken; 0: not drained */
+	uint64_t drained_for;    /* the checkpoint that the process is drained for: an image can be
+				  * taken, and the driver holds no GPU unless it `replays`; 0: not
+				  * drained */
 	int32_t link_fd;         /* the CUDA thread's socket to the agent; left out of the image */
 	int32_t tid;             /* the CUDA thread's, in the image */
 	int32_t kept_fd[2];      /* the vault's socketpair (fd_vault.c); left out of the image;
@@ -59,6 +61,10 @@ struct gck_cuda_state {
 	uint32_t managed_mib;    /* of device_bytes: managed memory, which is copied slowly. Written
 				  * by this process; 0 in images of 0.1.0 */
 	unsigned char onto[GCK_CUDA_DEVICES_MAX][16];
+	/* cuda=replay: the driver is loaded anew at a restart. What its library owns is not in the
+	 * image, whatever the state of the GPU */
+	uint32_t replays;
+	struct gck_ns_exclusions exclusions;
 };
 
 /* The state of this rank. */

@@ -24,6 +24,9 @@ extern const char gck_cuda_unknown_code[]; /* GCK_CUDA_UNKNOWN jumps of GCK_CUDA
 extern void *gck_cuda_unknown_real[GCK_CUDA_UNKNOWN];
 extern unsigned char gck_cuda_unknown_used[GCK_CUDA_UNKNOWN];
 
+/* Lead the jumps to the library that was loaded again. */
+void gck_cuda_unknown_again(void);
+
 /* Make a library (a handle of dlopen's) call ours in place of the libc function of that name, by
  * its global offset table. The program's calls and those of other libraries are not touched.
  * Returns how many places were changed; 0: the library does not call it through the table. */

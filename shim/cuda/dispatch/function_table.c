@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "shim/cuda/dispatch/function_table.h"
+#include "shim/cuda/real.h"
 
 #define MOST 1024 /* functions; the build fails below if the table has more */
 
-static uint16_t by_address[MOST]; /* indices, sorted by the real function's address */
+static uint16_t by_address[MOST]; /* indices, sorted by the driver's function's address */
 static size_t nby_address;
+static const struct gck_cuda_real *driver;
 
 static int compare_name(const void *name, const void *f)
 {
@@ -21,25 +23,42 @@ const struct gck_cuda_function *gck_cuda_by_name(const char *name)
 		       compare_name);
 }
 
+void **gck_cuda_member(struct gck_cuda_real *table, const struct gck_cuda_function *f)
+{
+	size_t at = (size_t)((const char *)f->real - (const char *)&gck_cuda_real);
+
+	return (void **)(void *)((char *)table + at);
+}
+
+static uintptr_t driver_address(size_t i)
+{
+	size_t at = (size_t)((const char *)gck_cuda_functions[i].real -
+			     (const char *)&gck_cuda_real);
+	uintptr_t address;
+
+	memcpy(&address, (const char *)driver + at, sizeof address);
+	return address;
+}
+
 static uintptr_t address(size_t i)
 {
-	return (uintptr_t)*gck_cuda_functions[by_address[i]].real;
+	return driver_address(by_address[i]);
 }
 
 static int compare_address(const void *a, const void *b)
 {
-	uintptr_t x = (uintptr_t)*gck_cuda_functions[*(const uint16_t *)a].real;
-	uintptr_t y = (uintptr_t)*gck_cuda_functions[*(const uint16_t *)b].real;
+	uintptr_t x = driver_address(*(const uint16_t *)a), y = driver_address(*(const uint16_t *)b);
 
 	return (x > y) - (x < y);
 }
 
-void gck_cuda_table_sort(void)
+void gck_cuda_table_sort(const struct gck_cuda_real *found)
 {
 	size_t n = 0;
 
+	driver = found;
 	for (size_t i = 0; i < gck_cuda_nfunctions && i < MOST; i++) {
-		if (*gck_cuda_functions[i].real)
+		if (driver_address(i))
 			by_address[n++] = (uint16_t)i;
 	}
 	qsort(by_address, n, sizeof *by_address, compare_address);

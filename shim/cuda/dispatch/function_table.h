@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gck_cuda_real;
+
 struct gck_cuda_function {
 	const char *name;
 	void *ours;
@@ -19,7 +21,7 @@ extern const size_t gck_cuda_nfunctions;
 /* The function of that name; NULL: none. */
 const struct gck_cuda_function *gck_cuda_by_name(const char *name);
 
-/* The function whose real one is at that address; NULL: none. If several share it, one whose
+/* The function that the driver has at that address; NULL: none. If several share it, one whose
  * name begins with `like` (NULL: any). After gck_cuda_load. */
 const struct gck_cuda_function *gck_cuda_by_address(const void *real, const char *like);
 
@@ -27,7 +29,11 @@ const struct gck_cuda_function *gck_cuda_by_address(const void *real, const char
  * later than `version`. per_thread: its variant for per-thread default streams, if it has one. */
 const struct gck_cuda_function *gck_cuda_by_version(const char *name, int version, int per_thread);
 
-/* Sort for gck_cuda_by_address. gck_cuda_load calls it once all addresses are known. */
-void gck_cuda_table_sort(void);
+/* A function's member of another such table. */
+void **gck_cuda_member(struct gck_cuda_real *table, const struct gck_cuda_function *f);
+
+/* Sort for gck_cuda_by_address. found: the driver's functions, NULL where it has none; it stays the
+ * caller's. gck_cuda_load calls it once all addresses are known. */
+void gck_cuda_table_sort(const struct gck_cuda_real *found);
 
 #endif

@@ -74,14 +74,17 @@ bool gck_cuda_is_loaded;
 extern void (*const __start_gck_cuda_assemble[])(void) __attribute__((weak));
 extern void (*const __stop_gck_cuda_assemble[])(void) __attribute__((weak));
 
+static const struct gck_cuda_loader plain;
+
 static struct {
 	pthread_mutex_t lock; /* recursive: a library that is loaded may call dlsym for CUDA's
 			       * names */
 	bool begun;
 	void *handle;
 	char path[PATH_MAX];  /* of the driver's library */
-	void (*then)(void);
-} load = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+	const struct gck_cuda_loader *by;
+	struct gck_cuda_real found;
+} load = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, .by = &plain};
 
 static CUresult no_driver(void)
 {
@@ -93,36 +96,58 @@ static CUresult no_function(void)
 	return CUDA_ERROR_NOT_FOUND;
 }
 
+static int open_library(struct gck_error *err)
+{
+	if (load.by->open) {
+		load.handle = load.by->open(load.path, err);
+		return load.handle ? 0 : -1;
+	}
+	load.handle = dlopen(load.path, RTLD_NOW | RTLD_LOCAL);
+	return load.handle ? 0 : gck_fail(err, ENOENT, "%s", dlerror());
+}
+
 /* A node without a driver is normal and gets no message; a library that the user named gets one. */
-static void *open_library(void)
+static void open_first(void)
 {
 	struct gck_error err = {0};
-	void *handle;
 
 	if (find(load.path, sizeof load.path, &err)) {
 		if (getenv(GCK_CUDA_LIBRARY_VARIABLE))
 			fprintf(stderr, "gpuckpt: %s\n", err.text);
-		return NULL;
+		return;
 	}
-	handle = dlopen(load.path, RTLD_NOW | RTLD_LOCAL);
-	if (!handle)
+	if (open_library(&err))
 		fprintf(stderr, "gpuckpt: the CUDA driver's library cannot be loaded: %s\n",
-			dlerror());
-	return handle;
+			err.text);
 }
 
 /* Other threads may read the addresses only when all are known. */
 static void bind(void)
 {
-	for (size_t i = 0; load.handle && i < gck_cuda_nfunctions; i++)
-		*gck_cuda_functions[i].real =
-			gck_cuda_real_dlsym(load.handle, gck_cuda_functions[i].name);
-	gck_cuda_table_sort();
+	static struct gck_cuda_real table;
+
+	for (size_t i = 0; i < gck_cuda_nfunctions; i++)
+		*gck_cuda_member(&load.found, &gck_cuda_functions[i]) =
+			load.handle ? gck_cuda_real_dlsym(load.handle, gck_cuda_functions[i].name)
+				    : NULL;
+	gck_cuda_table_sort(&load.found);
+	table = load.found;
+	if (load.handle && load.by->hook)
+		load.by->hook(&table, &load.found);
 	for (size_t i = 0; i < gck_cuda_nfunctions; i++) {
-		if (!*gck_cuda_functions[i].real)
-			*gck_cuda_functions[i].real = load.handle ? (void *)no_function
-								  : (void *)no_driver;
+		if (!*gck_cuda_member(&load.found, &gck_cuda_functions[i]))
+			*gck_cuda_member(&table, &gck_cuda_functions[i]) =
+				load.handle ? (void *)no_function : (void *)no_driver;
 	}
+	gck_cuda_real = table;
+}
+
+static void assemble(void)
+{
+	size_t n = (size_t)(__stop_gck_cuda_assemble - __start_gck_cuda_assemble);
+
+	for (size_t i = 0; i < n; i++)
+		__start_gck_cuda_assemble[i]();
 }
 
 void gck_cuda_load_now(void)
@@ -130,22 +155,31 @@ void gck_cuda_load_now(void)
 	pthread_mutex_lock(&load.lock);
 	if (!load.begun) {
 		load.begun = true;
-		for (size_t i = 0;
-		     i < (size_t)(__stop_gck_cuda_assemble - __start_gck_cuda_assemble); i++)
-			__start_gck_cuda_assemble[i]();
+		assemble();
 		gck_cuda_find_dlsym();
-		load.handle = open_library();
+		open_first();
 		bind();
-		if (load.then)
-			load.then();
+		if (load.by->loaded)
+			load.by->loaded();
 		__atomic_store_n(&gck_cuda_is_loaded, true, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&load.lock);
 }
 
-void gck_cuda_load_then(void (*then)(void))
+void gck_cuda_load_by(const struct gck_cuda_loader *loader)
 {
-	load.then = then;
+	load.by = loader;
+}
+
+int gck_cuda_load_again(struct gck_error *err)
+{
+	if (find(load.path, sizeof load.path, err) || open_library(err))
+		return -1;
+	bind();
+	gck_cuda_unknown_again();
+	if (load.by->loaded)
+		load.by->loaded();
+	return 0;
 }
 
 void gck_cuda_raw_load(void)

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "common/base/error.h"
+
 extern bool gck_cuda_is_loaded; /* for gck_cuda_load alone */
 
 /* Load the real library. Never fails: without a driver every function returns
@@ -17,9 +19,23 @@ static inline void gck_cuda_load(void)
 		gck_cuda_load_now();
 }
 
-/* Call `then` when the real library is loaded, before any of its functions is called. For a
- * function of GCK_CUDA_ASSEMBLE. */
-void gck_cuda_load_then(void (*then)(void));
+/* How the library is loaded, and what stands before its functions. */
+struct gck_cuda_real;
+struct gck_cuda_loader {
+	/* Returns its handle for dlsym; NULL: it cannot be loaded. NULL: by dlopen. */
+	void *(*open)(const char *path, struct gck_error *err);
+	/* Changes the table of functions that are called, which has the driver's. found: the same,
+	 * NULL where the driver has none; stays. NULL: nothing does. */
+	void (*hook)(struct gck_cuda_real *table, const struct gck_cuda_real *found);
+	/* Called when it is loaded, before any of its functions is called. */
+	void (*loaded)(void);
+};
+
+/* For a function of GCK_CUDA_ASSEMBLE. The table stays the caller's. */
+void gck_cuda_load_by(const struct gck_cuda_loader *loader);
+
+/* Load it again in a restored process, in which it is dead, with the gate closed. */
+GCK_MUST_CHECK int gck_cuda_load_again(struct gck_error *err);
 
 /* Have gck_cuda_load call the function first of all: it gives lower folders their tables of upper
  * functions. The linker collects these functions. A constructor would be too late: those of other

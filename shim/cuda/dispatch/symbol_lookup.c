@@ -49,6 +49,16 @@ static void *unknown_jump(const char *name, void *real)
 	return jump;
 }
 
+/* None was called, or there had been no checkpoint. */
+void gck_cuda_unknown_again(void)
+{
+	for (unsigned i = 0; i < unknown.n; i++) {
+		void *found = gck_cuda_real_dlsym(gck_cuda_handle(), unknown.names[i]);
+
+		gck_cuda_unknown_real[i] = found ?: (void *)gck_cuda_real.cuGetErrorName;
+	}
+}
+
 /* The driver has chosen a function. Its answer is the address of an exported function; if it
  * should not be, take a function that the name means. */
 static void *ours(const char *symbol, void *real, int version, cuuint64_t flags)

@@ -77,8 +77,13 @@ static void look(CUdevice device, int fd)
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
 {
 	int fd = -1;
-	CUresult rc = gck_cuda_real.cuMemExportToShareableHandle(&fd, p->handle, DESCRIPTOR, 0);
+	CUresult rc;
 
+	if (gck_cuda_state.replays) {
+		p->vault_name = GCK_CUDA_STAYS;
+		return CUDA_SUCCESS;
+	}
+	rc = gck_cuda_real.cuMemExportToShareableHandle(&fd, p->handle, DESCRIPTOR, 0);
 	if (rc)
 		return rc;
 	look(device, fd);
@@ -134,11 +139,17 @@ bool gck_cuda_physical_recalls(void)
 	return !lost;
 }
 
+void gck_cuda_physical_lost(struct gck_cuda_physical *p)
+{
+	p->handle = 0;
+}
+
 void gck_cuda_physical_drop(struct gck_cuda_physical *p)
 {
 	gck_cuda_physical_forget(p);
 	if (p->vault_name) {
-		gck_cuda_vault_drop(p->vault_name);
+		if (p->vault_name != GCK_CUDA_STAYS)
+			gck_cuda_vault_drop(p->vault_name);
 		dropped_ns = gck_cuda_now_ns();
 	}
 	*p = (struct gck_cuda_physical){.handle = 0};

@@ -17,6 +17,10 @@ struct gck_cuda_physical {
 					      * the driver must not forget the memory */
 };
 
+/* In place of a name, with cuda=replay: no descriptor is needed, since the driver forgets nothing
+ * in a checkpoint. */
+#define GCK_CUDA_STAYS UINT64_MAX
+
 /* Make new memory that can be exported as a descriptor, whatever else prop asks for. */
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size,
 				const CUmemAllocationProp *prop) GCK_MUST_CHECK;
@@ -42,6 +46,9 @@ struct gck_cuda_renewed {
 	CUdevice device; /* of the last one, or of the one that failed; -1: nothing had to be
 			  * made */
 };
+
+/* The driver is gone, and the memory with it. */
+void gck_cuda_physical_lost(struct gck_cuda_physical *p);
 
 /* Free the memory, known to the driver or not, after all its mappings. */
 void gck_cuda_physical_drop(struct gck_cuda_physical *p);

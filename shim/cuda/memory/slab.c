@@ -171,7 +171,15 @@ struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address)
 	return s && address - s->base < s->size ? s : NULL;
 }
 
-/* In a restored process the driver's reservation came with the image. */
+void gck_cuda_slabs_lost(void)
+{
+	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
+		gck_cuda_slabs.v[i]->mapped = false;
+		gck_cuda_physical_lost(&gck_cuda_slabs.v[i]->memory);
+	}
+}
+
+/* In a restored process the driver's reservation came with the image, or was made again. */
 CUresult gck_cuda_slabs_renew(struct gck_cuda_renewed *r)
 {
 	CUresult rc = CUDA_SUCCESS;

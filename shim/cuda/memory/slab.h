@@ -46,6 +46,9 @@ void gck_cuda_slab_drop(struct gck_cuda_slab *slab);
 /* The slab with that address; NULL: none. */
 struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address);
 
+/* The driver is gone, and all slabs' memory with it. */
+void gck_cuda_slabs_lost(void);
+
 /* Provide new memory to slabs that are not mapped, in place of the old. */
 CUresult gck_cuda_slabs_renew(struct gck_cuda_renewed *r) GCK_MUST_CHECK;
 

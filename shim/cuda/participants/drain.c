@@ -7,27 +7,38 @@
 #include <string.h>
 
 #include "shim/cuda/base/participant.h"
+#include "shim/cuda/engine/engine.h"
 #include "shim/cuda/gate/backlog.h"
-#include "shim/cuda/gate/driver_checkpoint.h"
 #include "shim/cuda/gate/follow.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/gate/pace.h"
-#include "shim/cuda/managed/mmap_hook.h"
 #include "shim/inside/gate.h"
 
 /* ---- the participants ----------------------------------------------------------------------- */
 
 static void driver_able(gck_cuda_obstacle_fn *tell, void *arg)
 {
-	const char *why = gck_cuda_driver_unable();
-
-	if (why)
-		tell(arg, "the CUDA driver", why,
-		     "restart the job from its last checkpoint, on nodes with "
-		     "a driver of CUDA 12.8 or later");
+	gck_cuda_engine()->able(tell, arg);
 }
 
-static const struct gck_cuda_participant driver_part = {.name = "driver", .able = driver_able};
+/* The last to resume. */
+static int driver_complete(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
+{
+	(void)order;
+	if (!restored || !gck_cuda_engine()->complete)
+		return 0;
+	return gck_cuda_engine()->complete(err);
+}
+
+static void driver_release(void)
+{
+	if (gck_cuda_engine()->release)
+		gck_cuda_engine()->release();
+}
+
+static const struct gck_cuda_participant driver_part = {
+	.name = "driver", .able = driver_able, .resume = driver_complete, .release = driver_release,
+};
 
 /* In the order in which they drain, NULL at the end. Memory goes before the stacks shrink, since
  * copies on the device use no stacks, and what is cheap to take back comes last. */
@@ -43,10 +54,15 @@ static const struct gck_cuda_participant *const parts[] = {
 	NULL,
 };
 
+static bool takes_part(const struct gck_cuda_participant *p)
+{
+	return !p->image_only || !gck_cuda_state.replays;
+}
+
 void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)
 {
 	for (size_t i = 0; parts[i]; i++) {
-		if (parts[i]->able)
+		if (parts[i]->able && takes_part(parts[i]))
 			parts[i]->able(tell, arg);
 	}
 }
@@ -80,7 +96,7 @@ static int drain_parts(struct gck_error *err)
 	while (parts[drained]) {
 		const struct gck_cuda_participant *p = parts[drained++];
 
-		if (p->drain && p->drain(&order, err))
+		if (p->drain && takes_part(p) && p->drain(&order, err))
 			return gck_fail_in(err, "%s", p->name);
 	}
 	return 0;
@@ -93,7 +109,8 @@ static int resume_parts(bool restored, struct gck_error *err)
 	for (; drained; drained--) {
 		const struct gck_cuda_participant *p = parts[drained - 1];
 
-		if (p->resume && p->resume(&order, restored, failed ? NULL : err))
+		if (p->resume && takes_part(p) &&
+		    p->resume(&order, restored, failed ? NULL : err))
 			failed = -1; /* the others resume all the same */
 	}
 	gck_cuda_contexts_give(&order.contexts);
@@ -104,7 +121,7 @@ void gck_cuda_release(void)
 {
 	gck_cuda_pace_end();
 	for (size_t i = 0; parts[i]; i++) {
-		if (parts[i]->release)
+		if (parts[i]->release && takes_part(parts[i]))
 			parts[i]->release();
 	}
 }
@@ -120,7 +137,7 @@ void gck_cuda_prepare(const struct gck_link_cuda_drain *request)
 {
 	take_order(request);
 	for (size_t i = 0; parts[i]; i++) {
-		if (parts[i]->prepare)
+		if (parts[i]->prepare && takes_part(parts[i]))
 			parts[i]->prepare(&order);
 	}
 	gck_cuda_pace_begin();
@@ -142,16 +159,6 @@ static int quiesce(struct gck_error *err)
 	gck_cuda_pace_begin();
 	failed = gck_cuda_quiesce(order.end_ns, &order.contexts, err);
 	gck_cuda_pace_end();
-	return failed;
-}
-
-static int driver_down(struct gck_error *err)
-{
-	int failed;
-
-	gck_cuda_mmap_hook_prefault(true);
-	failed = gck_cuda_driver_down(order.end_ns, err);
-	gck_cuda_mmap_hook_prefault(false);
 	return failed;
 }
 
@@ -181,7 +188,7 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *request, gck_cuda_fails_fn 
 		return -1;
 	}
 	gck_cuda_able(refuse, &why);
-	if (!why.code && drain_parts(&why) == 0 && driver_down(&why) == 0)
+	if (!why.code && drain_parts(&why) == 0 && gck_cuda_engine()->down(order.end_ns, &why) == 0)
 		return 0;
 	if (resume_parts(false, &back) || gck_cuda_follow_settle(0, &back)) {
 		*lost = true;
@@ -195,7 +202,7 @@ int gck_cuda_resume(gck_cuda_source_fn *source, void *arg, struct gck_error *err
 {
 	order.source = source;
 	order.source_arg = arg;
-	if (gck_cuda_driver_up(err) || resume_parts(source != NULL, err) ||
+	if (gck_cuda_engine()->up(source != NULL, err) || resume_parts(source != NULL, err) ||
 	    gck_cuda_follow_settle(0, err))
 		return -1;
 	gck_gate_open();

@@ -59,5 +59,5 @@ static int resume(const struct gck_cuda_order *order, bool restored, struct gck_
 }
 
 const struct gck_cuda_participant gck_cuda_limits_participant = {
-	.name = "stack limits", .drain = drain, .resume = resume,
+	.name = "stack limits", .image_only = true, .drain = drain, .resume = resume,
 };

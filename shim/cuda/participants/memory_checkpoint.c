@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Slabs and the program's own physical memory at a checkpoint. Their contents are copied
- * (snapshot.h), and the driver forgets them and the copies, so that it has little to save. In
+ * (snapshot.h). With cuda=replay they stay mapped; else the driver forgets them and the copies, so
+ * that it has little to save. In
  * this process they are mapped again as they are, and the copy is read while the program runs
  * (transfer/). In a process made from the image there is new memory at their addresses, filled
  * from the image's pages and by the agent. Where the driver cannot recall memory (physical.h),
@@ -12,6 +13,7 @@
 #include "shim/cuda/base/fd_vault.h"
 #include "shim/cuda/base/participant.h"
 #include "shim/cuda/base/retry.h"
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/memory/free_bytes.h"
 #include "shim/cuda/memory/slab.h"
@@ -125,12 +127,14 @@ static void look(const struct gck_cuda_contexts *all)
 
 static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 {
+	bool stays = gck_cuda_state.replays;
+
 	gck_cuda_device_copy_tidy(&order->contexts);
-	if (check_vault(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) ||
-	    gck_cuda_copy_out(order, err))
+	if ((!stays && check_vault(err)) || gck_cuda_vmm_show(err) ||
+	    gck_cuda_snapshot_make(order, err) || gck_cuda_copy_out(order, err))
 		return -1;
 	gck_cuda_stage_end(); /* before an image is taken */
-	return unmap_all(err);
+	return stays ? 0 : unmap_all(err);
 }
 
 /* Memory freed here or by another process is available only a while later. */
@@ -176,6 +180,10 @@ static int restore(const struct gck_cuda_order *order, struct gck_error *err)
 	struct gck_cuda_renewed r = {.device = -1};
 	CUresult rc;
 
+	if (gck_cuda_state.replays) {
+		gck_cuda_slabs_lost();
+		gck_cuda_vmm_lost();
+	}
 	gck_cuda_vault_forget();
 	gck_cuda_physical_reset();
 	rc = make_all(&r);

@@ -97,6 +97,7 @@ static void release(void)
 
 const struct gck_cuda_participant gck_cuda_registration_participant = {
 	.name = "registration",
+	.image_only = true,
 	.prepare = keep,
 	.drain = drain,
 	.resume = resume,

@@ -12,6 +12,47 @@ const char *gck_record_spoiled(void)
 	return spoiled;
 }
 
+/* ---- the library's mappings ------------------------------------------------------------------ */
+
+static const struct gck_records_maps *maps_by;
+/* the number of what the calling thread's call makes */
+static __thread uint64_t making __attribute__((tls_model("initial-exec")));
+
+void gck_cuda_records_maps_by(const struct gck_records_maps *maps)
+{
+	maps_by = maps;
+}
+
+void gck_record_maps_for(uint64_t object)
+{
+	if (maps_by)
+		maps_by->maps_for(object);
+}
+
+uint64_t gck_record_maps_new(void)
+{
+	static _Atomic uint64_t last;
+	uint64_t object = ++last;
+
+	gck_record_maps_for(object);
+	return object;
+}
+
+void gck_record_maps_ended(uint64_t object)
+{
+	if (maps_by && object)
+		maps_by->ended(object);
+}
+
+static bool makes(const struct gck_record_function *f)
+{
+	bool found = false;
+
+	for (int i = 0; i < f->neffects; i++)
+		found |= f->effects[i].verb == GCK_RECORD_MAKE;
+	return found;
+}
+
 struct gck_record *gck_record_current(void)
 {
 	CUcontext c = NULL;
@@ -71,18 +112,24 @@ static void load_library(struct gck_record *library, struct gck_record *context)
 {
 	CUmodule module;
 	CUcontext unused;
+	uint64_t maps;
 	CUresult rc;
 
 	if (library->unable || library->died || context->died ||
 	    gck_cuda_driver.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)context->now))
 		return;
+	maps = gck_record_maps_new();
 	rc = gck_cuda_driver.cuLibraryGetModule(&module, (CUlibrary)(uintptr_t)library->now);
+	gck_record_maps_for(0);
 	gck_cuda_driver.cuCtxPopCurrent_v2(&unused);
 	if (!rc) {
 		struct gck_record *r = gck_record_add(GCK_RECORD_MODULE, (uintptr_t)module);
 
 		r->of = library;
 		r->context = context;
+		r->maps = maps;
+	} else {
+		gck_record_maps_ended(maps);
 	}
 }
 
@@ -126,6 +173,8 @@ static void note_make(const struct call *c)
 		give(c, handle);
 	}
 	r->of = owner_of(c, handle);
+	r->maps = making;
+	making = 0;
 	if (r->kind != GCK_RECORD_CONTEXT)
 		r->context = gck_record_current();
 	r->unable = gck_record_keep_call(&r->made, c->function, c->words);
@@ -291,6 +340,7 @@ void gck_record_begin(const struct gck_record_function *f, const uint64_t *words
 		      struct gck_record **ending)
 {
 	*ending = NULL;
+	making = makes(f) ? gck_record_maps_new() : 0;
 	if (f->thread == 'm')
 		gck_record_thread_wants(words);
 	gck_records_lock();
@@ -307,8 +357,12 @@ void gck_record_begin(const struct gck_record_function *f, const uint64_t *words
 CUresult gck_record_note(const struct gck_record_function *f, const uint64_t *words,
 			 struct gck_record *ending, CUresult rc)
 {
-	if (rc)
+	if (making)
+		gck_record_maps_for(0);
+	if (rc) {
+		gck_record_maps_ended(making);
 		return rc;
+	}
 	gck_records_lock();
 	for (int i = 0; i < f->neffects; i++) {
 		const struct call c = {f, words, &f->effects[i]};
@@ -342,6 +396,8 @@ CUresult gck_record_note(const struct gck_record_function *f, const uint64_t *wo
 		}
 	}
 	gck_records_unlock();
+	gck_record_maps_ended(making); /* nobody has taken them */
+	making = 0;
 	if (f->thread)
 		gck_record_thread_note(f->thread, words);
 	return rc;

@@ -103,6 +103,7 @@ static void forget(struct gck_record *r)
 	struct gck_record_state *s;
 
 	drop_handles(r);
+	gck_record_maps_ended(r->maps);
 	gck_record_host_forget(r);
 	*(r->before ? &r->before->next : &first) = r->next;
 	*(r->next ? &r->next->before : &last) = r->before;

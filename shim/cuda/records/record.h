@@ -71,6 +71,8 @@ struct gck_record {
 	 * ended and must be made again for a while, since a module got its place beside it; 0:
 	 * alive. */
 	uint64_t born, died;
+	uint64_t maps;                   /* by this number the library's mappings are known that were
+					  * made for it; 0: none */
 	struct gck_record_call made;
 	struct gck_record_state *states; /* the oldest first */
 	const char *unable;              /* the function that keeps it from being made again */
@@ -87,6 +89,13 @@ struct gck_record {
 
 /* How many drivers were there before this one. */
 extern _Atomic unsigned gck_records_age;
+
+/* ---- note.c: the library's mappings ---------------------------------------------------------- */
+
+/* What follows is for a new object, whose number is returned; for this one; for none. */
+uint64_t gck_record_maps_new(void);
+void gck_record_maps_for(uint64_t object);
+void gck_record_maps_ended(uint64_t object);
 
 /* ---- record.c: the table. All but `now` with the lock ---------------------------------------- */
 
@@ -161,7 +170,8 @@ struct gck_record_thread {
 	unsigned age;
 };
 
-extern __thread struct gck_record_thread gck_record_thread;
+extern __thread struct gck_record_thread gck_record_thread
+	__attribute__((tls_model("initial-exec")));
 
 /* Gives the calling thread, which comes from before a restart, its current contexts again. */
 void gck_record_thread_back(void);

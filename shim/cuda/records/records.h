@@ -25,11 +25,19 @@ void gck_cuda_records_find(struct gck_cuda_real *table, gck_records_find_fn *fin
 /* Fills a table with the hooks; where there is none, with the driver's functions. */
 void gck_cuda_records_hook(struct gck_cuda_real *table);
 
+/* Who steers the library's mappings (shim/cuda/apart): told for which object the calling thread's
+ * following ones are, 0: for none; and of an object that has ended for good. */
+struct gck_records_maps {
+	void (*maps_for)(uint64_t object);
+	void (*ended)(uint64_t object);
+};
+void gck_cuda_records_maps_by(const struct gck_records_maps *maps);
+
 /* Why the objects that live now cannot be made again in a fresh driver: a text that stays until the
  * next call; NULL: they can. */
 const char *gck_cuda_records_unable(void);
 
-/* Copies the contents of device memory and of modules' variables to host memory. The GPU is idle,
+/* Copies the contents of device memory, of arrays and of modules' variables to host memory. The GPU is idle,
  * no other call is under way, and gck_cuda_records_unable has returned NULL. */
 GCK_MUST_CHECK int gck_cuda_records_save(struct gck_error *err);
 
@@ -37,9 +45,16 @@ GCK_MUST_CHECK int gck_cuda_records_save(struct gck_error *err);
  * Before a fresh one is loaded, which must not get that place. */
 GCK_MUST_CHECK int gck_cuda_records_keep(struct gck_error *err);
 
-/* Makes everything again, with its contents. gck_cuda_driver is a fresh driver after cuInit. After
- * a failure neither the program nor this may go on. */
+/* Makes all objects again. gck_cuda_driver is a fresh driver after cuInit. After a failure neither
+ * the program nor this may go on. */
 GCK_MUST_CHECK int gck_cuda_records_replay(struct gck_error *err);
+
+/* Then, when memory that has no record is there again, too: makes textures and surfaces again, and
+ * fills what was saved. */
+GCK_MUST_CHECK int gck_cuda_records_complete(struct gck_error *err);
+
+/* Frees what was saved. */
+void gck_cuda_records_release(void);
 
 /* For tests: takes a function of a private table, whose id begins with these four bytes, for
  * harmless. */

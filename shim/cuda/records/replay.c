@@ -330,7 +330,9 @@ static int make(struct gck_record *r, struct gck_error *err)
 
 	if (rc)
 		return fails("the context of", r->handle, rc, err);
+	gck_record_maps_for(r->maps);
 	rc = repeat(r, &now);
+	gck_record_maps_for(0);
 	pop(r->context);
 	if (rc)
 		return fails(gck_record_kinds[r->kind], r->handle, rc, err);
@@ -457,7 +459,29 @@ int gck_cuda_records_replay(struct gck_error *err)
 	atomic_fetch_add(&gck_records_age, 1);
 	/* Contents come after the access to them. */
 	failed = gck_record_private_again(err) || make_all(err) || for_all(put_storage, err) ||
-		 for_all(set_states, err) || for_all(make_texture, err) || for_all(fill, err);
+		 for_all(set_states, err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
+}
+
+int gck_cuda_records_complete(struct gck_error *err)
+{
+	int failed;
+
+	gck_records_lock();
+	failed = for_all(make_texture, err) || for_all(fill, err);
+	gck_records_unlock();
+	return failed ? -1 : 0;
+}
+
+void gck_cuda_records_release(void)
+{
+	gck_records_lock();
+	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
+		gck_record_variables_free(r->variables);
+		r->variables = NULL;
+		free(r->data);
+		r->data = NULL;
+	}
+	gck_records_unlock();
 }

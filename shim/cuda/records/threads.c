@@ -16,9 +16,9 @@ struct stack {
 	CUstreamCaptureMode mode, wanted;
 };
 
-__thread struct gck_record_thread gck_record_thread;
+__thread struct gck_record_thread gck_record_thread __attribute__((tls_model("initial-exec")));
 
-static __thread struct stack *mine;
+static __thread struct stack *mine __attribute__((tls_model("initial-exec")));
 static struct stack *stacks;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;

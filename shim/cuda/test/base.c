@@ -16,6 +16,7 @@
 #include "shim/cuda/base/fd_vault.h"
 #include "shim/cuda/base/handle_map.h"
 #include "shim/cuda/base/state.h"
+#include "shim/cuda/real.h"
 #include "shim/cuda/dispatch/function_table.h"
 #include "shim/cuda/dispatch/ld_cache.h"
 #include "test/support/tap.h"
@@ -329,17 +330,17 @@ static void cache(void)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-static struct {
-	void *v[5];
-} reals;
+struct gck_cuda_real gck_cuda_real;
 static char code[5];
 
+#define MEMBER(i) ((void **)(void *)&gck_cuda_real + (i))
+
 const struct gck_cuda_function gck_cuda_functions[] = {
-	{"cuA", &code[0], &reals.v[0], 2000},
-	{"cuAB", &code[1], &reals.v[1], 2000},
-	{"cuA_ptsz", &code[2], &reals.v[2], 7000},
-	{"cuA_v2", &code[3], &reals.v[3], 12000},
-	{"cuA_v2_ptsz", &code[4], &reals.v[4], 12000},
+	{"cuA", &code[0], MEMBER(0), 2000},
+	{"cuAB", &code[1], MEMBER(1), 2000},
+	{"cuA_ptsz", &code[2], MEMBER(2), 7000},
+	{"cuA_v2", &code[3], MEMBER(3), 12000},
+	{"cuA_v2_ptsz", &code[4], MEMBER(4), 12000},
 };
 const size_t gck_cuda_nfunctions = 5;
 
@@ -353,6 +354,8 @@ static void means(int version, int per_thread, const char *name)
 
 static void names(void)
 {
+	static struct gck_cuda_real found;
+
 	means(1000, 0, NULL);
 	means(2000, 0, "cuA");
 	means(11999, 0, "cuA");
@@ -361,10 +364,10 @@ static void names(void)
 	means(7000, 1, "cuA_ptsz");
 	means(13000, 1, "cuA_v2_ptsz");
 	for (size_t i = 0; i < 5; i++)
-		reals.v[i] = &code[4 - i];
-	reals.v[1] = NULL;
-	reals.v[2] = reals.v[0];
-	gck_cuda_table_sort();
+		*gck_cuda_member(&found, &gck_cuda_functions[i]) = &code[4 - i];
+	*gck_cuda_member(&found, &gck_cuda_functions[1]) = NULL;
+	*gck_cuda_member(&found, &gck_cuda_functions[2]) = &code[4];
+	gck_cuda_table_sort(&found);
 	is_str(gck_cuda_by_address(&code[1], NULL)->name, "cuA_v2",
 	       "a function is found by its address");
 	is_str(gck_cuda_by_address(&code[4], "cuA_p")->name, "cuA_ptsz",

@@ -200,6 +200,37 @@ static void failed_before(void)
 	lineage_kill(&l);
 }
 
+/* ---- cuda=replay --------------------------------------------------------------------------- */
+
+/* The driver is not in the image: a fresh one is loaded in each restored process. */
+static void replayed(void)
+{
+	static char program[] = "./cuda_work", replay[] = "replay",
+		    *argv[] = {program, replay, NULL};
+	char alone[300];
+
+	l.argv = argv;
+	is_int(lineage_alone(&l), 0, "the program runs alone");
+	strcpy(alone, lineage_output(&l));
+	setenv("GPUCKPT_CUDA", "replay", 1);
+	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false),
+		  cuda_link_has_memory(&cuda, l.pid)), "it starts with cuda=replay");
+	unsetenv("GPUCKPT_CUDA");
+	cuda.keep = 0;
+	ok(all_of(cuda_link_drain(&cuda, 1), lineage_checkpoint(&l) == 0),
+	   "it is drained and captured");
+	ok(cuda_link_resume(&cuda, 1), "the original goes on");
+	pause_ms(150);
+	ok(all_of(cuda_link_drain(&cuda, 2), lineage_checkpoint(&l) == 0), "it is captured again");
+	lineage_kill(&l);
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
+	   "it is restored with a fresh driver");
+	filled(3);
+	is_int(lineage_wait(&l), 0, "the program ends well");
+	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
+}
+
 /* ---- a program that reads commands -------------------------------------------------------- */
 
 /* A drain comes while a copy to the reader is under way: that part of the snapshot stays until the
@@ -267,6 +298,7 @@ int main(void)
 	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
 	never_filled();
 	failed_before();
+	replayed();
 	copy_under_way();
 	lineage_end(&l);
 	return tap_done();

@@ -3,8 +3,6 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/context.h"
 #include "shim/cuda/managed/managed.h"
-#include "shim/cuda/managed/mmap_hook.h"
-#include "shim/cuda/memory/device_instance.h"
 #include "shim/cuda/memory/device_memory.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/memory/slab_supply.h"
@@ -40,12 +38,6 @@ static void forget(CUcontext gone, uint64_t newest)
 	gck_cuda_managed_forget(gone, newest);
 }
 
-static void hook_the_driver(void)
-{
-	gck_cuda_mmap_hook_begin();
-	gck_cuda_instance_begin();
-}
-
 /* Gives the lower folders their tables of upper functions. */
 static void assemble(void)
 {
@@ -62,7 +54,6 @@ static void assemble(void)
 		.stream = gck_cuda_ordered_stream_ends,
 	};
 
-	gck_cuda_load_then(hook_the_driver);
 	gck_cuda_reclaim_begin(&reclaim);
 	gck_cuda_contexts_begin(&ends);
 	gck_cuda_points_begin();

@@ -106,6 +106,8 @@ int gck_cuda_vmm_each(int (*one)(void *arg, CUdevice device, uint64_t address, u
 		      void *arg) GCK_MUST_CHECK;
 
 CUresult gck_cuda_vmm_forget(void) GCK_MUST_CHECK;
+/* The driver is gone, and all memory that has a view with it. */
+void gck_cuda_vmm_lost(void);
 /* Map the memory again: recalled with its contents, or new and empty with its view. */
 CUresult gck_cuda_vmm_recall(void) GCK_MUST_CHECK;
 CUresult gck_cuda_vmm_renew(struct gck_cuda_renewed *r) GCK_MUST_CHECK;

@@ -148,6 +148,18 @@ CUresult gck_cuda_vmm_forget(void)
 	return rc;
 }
 
+void gck_cuda_vmm_lost(void)
+{
+	struct gck_cuda_handle *h;
+
+	for (size_t i = 0; i < gck_cuda_mappings.n; i++)
+		gck_cuda_mappings.v[i]->mapped = false;
+	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
+		h->shown = false;
+		gck_cuda_physical_lost(&h->memory);
+	}
+}
+
 static CUresult set_rights(const struct gck_cuda_mapping *m)
 {
 	CUmemAccessDesc access[GCK_CUDA_DEVICES_MAX];

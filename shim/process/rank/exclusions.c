@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an image leaves out because the real MPI library owns it, or because it is the rank's end of
- * a link to the agent. */
+ * What an image leaves out because the real MPI library or the CUDA driver's owns it, or because it
+ * is the rank's end of a link to the agent. */
 #include "config.h"
 
 #include "shim/process/rank/exclusions.h"
@@ -17,29 +17,36 @@
 #define FDS_MAX 1000000u
 #define THREADS_MAX 65536u
 
-static int broken(struct gck_error *err, const char *what, uint64_t value)
+/* A library in a namespace: MPI's or CUDA's. */
+struct part {
+	pid_t pid;
+	const char *name;
+};
+
+static int broken(const struct part *p, const char *what, uint64_t value, struct gck_error *err)
 {
-	return gck_fail(err, EPROTO, "the state of its MPI part is invalid: %s %llu",
-			what, (unsigned long long)value);
+	return gck_fail(err, EPROTO, "the state of its %s part is invalid: %s %llu", p->name, what,
+			(unsigned long long)value);
 }
 
-/* Read an array of n elements from the rank; *v is NULL if it is empty. */
-static int read_array(pid_t pid, uint64_t address, uint64_t n, uint64_t max, size_t size, void **v,
-		      const char *what, struct gck_error *err)
+/* Append an array of n elements in the rank to one of *have. */
+static int append(const struct part *p, uint64_t address, uint64_t n, uint64_t max, size_t size,
+		  void **v, size_t *have, const char *what, struct gck_error *err)
 {
-	*v = NULL;
+	char *more;
+
 	if (n > max)
-		return broken(err, what, n);
+		return broken(p, what, n, err);
 	if (!n)
 		return 0;
-	*v = malloc(n * size);
-	if (!*v)
-		return gck_fail(err, ENOMEM, "out of memory for the MPI part's %s", what);
-	if (gck_memory_read(pid, address, *v, n * size, err) == 0)
-		return 0;
-	free(*v);
-	*v = NULL;
-	return -1;
+	more = realloc(*v, (*have + n) * size);
+	if (!more)
+		return gck_fail(err, ENOMEM, "out of memory for the %s part's %s", p->name, what);
+	*v = more;
+	if (gck_memory_read(p->pid, address, more + *have * size, n * size, err))
+		return -1;
+	*have += n;
+	return 0;
 }
 
 static int by_start(const void *a, const void *b)
@@ -50,8 +57,8 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Take over ranges: sorted and merged, without empty ones. */
-static int take_ranges(struct gck_ranges *r, struct gck_ns_range *v, size_t n,
-		       struct gck_error *err)
+static int take_ranges(const struct part *p, struct gck_ranges *r, struct gck_ns_range *v,
+		       size_t n, struct gck_error *err)
 {
 	if (n)
 		qsort(v, n, sizeof(*v), by_start);
@@ -62,7 +69,7 @@ static int take_ranges(struct gck_ranges *r, struct gck_ns_range *v, size_t n,
 		if (!v[i].length)
 			continue;
 		if (v[i].start % GCK_PAGE || v[i].length % GCK_PAGE || end < v[i].start)
-			return broken(err, "a range of bytes", v[i].length);
+			return broken(p, "a range of bytes", v[i].length, err);
 		if (last && v[i].start <= last->end)
 			last->end = end > last->end ? end : last->end;
 		else if (gck_ranges_add(r, v[i].start, end, err))
@@ -71,37 +78,41 @@ static int take_ranges(struct gck_ranges *r, struct gck_ns_range *v, size_t n,
 	return 0;
 }
 
-static int read_ranges(struct gck_ranges *r, pid_t pid, uint64_t address, uint64_t n,
+/* Add the ranges to those of another part. */
+static int read_ranges(const struct part *p, struct gck_ranges *r, uint64_t address, uint64_t n,
 		       struct gck_error *err)
 {
-	struct gck_ns_range *v;
+	struct gck_ns_range *v = malloc((r->n + 1) * sizeof *v);
+	size_t have = 0;
 	int rc;
 
-	if (read_array(pid, address, n, RANGES_MAX, sizeof(*v), (void **)&v, "ranges", err))
-		return -1;
-	rc = take_ranges(r, v, v ? n : 0, err);
+	if (!v)
+		return gck_fail(err, ENOMEM, "out of memory for a rank's ranges");
+	for (; have < r->n; have++)
+		v[have] = (struct gck_ns_range){r->v[have].start, r->v[have].end - r->v[have].start};
+	rc = append(p, address, n, RANGES_MAX, sizeof *v, (void **)&v, &have, "ranges", err);
+	if (!rc) {
+		r->n = 0;
+		rc = take_ranges(p, r, v, have, err);
+	}
 	free(v);
 	return rc;
 }
 
-static int read_all(struct gck_exclusions *l, pid_t pid, const struct gck_ns_exclusions *at,
-		    struct gck_error *err)
+static int read_owned(struct gck_exclusions *l, const struct part *p,
+		      const struct gck_ns_exclusions *at, struct gck_error *err)
 {
-	if (read_ranges(&l->ranges, pid, at->ranges, at->nranges, err) ||
-	    read_ranges(&l->changes_only, pid, at->changes_only, at->nchanges_only, err) ||
-	    read_array(pid, at->fds, at->nfds, FDS_MAX, sizeof(*l->fds), (void **)&l->fds,
-		       "descriptors", err))
-		return -1;
-	l->nfds = at->nfds;
-	if (read_array(pid, at->threads, at->nthreads, THREADS_MAX, sizeof(*l->threads),
-		       (void **)&l->threads, "threads", err))
-		return -1;
-	l->nthreads = at->nthreads;
-	return 0;
+	return read_ranges(p, &l->ranges, at->ranges, at->nranges, err) ||
+	       read_ranges(p, &l->changes_only, at->changes_only, at->nchanges_only, err) ||
+	       append(p, at->fds, at->nfds, FDS_MAX, sizeof *l->fds, (void **)&l->fds, &l->nfds,
+		      "descriptors", err) ||
+	       append(p, at->threads, at->nthreads, THREADS_MAX, sizeof *l->threads,
+		      (void **)&l->threads, &l->nthreads, "threads", err) ? -1 : 0;
 }
 
 static int read_mpi(struct gck_exclusions *l, pid_t pid, uint64_t address, struct gck_error *err)
 {
+	const struct part part = {pid, "MPI"};
 	struct gck_mpi_state state;
 
 	if (gck_memory_read(pid, address, &state, sizeof(state), err))
@@ -114,7 +125,7 @@ static int read_mpi(struct gck_exclusions *l, pid_t pid, uint64_t address, struc
 				(unsigned long long)address);
 	l->closed_for = state.closed_for;
 	l->link_fd = state.link_fd;
-	return read_all(l, pid, &state.exclusions, err);
+	return read_owned(l, &part, &state.exclusions, err);
 }
 
 /* Limited so that sums cannot overflow. */
@@ -127,6 +138,7 @@ static uint64_t at_most(uint64_t bytes)
 
 static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, struct gck_error *err)
 {
+	const struct part part = {pid, "CUDA"};
 	struct gck_cuda_state state;
 
 	if (gck_memory_read(pid, address, &state, sizeof(state), err))
@@ -155,7 +167,7 @@ static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, stru
 		       sizeof l->gpu.devices[i].uuid);
 	}
 	l->gpu.pid = pid;
-	return 0;
+	return read_owned(l, &part, &state.exclusions, err);
 }
 
 int gck_exclusions_read(struct gck_exclusions *l, pid_t pid, uint64_t mpi, uint64_t cuda,

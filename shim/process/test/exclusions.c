@@ -137,6 +137,31 @@ static void around(struct gck_mpi_state *s)
 	odd[0] = (struct gck_ns_range){2 * P, -(uint64_t)P};
 }
 
+/* What the driver's library owns comes to what MPI's does. */
+static void both(struct gck_exclusions *l, const struct gck_cuda_state *cuda)
+{
+	struct gck_ns_range own[] = {{3 * P, P}, {100 * P, 2 * P}};
+	int32_t fd = 77, thread = 88;
+	struct gck_mpi_state mpi = whole();
+	struct gck_cuda_state s = *cuda;
+	size_t nfds, nthreads;
+
+	is_int(gck_exclusions_read(l, getpid(), (uintptr_t)&mpi, 0, NULL), 0, "with MPI alone");
+	nfds = l->nfds;
+	nthreads = l->nthreads;
+	s.exclusions = (struct gck_ns_exclusions){
+		.ranges = (uintptr_t)own, .nranges = 2, .fds = (uintptr_t)&fd, .nfds = 1,
+		.threads = (uintptr_t)&thread, .nthreads = 1};
+	is_int(gck_exclusions_read(l, getpid(), (uintptr_t)&mpi, (uintptr_t)&s, NULL), 0,
+	       "a driver's library in a namespace, beside MPI's");
+	ok(all_of(gck_exclusions_range(l, 3 * P, 4 * P), gck_exclusions_range(l, 100 * P, 102 * P),
+		  !gck_exclusions_range(l, 99 * P, 101 * P)), "its ranges are left out");
+	ok(all_of(gck_exclusions_fd(l, 77), l->nfds == nfds + 1), "and its descriptors");
+	ok(all_of(gck_exclusions_thread(l, 88), l->nthreads == nthreads + 1), "and its threads");
+	for (size_t i = 1; i < l->ranges.n; i++)
+		ok(l->ranges.v[i - 1].end < l->ranges.v[i].start, "ranges of both are in order");
+}
+
 static void gpu(struct gck_exclusions *l)
 {
 	struct gck_cuda_state s = {.magic = GCK_CUDA_STATE_MAGIC, .size = sizeof s,
@@ -162,6 +187,7 @@ static void gpu(struct gck_exclusions *l)
 	ok(gck_exclusions_parents_device(l, "/dev/nvidia0") &&
 		   !gck_exclusions_parents_device(l, "/dev/null"),
 	   "a process that was forked by one with CUDA has them from its parent");
+	both(l, &s);
 	s.version++;
 	ok(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0 && !l->left_gpu,
 	   "a state of another version is refused");

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The driver's library is in a link namespace of its own and never in an image. Hooks record what
+ * the program, and the stand-in itself, hold in it; a checkpoint leaves it up, and a restart makes
+ * that again in a fresh one. Device memory of slabs and of cuMemCreate is the stand-in's own:
+ * memory_checkpoint.c makes and fills it. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/cuda/apart/apart.h"
+#include "shim/cuda/base/state.h"
+#include "shim/cuda/base/visible_devices.h"
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/dispatch/function_table.h"
+#include "shim/cuda/engine/engine.h"
+#include "shim/cuda/gate/driver_checkpoint.h"
+#include "shim/cuda/gate/idle.h"
+#include "shim/cuda/records/records.h"
+#include "shim/namespace/namespace.h"
+
+#define HOLD_MS 1000
+
+/* ---- the library ---------------------------------------------------------------------------- */
+
+static const struct gck_records_maps maps = {
+	.maps_for = gck_cuda_apart_maps_for, .ended = gck_cuda_apart_object_ended,
+};
+
+static void *open_apart(const char *path, struct gck_error *err)
+{
+	gck_cuda_records_maps_by(&maps);
+	return gck_cuda_apart_load(path, &gck_cuda_state.exclusions, err);
+}
+
+/* Physical memory and its mappings, which the stand-in makes again itself. */
+static const char *const own[] = {
+	"cuMemCreate", "cuMemRelease", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemGetAccess",
+	"cuMemGetAllocationPropertiesFromHandle", "cuMemRetainAllocationHandle",
+};
+
+static void hook(struct gck_cuda_real *table, const struct gck_cuda_real *found)
+{
+	gck_cuda_driver = *found;
+	gck_cuda_records_hook(table);
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+		const struct gck_cuda_function *f = gck_cuda_by_name(own[i]);
+
+		*gck_cuda_member(table, f) = *gck_cuda_member(&gck_cuda_driver, f);
+	}
+}
+
+static const struct gck_cuda_loader loader = {.open = open_apart, .hook = hook};
+
+/* ---- a checkpoint --------------------------------------------------------------------------- */
+
+static void able(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	const char *why = gck_cuda_records_unable();
+
+	if (why)
+		tell(arg, why, "it cannot be made again in a fresh driver",
+		     "start the step with cuda=image");
+}
+
+static int down(int64_t end_ns, struct gck_error *err)
+{
+	int64_t left = (end_ns - gck_cuda_now_ns()) / 1000000;
+
+	if (gck_cuda_records_save(err))
+		return -1;
+	return gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err);
+}
+
+/* ---- a restart ------------------------------------------------------------------------------ */
+
+/* The devices of before, in their order. */
+static int show_devices(struct gck_error *err)
+{
+	char list[GCK_CUDA_DEVICES_MAX * GCK_CUDA_UUID_TEXT] = "";
+	struct gck_cuda_state *s = &gck_cuda_state;
+
+	for (uint32_t i = 0; i < s->nonto && i < s->devices.n; i++) {
+		if (i)
+			strcat(list, ",");
+		gck_cuda_uuid_text(s->onto[i], list + strlen(list));
+	}
+	s->nonto = 0;
+	if (!*list || !gck_namespace.root->setenv("CUDA_VISIBLE_DEVICES", list, 1))
+		return 0;
+	return gck_fail(err, ENOMEM, "no memory for CUDA_VISIBLE_DEVICES");
+}
+
+static int begin_again(struct gck_error *err)
+{
+	CUresult rc;
+
+	if (gck_cuda_apart_discard(err) || gck_cuda_records_keep(err) ||
+	    gck_cuda_load_again(err) || show_devices(err))
+		return -1;
+	rc = gck_cuda_driver.cuInit(0);
+	if (rc)
+		return gck_cuda_fail(err, "cuInit of a fresh driver", rc);
+	gck_cuda_devices_note();
+	return gck_cuda_records_replay(err);
+}
+
+static int up(bool restored, struct gck_error *err)
+{
+	if (restored)
+		return begin_again(err);
+	gck_namespace_release();
+	return 0;
+}
+
+const struct gck_cuda_engine gck_cuda_replay_engine = {
+	.name = "replay", .loader = &loader, .able = able, .down = down, .up = up,
+	.complete = gck_cuda_records_complete, .release = gck_cuda_records_release,
+};
