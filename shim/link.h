@@ -190,7 +190,7 @@ struct gck_link_mpi_hello {
 	uint32_t pmix;       /* 1: words can go through PMIx */
 	uint32_t mpi_inactive; /* 1: before MPI_Init or after MPI_Finalize. The rank has nothing to
 			      * exchange; it answers QUIESCE with QUIESCED alone */
-	uint64_t state;      /* address of struct gck_mpi_state (shim/namespace/state.h) */
+	uint64_t state;      /* address of struct gck_mpi_state (shim/mpi/base/state.h) */
 };
 
 struct gck_link_mpi_quiesce {
@@ -399,7 +399,7 @@ struct gck_shim_state {
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 	uint32_t overflow;         /* not 0: a table was full; the rank cannot be checkpointed */
 	uint32_t features;         /* GCK_SHIM_WAITS and those after it */
-	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/namespace/state.h) once
+	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/base/state.h) once
 				    * the process has loaded MPI; else 0 */
 	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/base/state.h) from
 				    * the first cuInit on; else 0 */

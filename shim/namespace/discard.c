@@ -82,13 +82,13 @@ static int join_all(struct gck_error *err)
 		tid = tid_of(t->self);
 		if (!tid)
 			return gck_fail(err, ENOTSUP, "this kernel does not report the address of "
-					"a thread's TID: the threads of the dead MPI library "
-					"cannot be joined");
+					"a thread's TID: the threads of the dead %s cannot "
+					"be joined", gck_namespace.library->name);
 		__atomic_store_n(tid, 0, __ATOMIC_RELEASE);
 		r = gck_namespace.root->join(t->self, NULL);
 		if (r)
-			return gck_fail(err, r, "cannot join a dead thread of the MPI library: %s",
-					strerror(r));
+			return gck_fail(err, r, "cannot join a dead thread of the %s: %s",
+					gck_namespace.library->name, strerror(r));
 		t->life = GCK_NS_ROOT_FREE;
 	}
 	return 0;
@@ -200,9 +200,9 @@ static int check_gone(const struct object *objects, size_t n, struct gck_error *
 
 	for (size_t i = 0; i < n; i++) {
 		if (dladdr(objects[i].inside, &info))
-			return gck_fail(err, EBUSY, "the loader does not unload %s of the dead MPI "
-					"library: the step can be restarted at most a dozen times",
-					objects[i].name);
+			return gck_fail(err, EBUSY, "the loader does not unload %s of the dead %s: "
+					"the step can be restarted at most a dozen times",
+					objects[i].name, gck_namespace.library->name);
 	}
 	return 0;
 }
@@ -221,16 +221,16 @@ static int unload(struct gck_error *err)
 		return -1;
 	if (access(path, R_OK) < 0)
 		return gck_fail(err, errno, "cannot read %s, which is needed to unload the dead "
-				"MPI library: %s: install gpuckpt again on this node", path,
-				strerror(errno));
+				"%s: %s: install gpuckpt again on this node", path,
+				gck_namespace.library->name, strerror(errno));
 	if (!find_fields(root, &f))
 		return gck_fail(err, ENOTSUP, "this libc's loader has its data about %s in an "
-				"unknown place: the dead MPI library cannot be unloaded",
-				root->l_name);
+				"unknown place: the dead %s cannot be unloaded", root->l_name,
+				gck_namespace.library->name);
 	n = list(&objects);
 	if (!n)
-		return gck_fail(err, ENOMEM, "no memory for a list of the dead MPI library's "
-				"objects");
+		return gck_fail(err, ENOMEM, "no memory for a list of the dead %s's objects",
+				gck_namespace.library->name);
 	gck_ns_scope_restore();
 	for (struct link_map *m = root; m; m = m->l_next) {
 		if (!gck_namespace_is_loader(m))
@@ -238,7 +238,7 @@ static int unload(struct gck_error *err)
 	}
 	if (!dlmopen(gck_namespace.id, path, RTLD_NOW | RTLD_LOCAL))
 		dlerror();
-	memset(&gck_namespace, 0, sizeof gck_namespace);
+	gck_namespace_forget();
 	r = check_gone(objects, n, err);
 	free(objects);
 	return r;
@@ -249,7 +249,7 @@ static int unload(struct gck_error *err)
 int gck_namespace_discard(struct gck_error *err)
 {
 	if (!gck_namespace.root_handle)
-		return gck_fail(err, EINVAL, "no MPI library is loaded that could be discarded");
+		return gck_fail(err, EINVAL, "no library is loaded that could be discarded");
 	memset(gck_namespace.owned, 0, sizeof *gck_namespace.owned);
 	if (disarm_all(err) < 0 || join_all(err) < 0)
 		return -1;

@@ -12,23 +12,11 @@
 #include "shim/inside/rank.h"
 #include "shim/namespace/namespace.h"
 
-/* Registration caches patch libc's munmap to learn what memory the program frees. In the namespace
- * they would patch the namespace's libc, which the program does not call: they would keep entries
- * of memory that is gone, and the list of the copy's mappings would be wrong. */
-static const struct {
-	const char *name, *value;
-} forced[] = {
-	{ "OMPI_MCA_memory", "^patcher" },
-	{ "OMPI_MCA_mpi_leave_pinned", "0" },
-	{ "UCX_MEM_EVENTS", "n" },
-	{ "FI_MR_CACHE_MONITOR", "disabled" },
-};
-
 static int set(const char *name, const char *value, struct gck_error *err)
 {
 	if (gck_namespace.root->setenv(name, value, 1) < 0)
-		return gck_fail(err, ENOMEM, "cannot set %s in the environment of the MPI library: "
-				"no memory", name);
+		return gck_fail(err, ENOMEM, "cannot set %s in the environment of the %s: no "
+				"memory", name, gck_namespace.library->name);
 	return 0;
 }
 
@@ -46,13 +34,15 @@ static int set_text(const char *text, struct gck_error *err)
 
 static int copy_environment(struct gck_error *err)
 {
+	const struct gck_namespace_variable *forced = gck_namespace.library->forced;
+
 	gck_namespace.root->clearenv();
 	for (char **e = environ; e && *e; e++) {
 		if (set_text(*e, err) < 0)
 			return -1;
 	}
-	for (size_t i = 0; i < sizeof forced / sizeof *forced; i++) {
-		if (set(forced[i].name, forced[i].value, err) < 0)
+	for (; forced && forced->name; forced++) {
+		if (set(forced->name, forced->value, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -60,14 +50,9 @@ static int copy_environment(struct gck_error *err)
 
 /* ---- the launcher's variables --------------------------------------------------------------- */
 
-/* True: the environment at MPI_Init had the task's identity, which the program may have unset
+/* True: the environment that was taken had the task's identity, which the program may have unset
  * since. */
 static bool launched;
-
-static bool is_identity(const char *text)
-{
-	return gck_launcher_owns(text) && (!strncmp(text, "PMIX_", 5) || !strncmp(text, "PMI_", 4));
-}
 
 /* After a restart, sets the launcher's variables of the new task. */
 static int copy_launchers(struct gck_error *err)
@@ -86,11 +71,13 @@ static int copy_launchers(struct gck_error *err)
 
 int gck_namespace_take_environment(struct gck_error *err)
 {
+	bool (*is_identity)(const char *entry);
+
 	if (!gck_namespace.root)
-		return gck_fail(err, EINVAL, "the environment of the MPI library cannot be set: "
-				"it is not loaded");
+		return gck_fail(err, EINVAL, "no library is loaded that could get an environment");
+	is_identity = gck_namespace.library->is_identity;
 	launched = false;
-	for (char **e = environ; e && *e; e++)
+	for (char **e = environ; is_identity && e && *e; e++)
 		launched |= is_identity(*e);
 	return copy_environment(err);
 }

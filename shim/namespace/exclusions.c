@@ -32,7 +32,8 @@ static size_t read_headers(const struct link_map *map, ElfW(Phdr) p[MAX_HEADERS]
 
 	if (!gck_namespace_try((const void *)map->l_addr, &head, sizeof head) ||
 	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phnum > MAX_HEADERS ||
-	    !gck_namespace_try((const char *)map->l_addr + head.e_phoff, p, head.e_phnum * sizeof *p))
+	    !gck_namespace_try((const char *)map->l_addr + head.e_phoff, p,
+			       head.e_phnum * sizeof *p))
 		return 0;
 	for (size_t i = 0; i < head.e_phnum; i++) {
 		if (p[i].p_type == PT_DYNAMIC && map->l_addr + p[i].p_vaddr == (uintptr_t)map->l_ld)

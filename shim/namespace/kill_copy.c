@@ -63,8 +63,8 @@ static int end_threads(struct gck_error *err)
 		nanosleep(&pause, NULL);
 	gck_raw(SYS_rt_sigaction, SIGNAL, &before, NULL, sizeof before.mask);
 	if (!tries)
-		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s did not end",
-				gck_namespace_library());
+		return gck_fail(err, ETIMEDOUT, "a thread of the %s %s did not end",
+				gck_namespace.library->name, gck_namespace_library());
 	return 0;
 }
 
@@ -97,8 +97,8 @@ static int empty_changes_only(struct gck_error *err)
 	for (uint64_t i = 0; i < gck_namespace.owned->nchanges_only; i++) {
 		if (mmap((void *)(uintptr_t)r[i].start, r[i].length, PROT_READ,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-			return gck_fail(err, errno, "cannot empty the MPI library's text: %s",
-					strerror(errno));
+			return gck_fail(err, errno, "cannot empty the %s's text: %s",
+					gck_namespace.library->name, strerror(errno));
 	}
 	return 0;
 }
@@ -107,6 +107,7 @@ int gck_namespace_kill(struct gck_error *err)
 {
 	if (gck_namespace_hold(HOLD_MS, err) < 0 || end_threads(err) < 0)
 		return -1;
+	gck_namespace.restarts--;
 	close_fds();
 	unmap();
 	return empty_changes_only(err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds the real MPI library and loads it into its namespace. */
+ * Loads the real library into its namespace. */
 #include "config.h"
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <locale.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,22 +15,6 @@
 #include "shim/inside/library.h"
 #include "shim/inside/rank.h"
 #include "shim/namespace/namespace.h"
-
-/* ---- search --------------------------------------------------------------------------------- */
-
-int gck_namespace_find(char *path, size_t size, struct gck_error *err)
-{
-	static const struct gck_inside_library library = {
-		.soname = GCK_MPI_LIBRARY, .prefix = "libmpi", .variable = "GPUCKPT_MPI_LIBRARY",
-	};
-
-	return gck_inside_find(&library, path, size, err);
-}
-
-bool gck_namespace_is_own(const char *path)
-{
-	return gck_inside_is_own(path);
-}
 
 int gck_namespace_beside(const char *file, char *path, size_t size, struct gck_error *err)
 {
@@ -81,11 +66,19 @@ static void note_thread(void)
 	pthread_setspecific(end_key, &gck_namespace);
 }
 
+/* The program's libc has made this thread's control block for another libc's thread, and has not
+ * set its character tables there: isalpha() would crash in a callback of the program. */
+static void thread_begins(void)
+{
+	uselocale(LC_GLOBAL_LOCALE);
+}
+
 static const struct gck_ns_root_host host = {
 	.free = free,
 	.usable_size = malloc_usable_size,
 	.exit = exit,
 	.note_thread = note_thread,
+	.thread_begins = thread_begins,
 	.has_tid = gck_inside_has_tid,
 };
 
@@ -118,6 +111,37 @@ void gck_namespace_adopt(pthread_t thread)
 		memcpy((char *)thread + tables[i].offset, &tables[i].value, sizeof(void *));
 }
 
+/* ---- forks of the program ------------------------------------------------------------------- */
+
+static __thread struct gck_ns_root *locked;
+
+/* Locks of a dead copy may be those of threads that did not come back. */
+static void before_fork(void)
+{
+	if (!gck_namespace.root || gck_namespace.restarts != gck_inside_restarts())
+		return;
+	locked = gck_namespace.root;
+	locked->before_fork();
+}
+
+static void after_fork(void)
+{
+	if (locked)
+		locked->after_fork();
+	locked = NULL;
+}
+
+static int watch_forks(struct gck_error *err)
+{
+	static bool watched;
+
+	if (!watched && pthread_atfork(before_fork, after_fork, after_fork))
+		return gck_fail(err, ENOMEM, "no memory to handle forks of a program with the %s",
+				gck_namespace.library->name);
+	watched = true;
+	return 0;
+}
+
 /* ---- loading -------------------------------------------------------------------------------- */
 
 static void *no_op(void *unused)
@@ -136,8 +160,8 @@ static int make_threaded(struct gck_error *err)
 		return 0;
 	r = pthread_create(&thread, NULL, no_op, NULL);
 	if (r)
-		return gck_fail(err, r, "cannot make a thread before loading the MPI library: %s",
-				strerror(r));
+		return gck_fail(err, r, "cannot make a thread before loading the %s: %s",
+				gck_namespace.library->name, strerror(r));
 	pthread_join(thread, NULL);
 	return 0;
 }
@@ -167,27 +191,28 @@ static int load_root(struct gck_error *err)
 
 static int load_library(struct gck_error *err)
 {
+	const struct gck_namespace_library *l = gck_namespace.library;
 	struct link_map *root = gck_namespace_objects(), *library;
 	char path[PATH_MAX];
 
-	if (gck_namespace_find(path, sizeof path, err) < 0)
+	if (l->find(path, sizeof path, err) < 0)
 		return -1;
-	gck_namespace.mpi_handle = dlmopen(gck_namespace.id, path, RTLD_NOW | RTLD_LOCAL);
-	if (!gck_namespace.mpi_handle)
-		return gck_fail(err, ENOENT, "cannot load the real MPI library %s: %s: load its "
-				"module, or set GPUCKPT_MPI_LIBRARY to its path", path, dlerror());
-	if (dlinfo(gck_namespace.mpi_handle, RTLD_DI_LINKMAP, &library) < 0)
+	gck_namespace.handle = dlmopen(gck_namespace.id, path, RTLD_NOW | RTLD_LOCAL);
+	if (!gck_namespace.handle)
+		return gck_fail(err, ENOENT, "cannot load the real %s %s: %s: %s", l->name, path,
+				dlerror(), l->remedy);
+	if (dlinfo(gck_namespace.handle, RTLD_DI_LINKMAP, &library) < 0)
 		return gck_fail(err, EINVAL, "cannot find %s in its namespace: %s", path,
 				dlerror());
-	if (gck_namespace_is_own(library->l_name))
-		return gck_fail(err, ENOENT, "the real MPI library was not found, only gpuckpt's "
-				"own: load its module, or set GPUCKPT_MPI_LIBRARY to its path");
+	if (gck_inside_is_own(library->l_name))
+		return gck_fail(err, ENOENT, "the real %s was not found, only gpuckpt's own: %s",
+				l->name, l->remedy);
 	return gck_ns_scope_extend(root, library, err);
 }
 
 static int load_all(struct gck_ns_exclusions *owned, struct gck_error *err)
 {
-	if (make_threaded(err) < 0 || load_root(err) < 0)
+	if (watch_forks(err) < 0 || make_threaded(err) < 0 || load_root(err) < 0)
 		return -1;
 	gck_namespace.owned = gck_namespace.root->owned = owned;
 	gck_namespace.root->host = &host;
@@ -208,20 +233,23 @@ static void unload(void)
 		heap = *(const struct gck_ns_range *)(uintptr_t)gck_namespace.owned->ranges;
 	if (gck_namespace.owned)
 		memset(gck_namespace.owned, 0, sizeof *gck_namespace.owned);
-	if (gck_namespace.mpi_handle)
-		dlclose(gck_namespace.mpi_handle);
+	if (gck_namespace.handle)
+		dlclose(gck_namespace.handle);
 	if (gck_namespace.root_handle)
 		dlclose(gck_namespace.root_handle);
 	if (heap.length)
 		munmap((void *)(uintptr_t)heap.start, heap.length);
-	memset(&gck_namespace, 0, sizeof gck_namespace);
+	gck_namespace_forget();
 }
 
-int gck_namespace_load(struct gck_ns_exclusions *owned, struct gck_error *err)
+int gck_namespace_load(const struct gck_namespace_library *library,
+		       struct gck_ns_exclusions *owned, struct gck_error *err)
 {
 	if (gck_namespace.root_handle)
-		return gck_fail(err, EALREADY, "the real MPI library is loaded already: %s",
-				gck_namespace_library());
+		return gck_fail(err, EALREADY, "the real %s is loaded already: %s",
+				gck_namespace.library->name, gck_namespace_library());
+	gck_namespace.library = library;
+	gck_namespace.restarts = gck_inside_restarts();
 	gck_ns_signals_note();
 	if (load_all(owned, err) == 0)
 		return 0;
@@ -235,7 +263,7 @@ const char *gck_namespace_library(void)
 {
 	struct link_map *map;
 
-	if (!gck_namespace.mpi_handle || dlinfo(gck_namespace.mpi_handle, RTLD_DI_LINKMAP, &map) < 0)
+	if (!gck_namespace.handle || dlinfo(gck_namespace.handle, RTLD_DI_LINKMAP, &map) < 0)
 		return NULL;
 	return map->l_name;
 }
@@ -246,9 +274,9 @@ void *gck_namespace_symbol(const char *name)
 {
 	void *found;
 
-	if (!gck_namespace.mpi_handle)
+	if (!gck_namespace.handle)
 		return NULL;
-	found = dlsym(gck_namespace.mpi_handle, name);
+	found = dlsym(gck_namespace.handle, name);
 	for (struct link_map *m = gck_namespace_objects(); m && !found; m = m->l_next) {
 		if (gck_ns_scope_is_searchable(m))
 			found = dlsym(m, name);
@@ -267,9 +295,9 @@ void gck_namespace_free(void *p)
 int gck_namespace_hold(int ms, struct gck_error *err)
 {
 	if (gck_namespace.root && gck_namespace.root->hold(ms) < 0)
-		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s was in the loader "
-				"or made a mapping for more than %d ms: gpuckpt will try again",
-				gck_namespace_library(), ms);
+		return gck_fail(err, ETIMEDOUT, "a thread of the %s %s was in the loader or made a "
+				"mapping for more than %d ms: gpuckpt will try again",
+				gck_namespace.library->name, gck_namespace_library(), ms);
 	if (gck_namespace.root)
 		gck_namespace_list_changes_only();
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real MPI library in a link namespace of its own. It shares only the loader and the process
- * with the program. Its threads, descriptors and memory are listed and left out of images. After a
- * restart the dead copy is discarded and a fresh one loaded; there is one copy at a time. Load,
- * discard and symbol are called by one thread at a time. */
+ * The real library of a stand-in in a link namespace of its own. It shares only the loader and the
+ * process with the program. Its threads, descriptors and memory are listed and left out of images.
+ * After a restart the dead copy is discarded and a fresh one loaded; there is one copy at a time.
+ * Load, discard and symbol are called by one thread at a time. */
 #ifndef GCK_NAMESPACE_H
 #define GCK_NAMESPACE_H
 
@@ -15,12 +15,32 @@
 #include "shim/namespace/root.h"
 #include "shim/namespace/state.h"
 
-/* Finds the real libmpi.so.40 (GPUCKPT_MPI_LIBRARY, or where the loader would have found it for the
- * program, but never this library) and loads it; calls no MPI function. From then on *owned always
+struct gck_namespace_variable {
+	const char *name, *value;
+};
+
+/* What is loaded; lives as long as the process. */
+struct gck_namespace_library {
+	const char *name;     /* in messages, behind "the" */
+	const char *remedy;   /* for a user whose library cannot be loaded */
+	const char *without;  /* the option of a step that does without the namespace */
+	/* Finds the path of the real library, never this one's; its bare name means the loader's
+	 * cache and default folders. */
+	int (*find)(char *path, size_t size, struct gck_error *err);
+	/* Variables of the copy's environment, whatever the program's are; the last one has no
+	 * name. NULL: none. */
+	const struct gck_namespace_variable *forced;
+	/* Whether this variable, "NAME=value", tells which task of the launcher the process is.
+	 * NULL: the library does not ask for that. */
+	bool (*is_identity)(const char *entry);
+};
+
+/* Finds the real library and loads it; calls none of its functions. From then on *owned always
  * lists what the copy owns; it must live as long as the process. Its arrays may have empty entries
  * (a length of 0, a descriptor of -1, a TID of 0). The copy has its own environment, made from the
  * program's present one. */
-GCK_MUST_CHECK int gck_namespace_load(struct gck_ns_exclusions *owned, struct gck_error *err);
+GCK_MUST_CHECK int gck_namespace_load(const struct gck_namespace_library *library,
+				      struct gck_ns_exclusions *owned, struct gck_error *err);
 
 /* Sets the functions to call before and after code of the copy that runs at the end of a program's
  * thread and frees what the thread has in the copy. Called before the load; without them that code
@@ -37,9 +57,9 @@ void *gck_namespace_symbol(const char *name);
 void gck_namespace_free(void *p);
 
 /* Sets the copy's environment to the program's present one, except for values that would do harm.
- * For MPI_Init, since the program may have changed its environment after the load. A load sets it
- * too; after a restart it adds the identity of the new task if the environment at MPI_Init had
- * one. */
+ * For a function that reads it (MPI_Init, cuInit), since the program may have changed its
+ * environment after the load. A load sets it too; after a restart it adds the identity of the new
+ * task if the environment that was taken here had one. */
 GCK_MUST_CHECK int gck_namespace_take_environment(struct gck_error *err);
 
 /* Initialises the copy's libc for a thread that the copy did not make. Needed before the thread's
@@ -67,13 +87,14 @@ GCK_MUST_CHECK int gck_namespace_kill(struct gck_error *err);
 
 /* ---- for the files of this folder ---- */
 
-#define GCK_MPI_LIBRARY "libmpi.so.40"
 #define GCK_NS_ROOT_FILE "libgpuckpt-root.so"
 #define GCK_NAMESPACE_END_FILE "libgpuckpt-end.so"
 
 /* The copy that is loaded; root_handle NULL: none. */
 struct gck_namespace {
-	void *root_handle, *mpi_handle;
+	const struct gck_namespace_library *library; /* stays when the copy goes; NULL: never any */
+	void *root_handle, *handle;
+	uint32_t restarts; /* gck_inside_restarts() when it was loaded; if not now, it is dead */
 	long id; /* Lmid_t */
 	struct gck_ns_root *root;
 	struct gck_ns_exclusions *owned;
@@ -81,10 +102,9 @@ struct gck_namespace {
 
 extern struct gck_namespace gck_namespace;
 
-/* Finds the path of the real library; its bare name means the loader's cache and default folders.
- * gck_namespace_is_own: true if the file is this library. */
-GCK_MUST_CHECK int gck_namespace_find(char *path, size_t size, struct gck_error *err);
-bool gck_namespace_is_own(const char *path);
+/* There is no copy any more. */
+void gck_namespace_forget(void);
+
 /* The path of a file that gpuckpt installs beside this library. */
 GCK_MUST_CHECK int gck_namespace_beside(const char *file, char *path, size_t size,
 				     struct gck_error *err);

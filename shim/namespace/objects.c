@@ -11,11 +11,17 @@
 
 struct gck_namespace gck_namespace;
 
+void gck_namespace_forget(void)
+{
+	gck_namespace = (struct gck_namespace){.library = gck_namespace.library};
+}
+
 struct link_map *gck_namespace_objects(void)
 {
 	struct link_map *first;
 
-	if (!gck_namespace.root_handle || dlinfo(gck_namespace.root_handle, RTLD_DI_LINKMAP, &first) < 0)
+	if (!gck_namespace.root_handle ||
+	    dlinfo(gck_namespace.root_handle, RTLD_DI_LINKMAP, &first) < 0)
 		return NULL;
 	return first;
 }

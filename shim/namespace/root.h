@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The interface between the root object of the namespace and the library outside it. The root
- * object is the first in the namespace, so its functions replace libc's in the real MPI library and
- * in all objects that this loads. */
+ * object is the first in the namespace, so its functions replace libc's in the real library and in
+ * all objects that this loads. */
 #ifndef GCK_NS_ROOT_H
 #define GCK_NS_ROOT_H
 
@@ -14,7 +14,7 @@
 #include "shim/namespace/state.h"
 
 #define GCK_NS_ROOT_SYMBOL "gck_ns_root"
-#define GCK_NS_ROOT_VERSION 1
+#define GCK_NS_ROOT_VERSION 2
 
 /* Functions of the outside. */
 struct gck_ns_root_host {
@@ -22,6 +22,7 @@ struct gck_ns_root_host {
 	size_t (*usable_size)(void *memory);
 	void (*exit)(int status) __attribute__((noreturn));
 	void (*note_thread)(void);              /* have `thread_ends` called at the thread's end */
+	void (*thread_begins)(void);            /* called in each thread of the copy */
 	bool (*has_tid)(int32_t tid);           /* true: the program's TID of another thread */
 };
 
@@ -50,11 +51,18 @@ struct gck_ns_root {
 	struct gck_ns_exclusions *owned;       /* always up to date */
 	struct gck_ns_root_thread *threads;  /* threads[i] has the TID owned->threads[i] */
 	uint32_t nthreads;
+	struct gck_ns_range heap;            /* all that the heap has used so far */
 
 	void (*start)(void);                  /* called after host and owned are set */
 	int (*hold)(int ms);                  /* -1: a thread did not leave in time */
 	void (*release)(void);
 	void (*thread_ends)(void);
+	/* around a change of what the process shares: a held copy makes none. They nest, and
+	 * nothing between them may wait for others */
+	void (*enter)(void), (*leave)(void);
+	/* before a fork of the program, and after it in both processes: the child can use what
+	 * another thread was changing */
+	void (*before_fork)(void), (*after_fork)(void);
 
 	void (*free)(void *memory);           /* from the namespace's heap, or the host's */
 

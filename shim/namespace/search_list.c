@@ -3,9 +3,10 @@
  *
  * The loader looks up a symbol for an object in the search list of the namespace's first object,
  * then in that of the object that loaded it. The first object here is the root object, which cannot
- * need libmpi.so.40 by name because the loader would choose the file. But Open MPI's plugins expect
- * to find libmpi's symbols without needing it. So the root object's list is extended once the right
- * file is loaded. The list is in the private part of struct link_map and is found by its contents.
+ * need the library by name because the loader would choose the file. But plugins (Open MPI's)
+ * expect to find the library's symbols without needing it. So the root object's list is extended
+ * once the right file is loaded. The list is in the private part of struct link_map and is found by
+ * its contents.
  *
  * In the program's own namespace, preloaded objects are taken out of the first object's list. */
 #include "config.h"
@@ -18,6 +19,8 @@
 
 #define SCAN_BYTES 1024 /* glibc 2.28 to 2.41 have it at 700 to 800 */
 #define FIRST_OBJECTS 8
+#define UNKNOWN_PLACE "this libc's loader keeps the search list of %s in an unknown place: the " \
+	"%s cannot have a namespace; run with %s"
 
 struct list { /* glibc's struct r_scope_elem */
 	struct link_map **objects;
@@ -68,9 +71,8 @@ int gck_ns_scope_find(struct link_map *root, struct gck_error *err)
 	offset = find_list(root, n, all, n);
 	if (offset)
 		return 0;
-	return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in an "
-			"unknown place: MPI programs cannot be checkpointed with it; run with "
-			"mpi=none", root->l_name);
+	return gck_fail(err, ENOTSUP, UNKNOWN_PLACE, root->l_name, gck_namespace.library->name,
+			gck_namespace.library->without);
 }
 
 static bool has(struct link_map **objects, unsigned int n, const struct link_map *map)
@@ -90,9 +92,8 @@ int gck_ns_scope_extend(struct link_map *root, struct link_map *library, struct 
 	unsigned int n = list->n;
 
 	if (!is_array_of(more->objects, &library, 1))
-		return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in "
-				"an unknown place: MPI programs cannot be checkpointed with it; "
-				"run with mpi=none", library->l_name);
+		return gck_fail(err, ENOTSUP, UNKNOWN_PLACE, library->l_name,
+				gck_namespace.library->name, gck_namespace.library->without);
 	objects = malloc((n + more->n) * sizeof(struct link_map *));
 	if (!objects)
 		return gck_fail(err, ENOMEM, "no memory for the search list of %s", root->l_name);

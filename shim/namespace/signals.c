@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Open MPI sets handlers for signals (a stack trace at SIGSEGV and the like) that the program does
- * not handle. They must be gone when the copy's code is unmapped. Uses raw system calls because
+ * Libraries set handlers for signals that the program does not handle (Open MPI at SIGSEGV, for a
+ * stack trace). They must be gone when the copy's code is unmapped. Uses raw system calls because
  * libc hides the restorer and its two internal signals, which the namespace's libc may use. */
 #include "config.h"
 

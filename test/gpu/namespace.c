@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/dispatch/dispatch.h"
-#include "shim/namespace/namespace.h"
+#include "shim/mpi/base/library.h"
 
 #define SHOWN __attribute__((visibility("default")))
 #define ZONE 0x500000000000ul
@@ -389,11 +389,11 @@ void *gpu_ns_load(void)
 {
 	struct gck_error err = {0};
 
-	if (gck_namespace_load(&owned, &err)) {
+	if (gck_namespace_load(&gck_mpi_library, &owned, &err)) {
 		fprintf(stderr, "# %s\n", err.text);
 		_exit(3);
 	}
-	library = gck_namespace.mpi_handle;
+	library = gck_namespace.handle;
 	lead_out();
 	begin_steering();
 	return library;

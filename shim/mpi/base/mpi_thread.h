@@ -12,7 +12,7 @@
 
 #include "common/base/error.h"
 #include "shim/inside/link.h"
-#include "shim/namespace/state.h"
+#include "shim/mpi/base/state.h"
 
 /* Read by the agent and the capture. gck_namespace_load updates exclusions. */
 extern struct gck_mpi_state gck_mpi_state;

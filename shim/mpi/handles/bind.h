@@ -20,8 +20,8 @@ extern const struct gck_mpi_slot gck_mpi_predefined[]; /* at: the stand-in's obj
 /* True if the function is an extension of Open MPI, which a build may lack. */
 bool gck_mpi_is_optional(const char *function);
 
-/* Binds to the copy of the library that was loaded last (gck_namespace_symbol finds it). Fails if it
- * is not Open MPI 4.1. */
+/* Binds to the copy of the library that was loaded last (gck_namespace_symbol finds it). Fails if
+ * it is not Open MPI 4.1. */
 GCK_MUST_CHECK int gck_mpi_bind(struct gck_error *err);
 
 #endif

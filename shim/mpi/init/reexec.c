@@ -28,10 +28,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/inside/library.h"
 #include "shim/inside/path.h"
 #include "shim/inside/rank.h"
+#include "shim/mpi/base/library.h"
 #include "shim/mpi/handles/bind.h"
-#include "shim/namespace/namespace.h"
 
 #define REASON ", but gpuckpt supports only Open MPI 4.1"
 
@@ -171,7 +172,7 @@ static bool find_in(const char *folder, char *path, size_t size)
 {
 	int n = snprintf(path, size, "%s/" GCK_MPI_LIBRARY, folder);
 
-	return n > 0 && (size_t)n < size && access(path, R_OK) == 0 && !gck_namespace_is_own(path);
+	return n > 0 && (size_t)n < size && access(path, R_OK) == 0 && !gck_inside_is_own(path);
 }
 
 /* Searches the loader's default folders. */
@@ -198,7 +199,7 @@ static int check_library(struct gck_error *err)
 {
 	char path[PATH_MAX];
 
-	if (gck_namespace_find(path, sizeof path, err))
+	if (gck_mpi_library.find(path, sizeof path, err))
 		return -1;
 	if (!strchr(path, '/') && !find_default(path, sizeof path))
 		return 0;

@@ -6,12 +6,12 @@
 
 #include "common/base/fault.h"
 #include "shim/mpi/base/gate.h"
+#include "shim/mpi/base/library.h"
 #include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/base/pmix.h"
 #include "shim/mpi/handles/bind.h"
 #include "shim/mpi/quiesce/quiesce.h"
-#include "shim/namespace/namespace.h"
 
 const struct gck_mpi_participant *const gck_mpi_participants[] = {
 	&gck_mpi_info_participant, &gck_mpi_attribute_participant, &gck_mpi_op_participant,
@@ -59,7 +59,8 @@ static int participants_rebuild(bool uninitialized, struct gck_error *err)
 /* Loads a fresh copy of the real library. */
 static int load(struct gck_error *err)
 {
-	if (gck_namespace_load(&gck_mpi_state.exclusions, err) || gck_mpi_bind(err))
+	if (gck_namespace_load(&gck_mpi_library, &gck_mpi_state.exclusions, err) ||
+	    gck_mpi_bind(err))
 		return -1;
 	gck_mpi_threads_adopt();
 	return 0;

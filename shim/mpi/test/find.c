@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "test/support/tap.h"
-#include "shim/namespace/namespace.h"
+#include "shim/mpi/base/library.h"
 #include "shim/inside/path.h"
 
 static struct gck_error err;
@@ -23,7 +23,7 @@ static void point_at(const char *file)
 
 static const char *find(void)
 {
-	return gck_namespace_find(found, sizeof found, &err) < 0 ? err.text : found;
+	return gck_mpi_library.find(found, sizeof found, &err) < 0 ? err.text : found;
 }
 
 static void test_places(void)
@@ -45,11 +45,11 @@ static void test_named(void)
 	point_at("/dev/null");
 	is_str(find(), library, "GPUCKPT_MPI_LIBRARY gives the file");
 	point_at("/proc/self/exe");
-	ok(gck_namespace_find(found, sizeof found, &err) < 0,
+	ok(gck_mpi_library.find(found, sizeof found, &err) < 0,
 	   "GPUCKPT_MPI_LIBRARY may not be this library: %s",
 	   err.text);
 	unlink(library);
-	ok(gck_namespace_find(found, sizeof found, &err) < 0,
+	ok(gck_mpi_library.find(found, sizeof found, &err) < 0,
 	   "GPUCKPT_MPI_LIBRARY must exist: %s", err.text);
 	unsetenv("GPUCKPT_MPI_LIBRARY");
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "shim/mpi/test/lists.h"
-#include "shim/namespace/namespace.h"
+#include "shim/mpi/base/library.h"
 #include "test/support/tap.h"
 
 #define ROUNDS 40       /* with GPUCKPT_LONG=1 */
@@ -19,6 +19,11 @@
 static struct gck_ns_exclusions owned;
 static struct possessions before, after;
 static struct gck_error err;
+
+static int load(void)
+{
+	return gck_namespace_load(&gck_mpi_library, &owned, &err);
+}
 
 static void *nothing(void *arg)
 {
@@ -65,7 +70,7 @@ static int compare(void)
 static void test_lists(void)
 {
 	lists_take(&before);
-	ok(gck_namespace_load(&owned, &err) == 0, "the real library is loaded: %s", err.text);
+	ok(load() == 0, "the real library is loaded: %s", err.text);
 	is_int(compare(), 0, "everything that the load made is listed");
 	is_int(init(), 0, "MPI_Init");
 	is_int(lists_compare_fds(&before, &owned), 0, "each descriptor of MPI_Init is listed");
@@ -98,7 +103,7 @@ static void test_death(void)
 
 static bool one_round(int i)
 {
-	if (gck_namespace_load(&owned, &err) == 0 && init() == 0 && sum() == 1 &&
+	if (load() == 0 && init() == 0 && sum() == 1 &&
 	    gck_namespace_kill(&err) == 0 && gck_namespace_discard(&err) == 0)
 		return true;
 	printf("# round %d: %s\n", i, err.text);
@@ -146,7 +151,7 @@ static int rank(int ranks)
 	int faults;
 
 	lists_take(&before);
-	if (gck_namespace_load(&owned, &err) < 0 || init()) {
+	if (load() < 0 || init()) {
 		printf("# %s\n", err.text);
 		return 1;
 	}

@@ -14,12 +14,17 @@
 #include "shim/link.h"
 #include "shim/preload/preload.h"
 #include "shim/mpi/test/module.h"
-#include "shim/namespace/namespace.h"
+#include "shim/mpi/base/library.h"
 #include "test/support/tap.h"
 
 static struct gck_ns_exclusions owned;
 static struct gck_error err;
 static const struct module *m;
+
+static int load(void)
+{
+	return gck_namespace_load(&gck_mpi_library, &owned, &err);
+}
 
 /* ---- the lists ------------------------------------------------------------------------------ */
 
@@ -62,10 +67,10 @@ static size_t listed(const void *p, size_t length)
 static void test_refusals(void)
 {
 	setenv("GPUCKPT_MPI_LIBRARY", "/nowhere/libmpi.so.40", 1);
-	ok(all_of(gck_namespace_load(&owned, &err) < 0, strstr(err.text, "/nowhere/libmpi.so.40")),
+	ok(all_of(load() < 0, strstr(err.text, "/nowhere/libmpi.so.40")),
 	   "a missing library is reported: %s", err.text);
 	setenv("GPUCKPT_MPI_LIBRARY", "/dev/null", 1);
-	ok(all_of(gck_namespace_load(&owned, &err) < 0, strstr(err.text, "/dev/null")),
+	ok(all_of(load() < 0, strstr(err.text, "/dev/null")),
 	   "a file that is not a library is reported: %s", err.text);
 	ok(all_of(!gck_namespace.root_handle, !owned.nthreads), "nothing is loaded after an error");
 	unsetenv("GPUCKPT_MPI_LIBRARY");
@@ -298,6 +303,46 @@ static void test_exit(void)
 	   "exit() runs the program's handlers");
 }
 
+/* ---- forks of the program ------------------------------------------------------------------- */
+
+#define FORKS 200
+#define RUN 50000 /* bytes: pages, for which there is one lock */
+
+static _Atomic bool enough;
+
+static void *allocate(void *unused)
+{
+	while (!enough)
+		m->free(m->malloc(RUN));
+	return unused;
+}
+
+/* Whether the child can allocate and map in the copy; if it waits for a lock it is killed. */
+static bool child_can(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		alarm(5);
+		_exit(m->malloc(RUN) && !m->unmap(m->map(RUN), RUN) ? 0 : 1);
+	}
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static void test_fork(void)
+{
+	pthread_t thread;
+	int n = 0;
+
+	pthread_create(&thread, NULL, allocate, NULL);
+	while (n < FORKS && child_can())
+		n++;
+	enough = true;
+	pthread_join(thread, NULL);
+	is_int(n, FORKS, "a child can allocate, whatever another thread did at the fork");
+}
+
 /* ---- restored ------------------------------------------------------------------------------- */
 
 #define TAKEN 64
@@ -356,7 +401,7 @@ static void test_death(void)
 	err.text[0] = '\0';
 	ok(gck_namespace_kill(&err) == 0, "the copy with threads is killed: %s", err.text);
 	ok(gck_namespace_discard(&err) == 0, "the copy with threads is discarded: %s", err.text);
-	ok(gck_namespace_load(&owned, &err) == 0, "the library is loaded again: %s", err.text);
+	ok(load() == 0, "the library is loaded again: %s", err.text);
 	is_int(listed_threads(), 0, "the new copy has no threads");
 }
 
@@ -364,7 +409,7 @@ int main(void)
 {
 	test_refusals();
 	err.text[0] = '\0';
-	ok(gck_namespace_load(&owned, &err) == 0, "the real library is loaded: %s", err.text);
+	ok(load() == 0, "the real library is loaded: %s", err.text);
 	test_module();
 	test_fds();
 	test_ranges();
@@ -375,6 +420,7 @@ int main(void)
 	test_environment();
 	test_hold();
 	test_exit();
+	test_fork();
 	test_numbers();
 	test_death();
 	return tap_done();

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "shim/mpi/base/gate.h"
+#include "shim/mpi/base/library.h"
 #include "shim/mpi/handles/bind.h"
 #include "shim/mpi/thread/thread.h"
-#include "shim/namespace/namespace.h"
 
 static bool is_test(void)
 {
@@ -33,8 +33,8 @@ static int load_once(struct gck_error *err)
 	pthread_mutex_lock(&lock);
 	if (!loaded) {
 		gck_mpi_gate_guard();
-		rc = gck_namespace_load(&gck_mpi_state.exclusions, err) || gck_mpi_bind(err) ||
-		     gck_mpi_thread_start(&work, err) ? -1 : 0;
+		rc = gck_namespace_load(&gck_mpi_library, &gck_mpi_state.exclusions, err) ||
+		     gck_mpi_bind(err) || gck_mpi_thread_start(&work, err) ? -1 : 0;
 		loaded = !rc;
 	}
 	pthread_mutex_unlock(&lock);

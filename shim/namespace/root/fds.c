@@ -38,6 +38,16 @@ void gck_ns_fds_start(void)
 	__atomic_store_n(&gck_ns_owned()->nfds, used, __ATOMIC_RELEASE);
 }
 
+void gck_ns_fds_lock(void)
+{
+	gck_ns_lock(&lock);
+}
+
+void gck_ns_fds_unlock(void)
+{
+	gck_ns_unlock(&lock);
+}
+
 int gck_ns_fd_made(int fd)
 {
 	if (fd < 0)

@@ -6,7 +6,6 @@
 #include "shim/namespace/root/root.h"
 
 #include <malloc.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,19 +184,14 @@ GCK_EXPORT size_t malloc_usable_size(void *p)
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-static void lock_all(void)
+void gck_ns_heap_lock(void)
 {
 	gck_ns_blocks_lock();
 	gck_ns_pages_lock();
 }
 
-static void unlock_all(void)
+void gck_ns_heap_unlock(void)
 {
 	gck_ns_pages_unlock();
 	gck_ns_blocks_unlock();
-}
-
-void gck_ns_heap_start(void)
-{
-	pthread_atfork(lock_all, unlock_all, unlock_all);
 }

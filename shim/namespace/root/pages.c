@@ -49,6 +49,7 @@ static bool reserve(void)
 	top = accessible = entries * sizeof *table / GCK_NS_PAGE;
 	npages = entries;
 	base = range;
+	gck_ns_root.heap.start = (uintptr_t)range;
 	return gck_ns_range_add(range, bytes) == 0;
 }
 
@@ -143,6 +144,7 @@ static bool make_accessible(uint32_t end)
 		    (to - accessible) * GCK_NS_PAGE, PROT_READ | PROT_WRITE) < 0)
 		return false;
 	accessible = to;
+	gck_ns_root.heap.length = to * GCK_NS_PAGE;
 	return true;
 }
 

@@ -25,6 +25,16 @@ static void publish(void)
 	__atomic_store_n(&gck_ns_owned()->nranges, used, __ATOMIC_RELEASE);
 }
 
+void gck_ns_ranges_lock(void)
+{
+	gck_ns_lock(&lock);
+}
+
+void gck_ns_ranges_unlock(void)
+{
+	gck_ns_unlock(&lock);
+}
+
 void gck_ns_ranges_start(void)
 {
 	publish();

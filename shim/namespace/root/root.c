@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,11 +79,26 @@ GCK_EXPORT void exit(int status)
 	_exit(status);
 }
 
+/* Around forks of the program, and of the copy itself (popen). */
+static void before_fork(void)
+{
+	gck_ns_fds_lock();
+	gck_ns_ranges_lock();
+	gck_ns_heap_lock();
+}
+
+static void after_fork(void)
+{
+	gck_ns_heap_unlock();
+	gck_ns_ranges_unlock();
+	gck_ns_fds_unlock();
+}
+
 /* Sets stdout unbuffered, because a restart would lose output of the copy in a buffer. */
 static void start(void)
 {
 	gck_ns_root.join = GCK_NS_NEXT(pthread_join);
-	gck_ns_heap_start();
+	pthread_atfork(before_fork, after_fork, after_fork);
 	gck_ns_ranges_start();
 	gck_ns_fds_start();
 	gck_ns_threads_start();
@@ -96,6 +112,10 @@ GCK_EXPORT struct gck_ns_root gck_ns_root = {
 	.hold = gck_ns_hold,
 	.release = gck_ns_release,
 	.thread_ends = gck_ns_thread_ends,
+	.enter = gck_ns_enter,
+	.leave = gck_ns_leave,
+	.before_fork = before_fork,
+	.after_fork = after_fork,
 	.free = free,
 	.clearenv = clearenv,
 	.setenv = setenv,

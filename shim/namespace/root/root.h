@@ -61,8 +61,12 @@ int gck_ns_fd_made(int fd);
 void gck_ns_fd_ends(int fd);
 void gck_ns_fds_end(unsigned int first, unsigned int last);
 
-/* heap.c */
-void gck_ns_heap_start(void);
-bool gck_ns_heap_has(const void *p);
+/* Around a fork. */
+void gck_ns_ranges_lock(void);
+void gck_ns_ranges_unlock(void);
+void gck_ns_fds_lock(void);
+void gck_ns_fds_unlock(void);
+void gck_ns_heap_lock(void);
+void gck_ns_heap_unlock(void);
 
 #endif

@@ -122,6 +122,7 @@ static void *run(void *p)
 		return NULL;
 	}
 	set_birth(t, GCK_NS_ROOT_BORN);
+	gck_ns_root.host->thread_begins();
 	pthread_cleanup_push(thread_ended, t);
 	result = t->function(t->arg);
 	pthread_cleanup_pop(1);

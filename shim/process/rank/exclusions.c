@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shim/cuda/base/state.h"
-#include "shim/namespace/state.h"
+#include "shim/mpi/base/state.h"
 #include "shim/process/image/image.h"
 #include "shim/process/rank/target.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What an image leaves out because the real MPI library owns it, and the CUDA driver's with
  * cuda=replay: threads, descriptors and memory ranges, which the rank's stand-ins list
- * (shim/namespace/state.h); and the links of its CUDA part (shim/cuda/base/state.h). Read from the rank, so checked as data from outside: a rank
- * that lies harms only its own image. */
+ * (shim/namespace/state.h); and the links of its CUDA part (shim/cuda/base/state.h). Read from the
+ * rank, so checked as data from outside: a rank that lies harms only its own image. */
 #ifndef GCK_EXCLUSIONS_H
 #define GCK_EXCLUSIONS_H
 

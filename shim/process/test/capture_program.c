@@ -50,7 +50,7 @@
 
 #include "shim/link.h"
 #include "shim/preload/preload.h"
-#include "shim/namespace/state.h"
+#include "shim/mpi/base/state.h"
 #include "shim/process/image/image.h"
 #include "shim/process/test/capture_clock.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/base/state.h"
-#include "shim/namespace/state.h"
+#include "shim/mpi/base/state.h"
 #include "shim/process/image/image.h"
 #include "test/support/tap.h"
 
