@@ -118,7 +118,7 @@ static __thread struct gck_ns_root *locked;
 /* Locks of a dead copy may be those of threads that did not come back. */
 static void before_fork(void)
 {
-	if (!gck_namespace.root || gck_namespace.restarts != gck_inside_restarts())
+	if (!gck_namespace_is_alive())
 		return;
 	locked = gck_namespace.root;
 	locked->before_fork();

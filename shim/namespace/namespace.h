@@ -47,6 +47,9 @@ GCK_MUST_CHECK int gck_namespace_load(const struct gck_namespace_library *librar
  * runs alone. */
 void gck_namespace_guard(void (*enter)(void), void (*leave)(void));
 
+/* Whether a copy is loaded, and this process was not restored since. */
+bool gck_namespace_is_alive(void);
+
 /* The path of the loaded library; NULL: none is loaded. */
 const char *gck_namespace_library(void);
 

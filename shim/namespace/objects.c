@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "shim/inside/rank.h"
 #include "shim/namespace/namespace.h"
 #include "shim/preload/helper/raw.h"
 
@@ -14,6 +15,11 @@ struct gck_namespace gck_namespace;
 void gck_namespace_forget(void)
 {
 	gck_namespace = (struct gck_namespace){.library = gck_namespace.library};
+}
+
+bool gck_namespace_is_alive(void)
+{
+	return gck_namespace.root && gck_namespace.restarts == gck_inside_restarts();
 }
 
 struct link_map *gck_namespace_objects(void)

@@ -32,4 +32,8 @@ void gck_cuda_unknown_again(void);
  * Returns how many places were changed; 0: the library does not call it through the table. */
 int gck_cuda_got_hook(void *handle, const char *name, void *ours);
 
+/* The function that the library calls by that name now: libc's, or a hook, to which another hook
+ * passes its calls on. NULL: it calls none. */
+void *gck_cuda_got_find(void *handle, const char *name);
+
 #endif

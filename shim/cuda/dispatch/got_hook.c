@@ -98,24 +98,60 @@ static int put(const struct closed *c, void **slot, void *ours)
 	return 1;
 }
 
-int gck_cuda_got_hook(void *handle, const char *name, void *ours)
+/* The sum of what the visits of all places return. */
+static int each_place(const struct link_map *map, const char *name,
+		      int (*visit)(void **slot, void *arg), void *arg)
 {
-	struct link_map *map;
-	struct closed closed;
 	struct tables t;
 	int n = 0;
 
-	if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
-		return 0;
 	read_tables(map, &t);
 	if (!t.symbols || !t.strings)
 		return 0;
-	closed = find_closed(map);
 	for (int k = 0; k < 2; k++) {
 		for (size_t i = 0; t.v[k] && i < t.n[k]; i++) {
 			if (is_of(&t, &t.v[k][i], name))
-				n += put(&closed, (void **)(t.base + t.v[k][i].r_offset), ours);
+				n += visit((void **)(t.base + t.v[k][i].r_offset), arg);
 		}
 	}
 	return n;
+}
+
+struct hook {
+	struct closed closed;
+	void *ours;
+};
+
+static int put_hook(void **slot, void *arg)
+{
+	const struct hook *h = arg;
+
+	return put(&h->closed, slot, h->ours);
+}
+
+int gck_cuda_got_hook(void *handle, const char *name, void *ours)
+{
+	struct link_map *map;
+	struct hook h = {.ours = ours};
+
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
+		return 0;
+	h.closed = find_closed(map);
+	return each_place(map, name, put_hook, &h);
+}
+
+static int get(void **slot, void *arg)
+{
+	*(void **)arg = *slot;
+	return 1;
+}
+
+void *gck_cuda_got_find(void *handle, const char *name)
+{
+	struct link_map *map;
+	void *found = NULL;
+
+	if (!dlinfo(handle, RTLD_DI_LINKMAP, &map))
+		each_place(map, name, get, &found);
+	return found;
 }

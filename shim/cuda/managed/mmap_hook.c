@@ -19,6 +19,8 @@
 static __thread struct gck_cuda_mmap_target *target __attribute__((tls_model("initial-exec")));
 static bool hooked;
 static atomic_bool prefaults;
+static void *(*next_mmap)(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+static int (*next_munmap)(void *at, size_t size);
 
 /* ---- memory that the driver maps ------------------------------------------------------------ */
 
@@ -29,7 +31,7 @@ static void *map_there(struct gck_cuda_mmap_target *s, int prot, int flags, int 
 
 	s->done = error == 0;
 	if (!s->map)
-		return mmap(at, s->size, prot, flags, fd, offset);
+		return next_mmap(at, s->size, prot, flags, fd, offset);
 	errno = error;
 	return error ? MAP_FAILED : at;
 }
@@ -47,11 +49,11 @@ static int munmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size)
 	uintptr_t from = (uintptr_t)at - s->base;
 
 	if (!s->granted || from > s->size)
-		return munmap(at, size);
+		return next_munmap(at, size);
 	if (from == s->size || is_still_ours(s, at))
 		return 0;
 	s->gone |= from == 0;
-	return munmap(at, size < s->size - from ? size : s->size - from);
+	return next_munmap(at, size < s->size - from ? size : s->size - from);
 }
 
 static void *mmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size, int prot, int flags,
@@ -66,7 +68,7 @@ static void *mmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size, 
 		return map_there(s, prot, flags, fd, offset);
 	if (is_still_ours(s, at) && prot == PROT_NONE)
 		return at;
-	return mmap(at, size, prot, flags, fd, offset);
+	return next_mmap(at, size, prot, flags, fd, offset);
 }
 
 /* ---- managed memory that we did not ask for ------------------------------------------------- */
@@ -80,7 +82,7 @@ static bool is_managed(const void *at, int flags, int fd, off_t offset)
 
 static void *mmap_anywhere(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
-	void *got = mmap(at, size, prot, flags, fd, offset);
+	void *got = next_mmap(at, size, prot, flags, fd, offset);
 
 	if (got != MAP_FAILED && is_managed(at, flags, fd, offset))
 		gck_cuda_obstacle_add_once(GCK_CUDA_MANAGED_VARIABLE, (uintptr_t)at);
@@ -130,7 +132,7 @@ static void *hooked_mmap(void *at, size_t size, int prot, int flags, int fd, off
 		return mmap_coming(s, at, size, prot, flags, fd, offset);
 	if ((uintptr_t)at != s->base || size != s->size || prot != PROT_NONE ||
 	    !(flags & MAP_FIXED))
-		return mmap(at, size, prot, flags, fd, offset);
+		return next_mmap(at, size, prot, flags, fd, offset);
 	s->done = true;
 	return at;
 }
@@ -143,7 +145,7 @@ static int hooked_munmap(void *at, size_t size)
 		return munmap_coming(s, at, size);
 	if (s && s->done && (uintptr_t)at == s->base && size == s->size)
 		return 0;
-	return munmap(at, size);
+	return next_munmap(at, size);
 }
 
 /* ---- hooks ---------------------------------------------------------------------------------- */
@@ -152,7 +154,11 @@ void gck_cuda_mmap_hook_begin(void)
 {
 	void *driver = gck_cuda_handle();
 
-	hooked = driver && gck_cuda_got_hook(driver, "mmap", (void *)hooked_mmap) &&
+	if (!driver)
+		return;
+	*(void **)&next_mmap = gck_cuda_got_find(driver, "mmap");
+	*(void **)&next_munmap = gck_cuda_got_find(driver, "munmap");
+	hooked = gck_cuda_got_hook(driver, "mmap", (void *)hooked_mmap) &&
 		 gck_cuda_got_hook(driver, "munmap", (void *)hooked_munmap);
 	if (hooked)
 		gck_cuda_got_hook(driver, "mmap64", (void *)hooked_mmap);
