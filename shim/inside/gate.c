@@ -83,6 +83,8 @@ static void once(void)
 	membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
+static __thread bool is_own __attribute__((tls_model("initial-exec")));
+
 struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner)
 {
 	struct gck_gate_thread *t;
@@ -96,6 +98,7 @@ struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner)
 	memset(t, 0, sizeof *t);
 	t->thread = pthread_self();
 	t->tid = gettid();
+	t->passes = is_own;
 	pthread_mutex_lock(&gate.lock);
 	t->next = gate.first;
 	gate.first = t;
@@ -104,6 +107,15 @@ struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner)
 	pthread_mutex_unlock(&gate.lock);
 	pthread_setspecific(gate.key, t);
 	return gck_gate_self = t;
+}
+
+void gck_gate_own_thread(const struct gck_gate_owner *owner)
+{
+	is_own = true;
+	if (gck_gate_self)
+		gck_gate_self->passes = true;
+	else
+		gck_gate_thread_new(owner);
 }
 
 void gck_gate_each_thread(void (*visit)(pthread_t thread))

@@ -44,6 +44,9 @@ extern const struct gck_gate_owner gck_gate_owner;
 struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner)
 	__attribute__((cold));
 
+/* For a thread of the stand-in: it passes a closed gate until it has ended. */
+void gck_gate_own_thread(const struct gck_gate_owner *owner);
+
 /* Visits each listed thread, with the list's lock held. */
 void gck_gate_each_thread(void (*visit)(pthread_t thread));
 

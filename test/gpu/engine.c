@@ -16,6 +16,7 @@
 #include "shim/cuda/participants/drain.h"
 #include "shim/cuda/records/records.h"
 #include "shim/link.h"
+#include "shim/namespace/namespace.h"
 
 #define SHOWN __attribute__((visibility("default")))
 
@@ -68,7 +69,7 @@ int gpu_engine_restart(void)
 		return -1;
 	}
 	saved = now_ms();
-	if (gck_cuda_apart_kill(&err))
+	if (gck_namespace_kill(&err))
 		goto failed;
 	ended = now_ms();
 	if (gck_cuda_resume(no_source, NULL, &err))

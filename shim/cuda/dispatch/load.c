@@ -207,4 +207,10 @@ static void load_if_needed(void)
 	gck_cuda_load();
 }
 
-const struct gck_gate_owner gck_gate_owner = {.admit = load_if_needed};
+static void admitted(pthread_t thread)
+{
+	if (load.by->admitted)
+		load.by->admitted(thread);
+}
+
+const struct gck_gate_owner gck_gate_owner = {.admit = load_if_needed, .admitted = admitted};

@@ -3,6 +3,7 @@
 #ifndef GCK_CUDA_LOAD_H
 #define GCK_CUDA_LOAD_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "common/base/error.h"
@@ -29,6 +30,8 @@ struct gck_cuda_loader {
 	void (*hook)(struct gck_cuda_real *table, const struct gck_cuda_real *found);
 	/* Called when it is loaded, before any of its functions is called. */
 	void (*loaded)(void);
+	/* As gck_gate_owner's. NULL: nothing to do. */
+	void (*admitted)(pthread_t thread);
 };
 
 /* For a function of GCK_CUDA_ASSEMBLE. The table stays the caller's. */

@@ -49,7 +49,9 @@ static void hook(struct gck_cuda_real *table, const struct gck_cuda_real *found)
 	}
 }
 
-static const struct gck_cuda_loader loader = {.open = open_apart, .hook = hook};
+static const struct gck_cuda_loader loader = {
+	.open = open_apart, .hook = hook, .admitted = gck_namespace_adopt,
+};
 
 /* ---- a checkpoint --------------------------------------------------------------------------- */
 

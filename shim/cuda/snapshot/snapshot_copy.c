@@ -84,6 +84,7 @@ static void *copy_beside(void *arg)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
+	gck_gate_own_thread(&gck_gate_owner);
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	copy(arg);
 	return NULL;

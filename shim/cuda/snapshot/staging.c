@@ -149,6 +149,7 @@ static void *run(void *arg)
 	CUcontext context;
 	CUresult rc;
 
+	gck_gate_own_thread(&gck_gate_owner);
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	rc = gck_cuda_real.cuCtxPushCurrent_v2(w->s->context);
 	if (rc) {

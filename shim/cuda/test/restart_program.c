@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 	CHECK(cuMemsetD8(other, 1, 1 << 20));
 	CHECK(cuCtxSynchronize()); /* of this context: the other one uses it, too */
 	CHECK(cuCtxSetCurrent(context));
-	CHECK(cuModuleLoadData(&module, ""));
+	CHECK(cuModuleLoadData(&module, all ? "" : ".version 6.3\n"));
 	CHECK(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
 	CHECK(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
 	CHECK(cuEventCreate(&event, 0));

@@ -76,7 +76,7 @@ static void *run(void *arg)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-cuda");
-	gck_gate_thread_new(&gck_gate_owner)->passes = true;
+	gck_gate_own_thread(&gck_gate_owner);
 	/* This thread's calls must not become part of a capture of another thread, nor end it. */
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	gck_cuda_state.tid = (int32_t)gettid();

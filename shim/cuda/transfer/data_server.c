@@ -307,7 +307,7 @@ static void *run(void *arg)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-data");
-	gck_gate_thread_new(&gck_gate_owner)->passes = true;
+	gck_gate_own_thread(&gck_gate_owner);
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	open_snapshot();
 	serve();

@@ -6,7 +6,6 @@
 #include "shim/inside/gate.h"
 
 #define gck_mpi_thread gck_gate_self
-#define gck_mpi_thread_new() gck_gate_thread_new(&gck_gate_owner)
 
 /* Enters the gate; the caller's name appears in messages. */
 #define gck_mpi_enter() gck_gate_enter(__func__, 0)

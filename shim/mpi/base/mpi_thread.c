@@ -153,7 +153,7 @@ static void *run(void *arg)
 	struct gck_mpi_thread_state *k = arg;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-mpi");
-	gck_mpi_thread_new()->passes = true;
+	gck_gate_own_thread(&gck_gate_owner);
 	gck_mpi_state.tid = (int32_t)gettid();
 	k->work->run(k);
 	gck_mpi_state.tid = 0;

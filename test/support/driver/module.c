@@ -196,6 +196,14 @@ CUresult fake_cuModuleUnload(CUmodule module)
 	return module && !module->library ? unload_now(module) : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* A symbol of the program, also where this library is in a link namespace. NULL: it has none. */
+static void *of_program(const char *name)
+{
+	void *program = dlmopen(LM_ID_BASE, NULL, RTLD_NOW);
+
+	return program ? dlsym(program, name) : NULL;
+}
+
 /* NULL: the program has no such kernel. */
 static fake_code *find_code(const char *name, int *params)
 {
@@ -204,9 +212,9 @@ static fake_code *find_code(const char *name, int *params)
 	const int *n;
 
 	strncat(strncat(variable, name, sizeof variable - 8), "_params", 8);
-	n = dlsym(RTLD_DEFAULT, variable);
+	n = of_program(variable);
 	if (n)
-		*(void **)&code = dlsym(RTLD_DEFAULT, name);
+		*(void **)&code = of_program(name);
 	*params = code ? *n : 0;
 	return code;
 }
@@ -266,7 +274,7 @@ static const void *variable(const struct CUmod_st *module, const char *name)
 	if (module->managed)
 		return (const void *)(uintptr_t)module->managed;
 	if (!module->text)
-		return dlsym(RTLD_DEFAULT, name);
+		return of_program(name);
 	return is_cubin(module->text) ? cubin_variable(module, name)
 				      : ptx_variable(module, name);
 }
