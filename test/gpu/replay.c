@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * shim/cuda/records on a GPU: a program of the driver's functions, with gpu_namespace.so
- * preloaded (GPU_NS_STEER=zone). Between its rounds the driver's library ends as at a restart, a
+ * preloaded. Between its rounds the driver's library ends as at a restart, a
  * fresh one is loaded, and everything is made again. `gpu_replay [ROUNDS]` prints TAP, figures. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -27,6 +27,8 @@ passes "a program runs on the fake driver" plain ./cuda_program
 passes "a program runs under the stand-in" standin ./cuda_program
 passes "a program runs on the driver that GPUCKPT_CUDA_LIBRARY names" standin env LD_LIBRARY_PATH= \
 	GPUCKPT_CUDA_LIBRARY="$driver" ./cuda_program
+passes "a program runs on the driver in a link namespace" env GPUCKPT_CUDA_LIBRARY="$driver" \
+	LD_PRELOAD="$library:$PWD/gpu_namespace.so" ./cuda_program
 export FAKE_CUDA_DEVICES=2 FAKE_CUDA_SLOW=cuCtxDestroy_v2=300,cuStreamIsCapturing=1
 passes "memory is freed in all ways: the fake driver" plain ./cuda_frees
 passes "memory is freed in all ways: the stand-in" standin ./cuda_frees
