@@ -13,17 +13,30 @@
 
 #include "shim/link.h"
 #include "shim/preload/preload.h"
-#include "shim/mpi/test/module.h"
-#include "shim/mpi/base/library.h"
+#include "shim/namespace/namespace.h"
+#include "shim/namespace/test/module.h"
 #include "test/support/tap.h"
 
 static struct gck_ns_exclusions owned;
 static struct gck_error err;
 static const struct module *m;
 
+static const char *file;
+
+static int find(char *path, size_t size, struct gck_error *error)
+{
+	(void)error;
+	return snprintf(path, size, "%s", file) < 0 ? -1 : 0;
+}
+
+static const struct gck_namespace_variable forced[] = {{"FORCED", "0"}, {NULL, NULL}};
+static const struct gck_namespace_library library = {
+	.name = "library", .remedy = "build it", .find = find, .forced = forced,
+};
+
 static int load(void)
 {
-	return gck_namespace_load(&gck_mpi_library, &owned, &err);
+	return gck_namespace_load(&library, &owned, &err);
 }
 
 /* ---- the lists ------------------------------------------------------------------------------ */
@@ -66,14 +79,14 @@ static size_t listed(const void *p, size_t length)
 
 static void test_refusals(void)
 {
-	setenv("GPUCKPT_MPI_LIBRARY", "/nowhere/libmpi.so.40", 1);
-	ok(all_of(load() < 0, strstr(err.text, "/nowhere/libmpi.so.40")),
+	file = "/nowhere/library.so";
+	ok(all_of(load() < 0, strstr(err.text, "/nowhere/library.so"), strstr(err.text, "build it")),
 	   "a missing library is reported: %s", err.text);
-	setenv("GPUCKPT_MPI_LIBRARY", "/dev/null", 1);
+	file = "/dev/null";
 	ok(all_of(load() < 0, strstr(err.text, "/dev/null")),
 	   "a file that is not a library is reported: %s", err.text);
 	ok(all_of(!gck_namespace.root_handle, !owned.nthreads), "nothing is loaded after an error");
-	unsetenv("GPUCKPT_MPI_LIBRARY");
+	file = GCK_TEST_LIBRARY;
 	ok(gck_namespace_discard(&err) < 0, "nothing can be discarded before a load: %s", err.text);
 }
 
@@ -87,8 +100,8 @@ static void test_module(void)
 		exit(tap_done());
 	ok(gck_namespace_symbol("module") == m, "the module's symbols are found from outside");
 	ok(!gck_namespace_symbol("nobody_has_this"), "a missing symbol is not found");
-	is_int(m->ask_mpi(), 0, "the module finds libmpi's functions without needing it");
-	ok(m->load("test_mpi_module.so") == handle,
+	is_int(m->ask_library(), 42, "the module finds the library's functions without needing it");
+	ok(m->load("test_namespace_module.so") == handle,
 	   "the module loads by name from its own DT_RUNPATH");
 }
 
@@ -243,14 +256,14 @@ static void test_strangers(void)
 static void test_environment(void)
 {
 	setenv("GCK_TEST_LATE", "1", 1);
-	setenv("OMPI_MCA_mpi_leave_pinned", "1", 1);
+	setenv("FORCED", "1", 1);
 	ok(!m->getenv("GCK_TEST_LATE"), "the copy has its own environment");
 	ok(!gck_namespace_take_environment(&err), "the environment is copied: %s", err.text);
 	is_str(m->getenv("GCK_TEST_LATE"), "1", "the copy takes the program's environment");
-	is_str(m->getenv("OMPI_MCA_mpi_leave_pinned"), "0",
+	is_str(m->getenv("FORCED"), "0",
 	       "the copy does not take values that would do harm");
-	is_str(getenv("OMPI_MCA_mpi_leave_pinned"), "1", "the program keeps such values");
-	unsetenv("OMPI_MCA_mpi_leave_pinned");
+	is_str(getenv("FORCED"), "1", "the program keeps such values");
+	unsetenv("FORCED");
 	unsetenv("GCK_TEST_LATE");
 	is_str(m->getenv("GCK_TEST_LATE"), "1",
 	       "a variable that the program unsets stays in the copy");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A test loads this module into the namespace as Open MPI loads its plugins. Its calls must go to
- * the root object, and it must find libmpi's symbols although it does not need libmpi. */
+ * A test loads this module into the namespace as a library loads its plugins. Its calls must go to
+ * the root object, and it must find the library's symbols although it does not need it. */
 #include "config.h"
 
-#include "shim/mpi/test/module.h"
+#include "shim/namespace/test/module.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -18,14 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int MPI_Initialized(int *flag);
-
-static int ask_mpi(void)
-{
-	int flag = -1;
-
-	return MPI_Initialized(&flag) ? -1 : flag;
-}
+int library_answer(void);
 
 /* Not a tail call, because the loader finds its caller by the return address. */
 static void *load(const char *name)
@@ -168,7 +161,7 @@ static int is_space(int c)
 }
 
 __attribute__((visibility("default"))) const struct module module = {
-	.ask_mpi = ask_mpi,
+	.ask_library = library_answer,
 	.load = load,
 	.make_fds = make_fds,
 	.close_fds = close_fds,

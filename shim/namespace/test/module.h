@@ -10,7 +10,7 @@
 enum module_thread { MODULE_PLAIN, MODULE_DETACHED, MODULE_OWN_STACK, MODULE_JOINING };
 
 struct module {
-	int (*ask_mpi)(void);                  /* MPI_Initialized's flag; -1: it failed */
+	int (*ask_library)(void);              /* its answer, 42 */
 	void *(*load)(const char *name);
 	int (*make_fds)(int *fds, int most);   /* one of each kind; returns how many */
 	void (*close_fds)(const int *fds, int n);
