@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
-#define MPI_PATH (PATH_MAX + 32) /* of a path beside MpiPath */
+#define BESIDE_PATH (PATH_MAX + 32) /* of a path beside a stand-in */
 
 static bool is_there(const char *path, int mode)
 {
@@ -27,23 +27,26 @@ int gck_standins_check_access(const char *path, int mode, const char *key, const
 			path, strerror(errno), key, conf_path);
 }
 
-static void beside_mpi(char path[MPI_PATH], const struct gck_conf *c, const char *name)
+static void beside(char path[BESIDE_PATH], const char *library, const char *name)
 {
-	const char *slash = strrchr(c->mpi, '/');
+	const char *slash = strrchr(library, '/');
 
-	snprintf(path, MPI_PATH, "%.*s%s", slash ? (int)(slash + 1 - c->mpi) : 0, c->mpi, name);
+	snprintf(path, BESIDE_PATH, "%.*s%s", slash ? (int)(slash + 1 - library) : 0, library,
+		 name);
 }
 
-/* Check that the libraries which the stand-in for MPI loads exist: without them programs end. */
-static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck_error *err)
+/* Check that a stand-in exists whose real library gets a link namespace, and the libraries which
+ * it loads for that: without them programs end. */
+static int check_namespace(const char *library, const char *key, const char *conf_path,
+			   struct gck_error *err)
 {
 	static const char *const names[] = {"libgpuckpt-root.so", "libgpuckpt-end.so"};
-	char path[MPI_PATH];
-	int rc = gck_standins_check_access(c->mpi, R_OK, "MpiPath", conf_path, err);
+	char path[BESIDE_PATH];
+	int rc = gck_standins_check_access(library, R_OK, key, conf_path, err);
 
 	for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
-		beside_mpi(path, c, names[i]);
-		rc = gck_standins_check_access(path, R_OK, "MpiPath", conf_path, err);
+		beside(path, library, names[i]);
+		rc = gck_standins_check_access(path, R_OK, key, conf_path, err);
 	}
 	return rc;
 }
@@ -63,14 +66,15 @@ static void add(struct gck_standins *s, const char *path)
 static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
 		      const struct gck_options *o, struct gck_error *err)
 {
-	char fortran[MPI_PATH];
+	char fortran[BESIDE_PATH];
 
 	add(s, c->preload);
 	if (o->mpi == GCK_MPI_NONE)
 		return 0;
-	if (check_mpi(c, conf_path, o->mpi == GCK_MPI_OPENMPI ? err : &s->mpi_left_out))
+	if (check_namespace(c->mpi, "MpiPath", conf_path,
+			    o->mpi == GCK_MPI_OPENMPI ? err : &s->mpi_left_out))
 		return o->mpi == GCK_MPI_OPENMPI ? -1 : 0;
-	beside_mpi(fortran, c, MPI_FORTRAN);
+	beside(fortran, c->mpi, MPI_FORTRAN);
 	add(s, c->mpi);
 	if (is_there(fortran, R_OK))
 		add(s, fortran);
@@ -93,12 +97,14 @@ int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device
 }
 
 /* The stand-in for CUDA comes last: a program may use several of them. */
-static int choose_cuda(struct gck_standins *s, const struct gck_conf *c,
-		       const struct gck_options *o,
-		       struct gck_error *err)
+static int choose_cuda(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
+		       const struct gck_options *o, struct gck_error *err)
 {
 	int wanted = gck_cuda_wanted(o->cuda, c->cuda, GCK_CUDA_DEVICE, err);
 
+	if (wanted > 0 && o->cuda == GCK_GPU_REPLAY &&
+	    check_namespace(c->cuda, "CudaPath", conf_path, err))
+		return -1;
 	if (wanted > 0)
 		add(s, c->cuda);
 	return wanted < 0 ? -1 : 0;
@@ -108,5 +114,5 @@ int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const 
 			const struct gck_options *o, struct gck_error *err)
 {
 	s->preload[0] = '\0';
-	return choose_mpi(s, c, conf_path, o, err) || choose_cuda(s, c, o, err) ? -1 : 0;
+	return choose_mpi(s, c, conf_path, o, err) || choose_cuda(s, c, conf_path, o, err) ? -1 : 0;
 }

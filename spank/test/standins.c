@@ -46,11 +46,44 @@ static void test_lib_token(void)
 	rmdir(dir);
 }
 
+/* Whether cuda=replay is taken with the stand-in in dir. */
+static bool replays_in(const char *dir, struct gck_error *err)
+{
+	static struct gck_standins s;
+	static struct gck_conf c;
+	struct gck_options o = {.mpi = GCK_MPI_NONE, .cuda = GCK_GPU_REPLAY};
+
+	snprintf(c.cuda, sizeof c.cuda, "%s/cuda.so", dir);
+	return gck_standins_choose(&s, &c, "gpuckpt.conf", &o, err) == 0;
+}
+
+/* The driver's library gets a namespace, for which the stand-in loads two libraries. */
+static void test_replay(void)
+{
+	static const char *const names[] = {"cuda.so", "libgpuckpt-root.so", "libgpuckpt-end.so"};
+	char dir[] = "/tmp/gck-standins-XXXXXX", path[3][64];
+	struct gck_error err = {0};
+
+	if (!mkdtemp(dir))
+		return;
+	for (int i = 0; i < 3; i++) {
+		ok(all_of(!replays_in(dir, &err), strstr(err.text, names[i]),
+			  strstr(err.text, "CudaPath")), "replay: %s", err.text);
+		snprintf(path[i], sizeof path[i], "%s/%s", dir, names[i]);
+		close(open(path[i], O_WRONLY | O_CREAT, 0644));
+	}
+	ok(replays_in(dir, &err), "replay: with all its libraries");
+	for (int i = 0; i < 3; i++)
+		unlink(path[i]);
+	rmdir(dir);
+}
+
 int main(void)
 {
 	struct gck_error err = {0};
 
 	test_lib_token();
+	test_replay();
 	is_int(gck_cuda_wanted(GCK_GPU_AUTO, HERE, HERE, &err), 1, "auto: with a driver");
 	is_int(gck_cuda_wanted(GCK_GPU_AUTO, HERE, NOWHERE, &err), 0, "auto: not without a driver");
 	is_int(gck_cuda_wanted(GCK_GPU_AUTO, NOWHERE, HERE, &err), 0,
