@@ -21,7 +21,7 @@ else
 fi
 
 names=()
-declare -A dir nodes tasks command job
+declare -A dir nodes tasks command job engine
 
 # program_is NAME NODES TASKS COMMAND...: its answer is what it prints. When its work has begun it
 # makes the file "started" in GPUCKPT_SELF, or prints "step N" on stderr. It does not end while
@@ -44,13 +44,14 @@ run_alone()
 
 start()
 {
+	local how=${engine[$1]-$option}
 	alice touch "${dir[$1]}/hold"
 	job[$1]=$(submit "${dir[$1]}" -N"${nodes[$1]}" -n"${tasks[$1]}" \
 		--ntasks-per-node=$((tasks[$1] / nodes[$1])) <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=$libraries
 		export GPUCKPT_SELF=${dir[$1]}
-		srun --mpi=pmix --gpu-ckpt${option:+=$option} ${command[$1]} >>${dir[$1]}/answers
+		srun --mpi=pmix --gpu-ckpt${how:+=$how} ${command[$1]} >>${dir[$1]}/answers
 	END
 	)
 }
@@ -117,22 +118,20 @@ if [[ $option ]]; then
 	# shellcheck disable=SC2016 # a script
 	printf '#!/bin/sh\nexec %s 16 400 "${GPUCKPT_SELF-/}"\n' "$bin/cuda_bulk" >"$bin/bulk"
 	chmod 755 "$bin/bulk"
-	script_with two "$bin/bulk"
-	program_is "a script with two programs" 1 1 "$bin/two" "$bin/mpi_cuda" $rounds $mib 1000
-	script_with beside "$bin/static"
-	program_is "a static program beside CUDA" 1 1 "$bin/beside" "$bin/bulk"
-elif [[ -x $built/work ]]; then
-	cp "$built/work" "$bin"
-	program_is "CUDA's runtime" 1 1 "$bin/work" $rounds 256
+	script_with three "$bin/bulk" "$bin/static"
+	program_is "two programs and a static one in a script" 1 1 \
+		"$bin/three" "$bin/mpi_cuda" $rounds $mib 1000
 fi
 python=$(command -v python3)
 if [[ ! $option ]] && "$python" -c 'import torch' 2>/dev/null; then
-	cp "$top/test/gpu/train.py" "$bin"
+	cp "$built/work" "$top/test/gpu/train.py" "$bin"
 	script_with three "$bin/work $rounds 256" "$bin/static"
 	program_is "PyTorch, another program and a static one in a script" 1 1 "$bin/three" \
 		"$python" "$bin/train.py" 300
 fi
 
+engine["MPI and CUDA in fresh drivers"]=cuda=replay
+program_is "MPI and CUDA in fresh drivers" 2 2 "$bin/mpi_cuda" $rounds $mib 1000
 # Last: node 1 has processors for all of them.
 program_is "MPI and CUDA" 2 4 "$bin/mpi_cuda" $rounds $mib 1000
 
