@@ -44,18 +44,25 @@ static void futex_wake(_Atomic uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-static void thread_gone(void *arg)
+void gck_gate_thread_gone(pthread_t thread)
 {
-	struct gck_gate_thread *t = arg, **at;
+	struct gck_gate_thread *t, **at;
 
 	pthread_mutex_lock(&gate.lock);
-	for (at = &gate.first; *at && *at != t; at = &(*at)->next)
+	for (at = &gate.first; *at && (*at)->thread != thread; at = &(*at)->next)
 		;
-	if (*at)
+	t = *at;
+	if (t)
 		*at = t->next;
 	pthread_mutex_unlock(&gate.lock);
-	gck_gate_self = NULL; /* a destructor that runs later may still call the library */
+	if (t == gck_gate_self)
+		gck_gate_self = NULL; /* a destructor that runs later may still call the library */
 	free(t);
+}
+
+static void at_end(void *arg)
+{
+	gck_gate_thread_gone(((const struct gck_gate_thread *)arg)->thread);
 }
 
 /* A child of fork has one thread and must not use the parent's library. */
@@ -77,7 +84,7 @@ static void in_child(void)
 
 static void once(void)
 {
-	if (pthread_key_create(&gate.key, thread_gone))
+	if (pthread_key_create(&gate.key, at_end))
 		abort(); /* the program uses all 1024 keys */
 	pthread_atfork(NULL, NULL, in_child);
 	membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);

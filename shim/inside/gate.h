@@ -47,6 +47,10 @@ struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner)
 /* For a thread of the stand-in: it passes a closed gate until it has ended. */
 void gck_gate_own_thread(const struct gck_gate_owner *owner);
 
+/* The thread is not listed any more. For threads whose end the program's libc does not see: those
+ * of another libc, in which a callback of the program has called the library. */
+void gck_gate_thread_gone(pthread_t thread);
+
 /* Visits each listed thread, with the list's lock held. */
 void gck_gate_each_thread(void (*visit)(pthread_t thread));
 

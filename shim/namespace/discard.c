@@ -79,6 +79,7 @@ static int join_all(struct gck_error *err)
 
 		if (t->life == GCK_NS_ROOT_FREE)
 			continue;
+		gck_namespace_thread_gone(t->self);
 		tid = tid_of(t->self);
 		if (!tid)
 			return gck_fail(err, ENOTSUP, "this kernel does not report the address of "

@@ -31,14 +31,11 @@ int gck_namespace_beside(const char *file, char *path, size_t size, struct gck_e
 
 static pthread_key_t end_key;
 static pthread_once_t end_key_once = PTHREAD_ONCE_INIT;
-static struct {
-	void (*enter)(void), (*leave)(void);
-} guard;
+static struct gck_namespace_guard guard;
 
-void gck_namespace_guard(void (*enter)(void), void (*leave)(void))
+void gck_namespace_guard_by(const struct gck_namespace_guard *by)
 {
-	guard.enter = enter;
-	guard.leave = leave;
+	guard = *by;
 }
 
 /* Frees what a thread has in the copy. After a restart there is another copy, in which it has
@@ -73,12 +70,19 @@ static void thread_begins(void)
 	uselocale(LC_GLOBAL_LOCALE);
 }
 
+void gck_namespace_thread_gone(pthread_t thread)
+{
+	if (guard.gone)
+		guard.gone(thread);
+}
+
 static const struct gck_ns_root_host host = {
 	.free = free,
 	.usable_size = malloc_usable_size,
 	.exit = exit,
 	.note_thread = note_thread,
 	.thread_begins = thread_begins,
+	.thread_gone = gck_namespace_thread_gone,
 	.has_tid = gck_inside_has_tid,
 };
 
@@ -113,22 +117,24 @@ void gck_namespace_adopt(pthread_t thread)
 
 /* ---- forks of the program ------------------------------------------------------------------- */
 
-static __thread struct gck_ns_root *locked;
+/* The copy whose locks the fork under way has: gck_namespace.restarts, and 1. */
+static __thread uint32_t locked __attribute__((tls_model("initial-exec")));
 
 /* Locks of a dead copy may be those of threads that did not come back. */
 static void before_fork(void)
 {
+	locked = 0;
 	if (!gck_namespace_is_alive())
 		return;
-	locked = gck_namespace.root;
-	locked->before_fork();
+	gck_namespace.root->before_fork();
+	locked = gck_namespace.restarts + 1;
 }
 
+/* A restart may have come between. */
 static void after_fork(void)
 {
-	if (locked)
-		locked->after_fork();
-	locked = NULL;
+	if (locked == gck_inside_restarts() + 1 && gck_namespace_is_alive())
+		gck_namespace.root->after_fork();
 }
 
 static int watch_forks(struct gck_error *err)

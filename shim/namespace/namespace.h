@@ -42,10 +42,17 @@ struct gck_namespace_library {
 GCK_MUST_CHECK int gck_namespace_load(const struct gck_namespace_library *library,
 				      struct gck_ns_exclusions *owned, struct gck_error *err);
 
-/* Sets the functions to call before and after code of the copy that runs at the end of a program's
- * thread and frees what the thread has in the copy. Called before the load; without them that code
- * runs alone. */
-void gck_namespace_guard(void (*enter)(void), void (*leave)(void));
+/* What a stand-in does where threads end. */
+struct gck_namespace_guard {
+	/* before and after code of the copy that runs at the end of a program's thread and frees
+	 * what the thread has in the copy */
+	void (*enter)(void), (*leave)(void);
+	/* a thread of the copy ends, or is dead: the stand-in must not know it any more */
+	void (*gone)(pthread_t thread);
+};
+
+/* Called before the load; without it, or where a function is NULL, that is not done. */
+void gck_namespace_guard_by(const struct gck_namespace_guard *by);
 
 /* Whether a copy is loaded, and this process was not restored since. */
 bool gck_namespace_is_alive(void);
@@ -141,6 +148,9 @@ void gck_ns_signals_put_back(const struct link_map *objects);
 /* Lists in `owned` the parts of the copy's libraries that an image need not contain. Called while
  * the copy is held. */
 void gck_namespace_list_changes_only(void);
+
+/* A thread of the copy is no more. */
+void gck_namespace_thread_gone(pthread_t thread);
 
 /* The first object of the namespace: the root object. The others follow by ->l_next. */
 struct link_map *gck_namespace_objects(void);

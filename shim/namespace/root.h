@@ -23,6 +23,7 @@ struct gck_ns_root_host {
 	void (*exit)(int status) __attribute__((noreturn));
 	void (*note_thread)(void);              /* have `thread_ends` called at the thread's end */
 	void (*thread_begins)(void);            /* called in each thread of the copy */
+	void (*thread_gone)(pthread_t thread);  /* it ends, inside enter and leave */
 	bool (*has_tid)(int32_t tid);           /* true: the program's TID of another thread */
 };
 

@@ -31,6 +31,10 @@ static void enter_end(void)
 	gck_gate_enter("the end of a thread", 0);
 }
 
+static const struct gck_namespace_guard guard = {
+	.enter = enter_end, .leave = gck_gate_leave, .gone = gck_gate_thread_gone,
+};
+
 void *gck_cuda_apart_load(const char *path, struct gck_ns_exclusions *owned, struct gck_error *err)
 {
 	if (strlen(path) >= sizeof library_path) {
@@ -38,7 +42,7 @@ void *gck_cuda_apart_load(const char *path, struct gck_ns_exclusions *owned, str
 		return NULL;
 	}
 	memmove(library_path, path, strlen(path) + 1);
-	gck_namespace_guard(enter_end, gck_gate_leave);
+	gck_namespace_guard_by(&guard);
 	if (gck_namespace_load(&library, owned, err))
 		return NULL;
 	gck_cuda_apart_steer(gck_namespace.handle);

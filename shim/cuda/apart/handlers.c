@@ -87,11 +87,14 @@ static struct {
 	void (*prepare)(void), (*parent)(void), (*child)(void);
 } forks[FORKS];
 static unsigned nforks;
-static __thread bool prepared; /* the fork under way has run `prepare` of this copy */
+static uint32_t copy = 1; /* counts the copies */
+
+/* The copy whose `prepare` the fork under way has run; 0: none. */
+static __thread uint32_t prepared __attribute__((tls_model("initial-exec")));
 
 static void prepare(void)
 {
-	prepared = gck_namespace_is_alive();
+	prepared = gck_namespace_is_alive() ? copy : 0;
 	for (unsigned i = nforks; prepared && i-- > 0;) {
 		if (forks[i].prepare)
 			forks[i].prepare();
@@ -99,10 +102,16 @@ static void prepare(void)
 	pthread_mutex_lock(&lock);
 }
 
+/* A restart may have come between. */
+static bool is_prepared(void)
+{
+	return prepared == copy && gck_namespace_is_alive();
+}
+
 static void parent(void)
 {
 	pthread_mutex_unlock(&lock);
-	for (unsigned i = 0; prepared && i < nforks; i++) {
+	for (unsigned i = 0; is_prepared() && i < nforks; i++) {
 		if (forks[i].parent)
 			forks[i].parent();
 	}
@@ -111,7 +120,7 @@ static void parent(void)
 static void child(void)
 {
 	pthread_mutex_unlock(&lock);
-	for (unsigned i = 0; prepared && i < nforks; i++) {
+	for (unsigned i = 0; is_prepared() && i < nforks; i++) {
 		if (forks[i].child)
 			forks[i].child();
 	}
@@ -152,5 +161,6 @@ void gck_cuda_apart_handlers_forget(void)
 		p->function = NULL;
 	free_place = &places;
 	nforks = 0;
+	copy++;
 	pthread_mutex_unlock(&lock);
 }

@@ -152,7 +152,8 @@ static void mapped_over(uintptr_t start, size_t length)
 
 static void *map_at(uintptr_t at, const struct mapping *m, int fd, off_t offset)
 {
-	return list.mmap((void *)at, m->length, m->prot, m->flags | MAP_FIXED_NOREPLACE, fd, offset);
+	return list.mmap((void *)at, m->length, m->prot, m->flags | MAP_FIXED_NOREPLACE, fd,
+			 offset);
 }
 
 /* Where the program has put something into the zone, the next place. */

@@ -110,7 +110,8 @@ static const char *own_path(const char *path, char space[OWN_PATH])
 {
 	size_t n = (size_t)snprintf(space, OWN_PATH, "/proc/%d", (int)getpid());
 
-	if (strncmp(path, space, n) || (path[n] && path[n] != '/') || strlen(path + n) > OWN_PATH / 2)
+	if (strncmp(path, space, n) || (path[n] && path[n] != '/') ||
+	    strlen(path + n) > OWN_PATH / 2)
 		return path;
 	snprintf(space, OWN_PATH, "/proc/self%s", path + n);
 	return space;

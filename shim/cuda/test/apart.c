@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The driver's library in a link namespace: the fake driver, and a module in its place. Copies are
- * killed in the living process, as a restart does. Runs itself for what shows at a process's end. */
+ * killed in the living process, as a restart does. Runs itself for what shows at its end. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <cuda.h>
@@ -33,7 +33,7 @@ static struct gck_ns_exclusions owned;
 static struct gck_error err;
 static const struct apart_module *m;
 
-/* ---- this process, as a rank ------------------------------------------------------------------ */
+/* ---- this process, as a rank ----------------------------------------------------------------- */
 
 static struct gck_shim_state preload;
 
@@ -308,14 +308,56 @@ static void test_threads(void)
 	is_int((long)result, 2, "and a thread of the program's that calls CUDA each copy's");
 }
 
+/* ---- threads of the library in the gate's list ----------------------------------------------- */
+
+static int visits;
+
+static void visit(pthread_t thread)
+{
+	(void)thread;
+	visits++;
+}
+
+static int listed(void)
+{
+	visits = 0;
+	gck_gate_each_thread(visit);
+	return visits;
+}
+
+/* A callback that calls CUDA. */
+static int called(void)
+{
+	gck_gate_enter("test", 0);
+	gck_gate_leave();
+	sem_post(&waits);
+	return listed();
+}
+
+static void test_list(void)
+{
+	int before = listed();
+
+	is_int(m->in_thread(called), before + 1, "a thread of the library's can call CUDA");
+	is_int(listed(), before, "when it ends it is not listed any more");
+	m->stay(called);
+	sem_wait(&waits);
+	sem_wait(&waits);
+	is_int(listed(), before + 1, "another one does not end");
+	restart();
+	is_int(listed(), before, "nor is one that is dead");
+}
+
 /* ---- fork ------------------------------------------------------------------------------------ */
 
 static char marks[32];
+static bool restores; /* the process is restored while it forks */
 
 static void note(char mark)
 {
 	size_t n = strlen(marks);
 
+	preload.restarts += restores;
 	marks[n] = mark;
 	marks[n + 1] = '\0';
 }
@@ -353,6 +395,10 @@ static void test_fork(void)
 	is_str(marks_of_fork(), "bc bp", "a fresh copy's do");
 	preload.restarts++;
 	is_str(marks_of_fork(), " ", "nor do they before a restored process has discarded it");
+	preload.restarts--;
+	restores = true;
+	is_str(marks_of_fork(), "b b", "nor the rest of them if a restart comes between");
+	restores = false;
 	preload.restarts--;
 }
 
@@ -480,6 +526,7 @@ int main(int argc, char **argv)
 	test_many();
 	test_handles();
 	test_threads();
+	test_list();
 	test_fork();
 	test_fork_while_mapping();
 	test_exit();

@@ -76,6 +76,23 @@ static int in_thread(int (*callback)(void))
 	return (int)(long)result;
 }
 
+static void *call_and_stay(void *p)
+{
+	call(p);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void stay(int (*callback)(void))
+{
+	static int (*called)(void);
+	pthread_t thread;
+
+	called = callback;
+	pthread_create(&thread, NULL, call_and_stay, &called);
+}
+
 static int is_space(int c)
 {
 	return isspace(c) != 0;
@@ -123,6 +140,7 @@ __attribute__((visibility("default"))) const struct apart_module apart_module = 
 	.at_exit = register_exit,
 	.at_fork = register_forks,
 	.in_thread = in_thread,
+	.stay = stay,
 	.is_space = is_space,
 	.pid = getpid,
 	.pid_by_number = pid_by_number,

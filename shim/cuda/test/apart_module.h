@@ -15,6 +15,7 @@ struct apart_module {
 	void (*at_exit)(void (*note)(char mark), char mark);
 	void (*at_fork)(void (*note)(char mark));
 	int (*in_thread)(int (*callback)(void)); /* a thread of the library's */
+	void (*stay)(int (*callback)(void));     /* another, which does not end */
 	int (*is_space)(int c);
 	pid_t (*pid)(void);
 	pid_t (*pid_by_number)(void);            /* syscall() */

@@ -24,7 +24,11 @@ const struct gck_gate_owner gck_gate_owner = {.admit = admit, .admitted = gck_na
 /* A thread must not end inside a copy that is dead or dying. */
 void gck_mpi_gate_guard(void)
 {
-	gck_namespace_guard(enter_end, gck_gate_leave);
+	static const struct gck_namespace_guard guard = {
+		.enter = enter_end, .leave = gck_gate_leave, .gone = gck_gate_thread_gone,
+	};
+
+	gck_namespace_guard_by(&guard);
 }
 
 void gck_mpi_threads_adopt(void)

@@ -103,6 +103,7 @@ static void thread_ended(void *p)
 {
 	gck_ns_thread_ends();
 	gck_ns_enter();
+	gck_ns_root.host->thread_gone(pthread_self());
 	set_life(p, GCK_NS_ROOT_ENDED);
 	gck_ns_leave();
 }

@@ -228,7 +228,8 @@ static void test_reuse(void)
 
 int main(void)
 {
-	if (!ok(gck_namespace_load(&library, &owned, &err) == 0, "the real library is loaded: %s", err.text))
+	if (!ok(gck_namespace_load(&library, &owned, &err) == 0, "the library is loaded: %s",
+		err.text))
 		return tap_done();
 	get = dlsym(gck_namespace.root_handle, "malloc");
 	get_zeroed = dlsym(gck_namespace.root_handle, "calloc");

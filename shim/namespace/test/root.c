@@ -80,7 +80,8 @@ static size_t listed(const void *p, size_t length)
 static void test_refusals(void)
 {
 	file = "/nowhere/library.so";
-	ok(all_of(load() < 0, strstr(err.text, "/nowhere/library.so"), strstr(err.text, "build it")),
+	ok(all_of(load() < 0, strstr(err.text, "/nowhere/library.so"),
+		  strstr(err.text, "build it")),
 	   "a missing library is reported: %s", err.text);
 	file = "/dev/null";
 	ok(all_of(load() < 0, strstr(err.text, "/dev/null")),
@@ -206,6 +207,8 @@ static void leave(void)
 	left++;
 }
 
+static const struct gck_namespace_guard guard = {.enter = enter, .leave = leave}, none;
+
 static void *use_key(void *key)
 {
 	gck_namespace_adopt(pthread_self());
@@ -226,12 +229,12 @@ static void test_keys(void)
 	m->set(theirs, "theirs");
 	is_str(pthread_getspecific(ours), "ours", "the program's value stays");
 	is_str(m->get(theirs), "theirs", "the namespace's value stays");
-	gck_namespace_guard(enter, leave);
+	gck_namespace_guard_by(&guard);
 	pthread_create(&thread, NULL, use_key, &theirs);
 	pthread_join(thread, NULL);
 	is_int(m->destructions(), 1, "the destructor is called when a program's thread ends");
 	ok(all_of(entered == 1, left == 1), "the destructor runs inside the gate");
-	gck_namespace_guard(NULL, NULL);
+	gck_namespace_guard_by(&none);
 	m->set(theirs, NULL);
 	pthread_key_delete(ours);
 }
