@@ -7,14 +7,11 @@
 #include "config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "shim/cuda/apart/apart.h"
 #include "shim/cuda/base/state.h"
-#include "shim/cuda/dispatch/load.h"
 #include "shim/cuda/participants/drain.h"
-#include "shim/cuda/records/records.h"
 #include "shim/link.h"
 #include "shim/namespace/namespace.h"
 
@@ -22,18 +19,6 @@
 
 /* Found by name. 0: done; -1: it was refused, or failed; a line says why. */
 SHOWN int gpu_engine_restart(void);
-
-/* NVML, which PyTorch loads, calls four functions once, when it is loaded. What they do is not
- * known: with GPU_ENGINE_NVML a test goes on all the same. */
-static void allow_nvml(void)
-{
-	static const unsigned slots[] = {19, 21, 24, 25};
-
-	for (size_t i = 0; getenv("GPU_ENGINE_NVML") && i < sizeof slots / sizeof *slots; i++)
-		gck_cuda_records_allow("\x69\xa2\x8e\x9f", slots[i]);
-}
-
-GCK_CUDA_ASSEMBLE(allow_nvml);
 
 static double now_ms(void)
 {

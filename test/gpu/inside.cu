@@ -235,7 +235,7 @@ static void two()
 {
 	context();
 	fact("first_copy", run_ptx());
-	found_library = dlmopen(LM_ID_NEWLM, getenv("GPUCKPT_MPI_LIBRARY"), RTLD_NOW);
+	found_library = dlmopen(LM_ID_NEWLM, getenv("GPUCKPT_CUDA_LIBRARY"), RTLD_NOW);
 	fact("second_copy_cuInit", found_library ? CU(cuInit)(0) : -1);
 }
 

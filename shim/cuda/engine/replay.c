@@ -38,10 +38,26 @@ static const char *const own[] = {
 	"cuMemGetAllocationPropertiesFromHandle", "cuMemRetainAllocationHandle",
 };
 
+static CUresult (*recorded_init)(unsigned int flags);
+
+/* The program may have changed its environment since it loaded the library. */
+static CUresult init(unsigned int flags)
+{
+	struct gck_error err = {0};
+
+	if (gck_namespace_take_environment(&err)) {
+		fprintf(stderr, "gpuckpt: %s\n", err.text);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return recorded_init(flags);
+}
+
 static void hook(struct gck_cuda_real *table, const struct gck_cuda_real *found)
 {
 	gck_cuda_driver = *found;
 	gck_cuda_records_hook(table);
+	recorded_init = table->cuInit;
+	table->cuInit = init;
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
 		const struct gck_cuda_function *f = gck_cuda_by_name(own[i]);
 

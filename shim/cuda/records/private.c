@@ -75,6 +75,10 @@ static CUresult check_context(CUcontext context, uint32_t *flags, const void **a
 static CUresult context_id(CUcontext context, uint32_t *id);
 static CUresult cache_open(void **entry, int kind, const void *key, size_t size);
 static CUresult cache_close(void *entry);
+static CUresult listener_make(void **listener, const void *about);
+static uint64_t listener_drop(void *listener);
+static uint64_t listener_begin(void *listener);
+static uint64_t listener_end(void *listener);
 
 #define OURS(slot, f) {slot, (function *)(f)}
 #define HARMLESS(slot) {slot, NULL} /* it is given no handles, and keeps nothing */
@@ -87,7 +91,7 @@ static struct table {
 	struct {
 		unsigned slot;
 		function *ours;
-	} known[4];
+	} known[6];
 	unsigned n;     /* words */
 	function **at;  /* the present driver's; NULL: it was not asked for */
 } tables[TABLES] = {
@@ -110,13 +114,14 @@ static struct table {
 		   false, 4, {OURS(1, cache_open), OURS(2, cache_close), HARMLESS(3),
 			      HARMLESS(4)}},
 	[NVML] = {"\x69\xa2\x8e\x9f\x24\x49\x8b\x47\xb0\x30\xc5\xda\x33\x0e\xa4\xe9", true,
-		  false, 0, {{0}}},
+		  false, 6, {OURS(19, listener_make), OURS(20, listener_drop),
+			     OURS(21, listener_begin), OURS(22, listener_end), HARMLESS(24),
+			     HARMLESS(25)}},
 	[RUNTIME] = {"\xf8\xcf\xf9\x51\x21\x46\x8b\x4e\xb9\xe2\xfb\x46\x9e\x7c\x0d\xd9", true,
 		     false, 0, {{0}}},
 	[HASH] = {"\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2", true,
 		  true, 0, {{0}}},
 };
-static bool allowed[TABLES * WORDS]; /* by a test */
 static bool unknown_table; /* one that is not listed was asked for */
 
 /* The driver's function. */
@@ -500,14 +505,117 @@ static CUresult cache_close(void *entry)
 	return rc;
 }
 
-/* ---- checkpoint and restart ------------------------------------------------------------------ */
+/* ---- NVML's listeners ------------------------------------------------------------------------
+ * NVML has the driver copy a structure, whose first word is its size, and list that. 24 and 25 lock
+ * and unlock the list meanwhile. */
 
-void gck_cuda_records_allow(const char *id, unsigned slot)
+#define ABOUT_DEFAULT 0x30 /* bytes of a structure whose size is 0 */
+
+static struct listener {
+	struct listener *next;
+	void *handle, *now; /* NVML's, the driver's */
+	bool listed;
+	size_t size;
+	char about[];
+} *listeners; /* the newest first; with the records' lock */
+
+static struct listener **find_listener(const void *handle)
 {
-	for (int i = 0; i < TABLES; i++)
-		if (!memcmp(tables[i].id, id, 4))
-			allowed[i * WORDS + (int)slot] = true;
+	struct listener **at = &listeners;
+
+	while (*at && (*at)->handle != handle)
+		at = &(*at)->next;
+	return at;
 }
+
+static void *listener_now(void *handle)
+{
+	const struct listener *l;
+
+	gck_records_lock();
+	l = *find_listener(handle);
+	gck_records_unlock();
+	return l ? l->now : handle;
+}
+
+static void set_listed(const void *handle, bool listed)
+{
+	struct listener *l;
+
+	gck_records_lock();
+	l = *find_listener(handle);
+	if (l)
+		l->listed = listed;
+	gck_records_unlock();
+}
+
+static CUresult listener_make(void **listener, const void *about)
+{
+	CUresult rc = REAL(NVML, 19, listener_make)(listener, about);
+	struct listener *l;
+	size_t size;
+
+	if (rc)
+		return rc;
+	memcpy(&size, about, sizeof size);
+	size = size ? size : ABOUT_DEFAULT;
+	l = malloc(sizeof *l + size);
+	if (!l)
+		abort();
+	*l = (struct listener){.handle = *listener, .now = *listener, .size = size};
+	memcpy(l->about, about, size);
+	gck_records_lock();
+	l->next = listeners;
+	listeners = l;
+	gck_records_unlock();
+	return rc;
+}
+
+static uint64_t listener_drop(void *listener)
+{
+	uint64_t result = REAL(NVML, 20, listener_drop)(listener_now(listener));
+	struct listener **at, *l;
+
+	gck_records_lock();
+	at = find_listener(listener);
+	l = *at;
+	if (l)
+		*at = l->next;
+	gck_records_unlock();
+	free(l);
+	return result;
+}
+
+static uint64_t listener_begin(void *listener)
+{
+	uint64_t result = REAL(NVML, 21, listener_begin)(listener_now(listener));
+
+	set_listed(listener, true);
+	return result;
+}
+
+static uint64_t listener_end(void *listener)
+{
+	uint64_t result = REAL(NVML, 22, listener_end)(listener_now(listener));
+
+	set_listed(listener, false);
+	return result;
+}
+
+static int listeners_again(struct gck_error *err)
+{
+	for (struct listener *l = listeners; l; l = l->next) {
+		CUresult rc = REAL(NVML, 19, listener_make)(&l->now, l->about);
+
+		if (rc)
+			return gck_fail(err, EIO, "a listener of NVML's: error %d", rc);
+		if (l->listed)
+			REAL(NVML, 21, listener_begin)(l->now);
+	}
+	return 0;
+}
+
+/* ---- checkpoint and restart ------------------------------------------------------------------ */
 
 const char *gck_record_private_unable(void)
 {
@@ -518,8 +626,7 @@ const char *gck_record_private_unable(void)
 	for (int i = 0; i < TABLES * WORDS; i++) {
 		const struct table *t = &tables[i / WORDS];
 
-		if (!gck_record_jump_used[i] || allowed[i] ||
-		    is_known(t, (unsigned)i % WORDS, &ours))
+		if (!gck_record_jump_used[i] || is_known(t, (unsigned)i % WORDS, &ours))
 			continue;
 		n = snprintf(text, sizeof text, "function %d of the driver's private table ",
 			     i % WORDS);
@@ -578,5 +685,5 @@ int gck_record_private_again(struct gck_error *err)
 		if (t->at && (ask(t, &at) || take(t, (function **)(uintptr_t)at)))
 			return gck_fail(err, EIO, "the fresh driver's private table %d", i);
 	}
-	return 0;
+	return listeners_again(err);
 }

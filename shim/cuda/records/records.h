@@ -56,10 +56,6 @@ GCK_MUST_CHECK int gck_cuda_records_complete(struct gck_error *err);
 /* Frees what was saved. */
 void gck_cuda_records_release(void);
 
-/* For tests: takes a function of a private table, whose id begins with these four bytes, for
- * harmless. */
-void gck_cuda_records_allow(const char *id, unsigned slot);
-
 /* For tests: how many records of a kind there are, by the kind's name, modules of libraries not
  * counted; and the driver's value of a handle. */
 int gck_cuda_records_count(const char *kind);
