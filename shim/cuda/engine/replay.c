@@ -84,9 +84,14 @@ static int down(int64_t end_ns, struct gck_error *err)
 {
 	int64_t left = (end_ns - gck_cuda_now_ns()) / 1000000;
 
-	if (gck_cuda_records_save(err))
-		return -1;
-	return gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err);
+	struct gck_error back = {0};
+
+	if (gck_cuda_records_save(err) == 0 &&
+	    gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err) == 0)
+		return 0;
+	if (gck_cuda_records_back(&back))
+		fprintf(stderr, "gpuckpt: %s\n", back.text);
+	return -1;
 }
 
 /* ---- a restart ------------------------------------------------------------------------------ */
@@ -127,7 +132,7 @@ static int up(bool restored, struct gck_error *err)
 	if (restored)
 		return begin_again(err);
 	gck_namespace_release();
-	return 0;
+	return gck_cuda_records_back(err);
 }
 
 const struct gck_cuda_engine gck_cuda_replay_engine = {

@@ -505,18 +505,22 @@ static CUresult cache_close(void *entry)
 	return rc;
 }
 
-/* ---- NVML's listeners ------------------------------------------------------------------------
- * NVML has the driver copy a structure, whose first word is its size, and list that. 24 and 25 lock
- * and unlock the list meanwhile. */
+/* ---- listeners -------------------------------------------------------------------------------
+ * NVML asks the driver to be called in a checkpoint: it closes its descriptors of the GPU, and opens
+ * them again. The driver copies what it is given. 24 and 25 lock and unlock its list. */
 
-#define ABOUT_DEFAULT 0x30 /* bytes of a structure whose size is 0 */
+struct about {
+	size_t size; /* 0: that of this */
+	void *data;
+	int (*lock)(void *data), (*unlock)(void *data), (*checkpoint)(void *data),
+		(*restore)(void *data);
+};
 
 static struct listener {
 	struct listener *next;
 	void *handle, *now; /* NVML's, the driver's */
-	bool listed;
-	size_t size;
-	char about[];
+	bool listed, away;  /* away: a checkpoint is on, and it has closed all */
+	struct about about;
 } *listeners; /* the newest first; with the records' lock */
 
 static struct listener **find_listener(const void *handle)
@@ -553,17 +557,14 @@ static CUresult listener_make(void **listener, const void *about)
 {
 	CUresult rc = REAL(NVML, 19, listener_make)(listener, about);
 	struct listener *l;
-	size_t size;
 
 	if (rc)
 		return rc;
-	memcpy(&size, about, sizeof size);
-	size = size ? size : ABOUT_DEFAULT;
-	l = malloc(sizeof *l + size);
+	l = malloc(sizeof *l);
 	if (!l)
 		abort();
-	*l = (struct listener){.handle = *listener, .now = *listener, .size = size};
-	memcpy(l->about, about, size);
+	*l = (struct listener){.handle = *listener, .now = *listener};
+	memcpy(&l->about, about, sizeof l->about);
 	gck_records_lock();
 	l->next = listeners;
 	listeners = l;
@@ -602,10 +603,47 @@ static uint64_t listener_end(void *listener)
 	return result;
 }
 
+/* One of another version has more, or other members. */
+static const char *listeners_unable(void)
+{
+	const struct listener *l = listeners;
+
+	while (l && (!l->about.size || l->about.size == sizeof l->about))
+		l = l->next;
+	return l ? "a listener to checkpoints of another version of NVML" : NULL;
+}
+
+static int listeners_leave(struct gck_error *err)
+{
+	for (struct listener *l = listeners; l; l = l->next) {
+		if (!l->listed)
+			continue;
+		l->about.lock(l->about.data);
+		l->away = true;
+		if (l->about.checkpoint(l->about.data))
+			return gck_fail(err, EIO, "NVML does not leave the GPU");
+	}
+	return 0;
+}
+
+int gck_record_private_back(struct gck_error *err)
+{
+	int failed = 0;
+
+	for (struct listener *l = listeners; l; l = l->next) {
+		if (!l->away)
+			continue;
+		failed |= l->about.restore(l->about.data);
+		l->about.unlock(l->about.data);
+		l->away = false;
+	}
+	return failed ? gck_fail(err, EIO, "NVML does not come back to the GPU") : 0;
+}
+
 static int listeners_again(struct gck_error *err)
 {
 	for (struct listener *l = listeners; l; l = l->next) {
-		CUresult rc = REAL(NVML, 19, listener_make)(&l->now, l->about);
+		CUresult rc = REAL(NVML, 19, listener_make)(&l->now, &l->about);
 
 		if (rc)
 			return gck_fail(err, EIO, "a listener of NVML's: error %d", rc);
@@ -636,7 +674,8 @@ const char *gck_record_private_unable(void)
 	}
 	if (unknown_table)
 		return "a private table of the driver that is not known";
-	return entries ? "an open entry of the driver's cache of compiled programs" : NULL;
+	return entries ? "an open entry of the driver's cache of compiled programs"
+		       : listeners_unable();
 }
 
 int gck_record_private_save(struct gck_error *err)
@@ -650,7 +689,7 @@ int gck_record_private_save(struct gck_error *err)
 		b->content = content;
 		memcpy(content, b->at ? b->at : "", b->size);
 	}
-	return 0;
+	return listeners_leave(err);
 }
 
 static int keep_buffer(const struct buffer *b)

@@ -239,6 +239,8 @@ const char *gck_record_private_unable(void);
 /* Stores what programs read there; puts that and the tables where they were; leads the tables to
  * a fresh driver. */
 GCK_MUST_CHECK int gck_record_private_save(struct gck_error *err);
+/* After a save: who was told of the checkpoint is told of its end. */
+GCK_MUST_CHECK int gck_record_private_back(struct gck_error *err);
 GCK_MUST_CHECK int gck_record_private_keep(struct gck_error *err);
 GCK_MUST_CHECK int gck_record_private_again(struct gck_error *err);
 /* The program's handle of a device's primary context, of which `now` is the driver's; the same of

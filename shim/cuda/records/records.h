@@ -38,8 +38,12 @@ void gck_cuda_records_maps_by(const struct gck_records_maps *maps);
 const char *gck_cuda_records_unable(void);
 
 /* Copies the contents of device memory, of arrays and of modules' variables to host memory. The GPU is idle,
- * no other call is under way, and gck_cuda_records_unable has returned NULL. */
+ * no other call is under way, and gck_cuda_records_unable has returned NULL. What listens to
+ * checkpoints (NVML) has left the GPU afterwards. */
 GCK_MUST_CHECK int gck_cuda_records_save(struct gck_error *err);
+
+/* After a save, or one that failed, in the process that goes on. */
+GCK_MUST_CHECK int gck_cuda_records_back(struct gck_error *err);
 
 /* Puts back what the program reads of the driver that has ended, whose memory is gone or reserved.
  * Before a fresh one is loaded, which must not get that place. */

@@ -469,9 +469,19 @@ int gck_cuda_records_complete(struct gck_error *err)
 	int failed;
 
 	gck_records_lock();
-	failed = for_all(make_texture, err) || for_all(fill, err);
+	failed = for_all(make_texture, err) || for_all(fill, err) || gck_record_private_back(err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
+}
+
+int gck_cuda_records_back(struct gck_error *err)
+{
+	int failed;
+
+	gck_records_lock();
+	failed = gck_record_private_back(err);
+	gck_records_unlock();
+	return failed;
 }
 
 void gck_cuda_records_release(void)

@@ -1799,6 +1799,70 @@ static void test_refusals(void)
 	E->cuCtxDestroy_v2(context);
 }
 
+/* ---- who is told of checkpoints -------------------------------------------------------------- */
+
+static struct {
+	int lock, unlock, checkpoint, restore;
+} told;
+
+static int told_lock(void *data) { (void)data; told.lock++; return 0; }
+static int told_unlock(void *data) { (void)data; told.unlock++; return 0; }
+static int told_checkpoint(void *data) { (void)data; told.checkpoint++; return 0; }
+static int told_restore(void *data) { (void)data; told.restore++; return 0; }
+
+struct listener_about {
+	size_t size;
+	void *data;
+	int (*told[4])(void *data);
+};
+
+typedef CUresult make_listener(void **listener, const struct listener_about *about);
+typedef uint64_t use_listener(void *listener);
+
+static bool told_times(int lock, int unlock, int checkpoint, int restore)
+{
+	return told.lock == lock && told.unlock == unlock && told.checkpoint == checkpoint &&
+	       told.restore == restore;
+}
+
+/* As NVML has it, which closes its descriptors in a checkpoint. */
+static void test_listeners(void)
+{
+	static const CUuuid id = {"\x69\xa2\x8e\x9f\x24\x49\x8b\x47\xb0\x30\xc5\xda\x33\x0e"
+				  "\xa4\xe9"};
+	struct listener_about about = {
+		0, NULL, {told_lock, told_unlock, told_checkpoint, told_restore}};
+	struct gck_error err = {0};
+	const void *table;
+	void **call, *listener;
+
+	E->cuGetExportTable(&table, &id);
+	call = (void **)(uintptr_t)table;
+	((make_listener *)call[19])(&listener, &about);
+	memset(&about, 0, sizeof about); /* the driver has a copy */
+	ok(!gck_cuda_records_save(&err) && told_times(0, 0, 0, 0), "it is not listed yet");
+	ok(!gck_cuda_records_back(&err) && told_times(0, 0, 0, 0), "nor told of the end");
+	((use_listener *)call[21])(listener);
+	ok(!gck_cuda_records_save(&err) && told_times(1, 0, 1, 0), "it is told of a checkpoint");
+	ok(!gck_cuda_records_back(&err) && told_times(1, 1, 1, 1), "and of its end");
+	ok(!gck_cuda_records_save(&err), "it is told again");
+	anew();
+	ok(!gck_cuda_records_keep(&err) && !again(&err) && told_times(2, 2, 2, 2),
+	   "and of a restart: %s", err.text);
+	gck_cuda_driver.cuInit(0);
+	gck_cuda_driver.cuCheckpointProcessLock(getpid(), NULL);
+	gck_cuda_driver.cuCheckpointProcessUnlock(getpid(), NULL);
+	ok(told_times(3, 3, 2, 2), "the fresh driver has it in its list");
+	((use_listener *)call[22])(listener);
+	gck_cuda_driver.cuCheckpointProcessLock(getpid(), NULL);
+	gck_cuda_driver.cuCheckpointProcessUnlock(getpid(), NULL);
+	ok(told_times(3, 3, 2, 2), "and takes it out, by the handle of before");
+	((use_listener *)call[20])(listener);
+	((make_listener *)call[19])(&listener, &(const struct listener_about){.size = 96});
+	refuses("another version of NVML", "one with other members");
+	((use_listener *)call[20])(listener);
+}
+
 /* Nothing takes back the last two. */
 static void test_lasting_refusals(void)
 {
@@ -1908,6 +1972,7 @@ int main(int argc, char **argv)
 		test_unmapped();
 		test_textures();
 		test_refusals();
+		test_listeners();
 		test_other_number();
 		test_lasting_refusals();
 	}

@@ -81,6 +81,8 @@ CUresult fake_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 		fake_changed();
 	}
 	fake_unlock();
+	if (!rc)
+		fake_listeners_tell(FAKE_LOCK);
 	return rc;
 }
 
@@ -111,6 +113,8 @@ CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs 
 		fake.process = CU_PROCESS_STATE_CHECKPOINTED;
 	}
 	fake_unlock();
+	if (!rc)
+		fake_listeners_tell(FAKE_CHECKPOINT);
 	return rc;
 }
 
@@ -132,6 +136,8 @@ CUresult fake_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 		fake.process = CU_PROCESS_STATE_LOCKED;
 	}
 	fake_unlock();
+	if (!rc)
+		fake_listeners_tell(FAKE_RESTORE);
 	return rc;
 }
 
@@ -149,5 +155,7 @@ CUresult fake_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 		rc = CUDA_ERROR_ILLEGAL_STATE;
 	fake_changed();
 	fake_unlock();
+	if (!rc)
+		fake_listeners_tell(FAKE_UNLOCK);
 	return rc;
 }

@@ -272,6 +272,12 @@ CUfunction fake_function(CUfunction f);
 void fake_context_modules_end(CUcontext context); /* with the lock */
 void fake_context_arrays_end(CUcontext context);  /* array.c; with the lock */
 
+/* ---- who is told of checkpoints (tables.c) --------------------------------------------------- */
+
+enum fake_listened { FAKE_LOCK, FAKE_UNLOCK, FAKE_CHECKPOINT, FAKE_RESTORE };
+typedef int fake_listen(void *data);
+void fake_listeners_tell(enum fake_listened what);
+
 /* ---- loaded anew (launch.c) ------------------------------------------------------------------ */
 
 /* For tests: forgets everything, as if the driver were loaded anew. */

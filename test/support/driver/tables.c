@@ -17,7 +17,7 @@ typedef void destructor(CUcontext context, void *key, void *value);
 
 static struct memory {
 	function *primary[4], *callbacks[7], *current[3], *storage[4], *checks[4], *id[5],
-		*tools[8], *cache[5], *hash[3];
+		*tools[8], *cache[5], *hash[3], *listeners[26];
 	uint32_t buffer[CALLBACKS], more[MORE_CALLBACKS];
 } *memory;
 _Static_assert(sizeof *memory <= ROOM, "the tables fit");
@@ -233,6 +233,73 @@ static CUresult hash(uint32_t version, uint64_t seconds, uint64_t result[2])
 	return CUDA_SUCCESS;
 }
 
+/* ---- who is told of checkpoints -------------------------------------------------------------- */
+
+struct about {
+	size_t size;
+	void *data;
+	fake_listen *told[4]; /* lock, unlock, checkpoint, restore */
+};
+
+static struct listener {
+	struct listener *next;
+	struct about about;
+	bool listed;
+} *all_listeners;
+
+static CUresult listener_make(struct listener **listener, const struct about *about)
+{
+	struct listener *l = calloc(1, sizeof *l);
+
+	l->about = *about;
+	fake_lock();
+	l->next = all_listeners;
+	all_listeners = l;
+	fake_unlock();
+	*listener = l;
+	return CUDA_SUCCESS;
+}
+
+/* With the lock. */
+static void drop(struct listener *listener)
+{
+	struct listener **at = &all_listeners;
+
+	while (*at && *at != listener)
+		at = &(*at)->next;
+	if (*at)
+		*at = listener->next;
+	free(listener);
+}
+
+static void listener_drop(struct listener *listener)
+{
+	fake_lock();
+	drop(listener);
+	fake_unlock();
+}
+
+static void listener_begin(struct listener *listener)
+{
+	listener->listed = true;
+}
+
+static void listener_end(struct listener *listener)
+{
+	listener->listed = false;
+}
+
+static void lock_listeners(void)
+{
+}
+
+void fake_listeners_tell(enum fake_listened what)
+{
+	for (struct listener *l = all_listeners; l; l = l->next)
+		if (l->listed)
+			l->about.told[what](l->about.data);
+}
+
 /* ---- the tables ------------------------------------------------------------------------------ */
 
 #define FIRST(table) (table)[0] = (function *)sizeof(table)
@@ -263,6 +330,12 @@ static void fill(void)
 	m->cache[2] = (function *)cache_close;
 	m->cache[3] = (function *)cache_get;
 	m->cache[4] = (function *)cache_put;
+	FIRST(m->listeners);
+	m->listeners[19] = (function *)listener_make;
+	m->listeners[20] = (function *)listener_drop;
+	m->listeners[21] = (function *)listener_begin;
+	m->listeners[22] = (function *)listener_end;
+	m->listeners[24] = m->listeners[25] = (function *)lock_listeners;
 	FIRST(m->hash);
 	m->hash[1] = (function *)hash;
 	m->buffer[CALLBACKS - 1] = 1;
@@ -284,6 +357,8 @@ void fake_tables_anew(void)
 {
 	while (all_kept)
 		take_out(&all_kept);
+	while (all_listeners)
+		drop(all_listeners);
 	if (memory && mmap(memory, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 			   0) == MAP_FAILED)
 		abort();
@@ -310,6 +385,8 @@ static const void *table_of(const CUuuid *id)
 		return memory->tools;
 	case 0xda:
 		return memory->cache;
+	case 0x69:
+		return memory->listeners;
 	case 0xd4:
 		return memory->hash;
 	default:
