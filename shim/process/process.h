@@ -81,8 +81,9 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
  * other rank of the node can share its memory. Otherwise gck_capture_copy copies that. */
 int gck_capture_take(struct gck_capture *c, bool alone, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Memory that ranks of a node may share: a mapping that is shared, a memfd, a file below /dev/shm.
- * On a node the same device and inode are the same memory. */
+/* Memory that ranks of a node may share: a mapping that is shared, a memfd, a file below /dev/shm;
+ * or a System V object, whose device is GCK_IPC_DEVICE. On a node the same device and inode are the
+ * same memory. */
 struct gck_common_memory {
 	uint64_t device, inode;
 	uint64_t size;               /* as far as this rank knows */
@@ -91,6 +92,7 @@ struct gck_common_memory {
 	bool whole;                  /* this rank can read all of it */
 	bool writes;                 /* or may write to it */
 	bool has_path;
+	uint64_t attached;           /* of a System V segment: how often this rank has */
 	char name[128];              /* its path; for messages if it has none */
 };
 
@@ -107,6 +109,11 @@ int gck_capture_reserve(struct gck_capture *c, uint64_t bytes,
  * as the rank can read them. */
 int gck_capture_share(struct gck_capture *c, const struct gck_common_memory *x, const char *ranks,
 		      uint32_t number, uint64_t from, uint64_t to,
+		      struct gck_error *err) GCK_MUST_CHECK;
+
+/* With all ranks of the node taken, which have attached a System V segment so often: EOPNOTSUPP if
+ * processes have that are of none of them. rank: one of them. */
+int gck_segment_check(int32_t number, uint64_t attached, pid_t rank,
 		      struct gck_error *err) GCK_MUST_CHECK;
 
 /* Then, with all ranks that share its memory frozen and taken: copy the memory that this rank
@@ -200,12 +207,28 @@ int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_
  * only then. Call before build. */
 void gck_restore_asked(struct gck_restore *r, uint32_t all);
 
-/* Before a build: the i-th object that the rank shares with others; NULL: there are no more. Those
- * without a path are made by the caller, as memory files, for all ranks that share them: give
- * passes one (borrowed). Without it the rank gets one of its own. */
-const struct gck_object *gck_restore_common(const struct gck_restore *r, size_t i);
+/* What the rank shares with others: memory, or a System V object. */
+struct gck_common {
+	const struct gck_object *memory; /* NULL: it is none */
+	struct gck_ipc *ipc;
+	const char *boot;             /* with ipc: where its number was the kernel's */
+};
+
+/* Before a build: the i-th of these; false: there are no more. Those without a path are made by the
+ * caller for all ranks that share them, as memory files or by gck_ipc_make: give passes one
+ * (borrowed) or its number. Without it the rank gets one of its own. */
+bool gck_restore_common(const struct gck_restore *r, size_t i, struct gck_common *c);
 int gck_restore_give_common(struct gck_restore *r, const struct gck_object *o, int fd,
 			    struct gck_error *err) GCK_MUST_CHECK;
+void gck_ipc_give(struct gck_ipc *x, int32_t number, bool hidden);
+
+/* Make an empty System V object in this process, in the place of the one of a former start on this
+ * node: sets x->now and x->hidden. Remove one by the kernel's number, if it is there. */
+int gck_ipc_make(struct gck_ipc *x, const char *boot, struct gck_error *err) GCK_MUST_CHECK;
+void gck_ipc_remove(int32_t kind, int32_t number);
+
+/* As a message names it. */
+void gck_ipc_name(int32_t kind, int32_t number, char *name, size_t size);
 
 /* Empty the process and rebuild it from the image: memory is fetched and verified, threads are made
  * and stay stopped. No file is changed, but what gck_restore_files will need is checked. progress

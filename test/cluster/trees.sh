@@ -4,10 +4,10 @@
 # other, each beside tee, with other processes behind a name of a pipe and behind a named pipe; a
 # Python program with a pool of processes and memory that they share; make, of whose programs one
 # waits in system(); a program that has a shell in a pseudo-terminal; two ranks that count in POSIX
-# shared memory; and programs of test/programs/trees, one of them a static one with static programs.
-# Their jobs are requeued twice, and they go on where they were. Where faults can be made, their
-# processes may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1, but for the static
-# ones, which it would not allow.
+# shared memory and in System V objects; and programs of test/programs/trees, one of them a static
+# one with static programs. Their jobs are requeued twice, and they go on where they were. Where
+# faults can be made, their processes may be traced by whom Yama allows it with
+# kernel.yama.ptrace_scope 1, but for the static ones, which it would not allow.
 # With GPUCKPT_LONG=1 also tmux with a shell, which goes on on another node; and each of
 # test/programs/trees is checkpointed at ten random moments, and requeued at some (GPUCKPT_SEED=N
 # repeats them).
@@ -90,7 +90,11 @@ start pool "/usr/bin/python3 $top/test/programs/pool.py 100 answers"
 start make "make -j2 -f $top/test/programs/system.mk BURN='$burn ${args[*]}'"
 start terminals "/usr/bin/python3 $top/test/programs/terminals.py 100 answers"
 pair=$(program pair) shm=gpuckpt-pair.$$
-start ranks "bash -c 'exec $pair /$shm 20000 5000 enough >>answers'" 2
+sysv=$(program sysv) key=$(printf '67%06x' $(($$ & 0xffffff)))
+start ranks "bash -c '$pair /$shm 20000 5000 enough >>answers &
+$sysv $key 20000 5000 enough >>objects
+wait'" 2
+of_ranks=${jobs[-1]}
 for file in "${programs[@]}"; do
 	start "${file%.*}" "$(command_of "$file")"
 done
@@ -104,7 +108,7 @@ has_begun()
 	done
 	[[ -s $script/rounds ]] && pgrep -x tee && [[ $(wc -l <"$pool/answers") -ge 2 ]] &&
 		[[ -e $make/one && -e $make/two && -s $terminals/answers ]] &&
-		[[ $(pgrep -cx pair) -ge 2 ]]
+		[[ $(pgrep -cx pair) -ge 2 && $(pgrep -cx sysv) -ge 2 ]]
 }
 is_able() { wait_for 30 alice gpuckpt able "$1"; }
 is_ready() { wait_ready "$1" 60; }
@@ -134,8 +138,31 @@ suspend_held()
 }
 is_to_stop() { [[ $(sed -n 's/^ShdPnd:\t//p' "/proc/$1/status") != 0000000000000000 ]]; }
 is_stopped() { grep -q '^State:.T (stopped)' "/proc/$1/status"; }
+# attach_held FILE: another step attaches what two ranks share while one of them is held; FILE gets
+# what create says then.
+attach_held()
+{
+	local creating
+	alice touch "$faults/hold.WORKER_FROZEN"
+	alice gpuckpt create "$of_ranks" >"$1" 2>&1 &
+	creating=$!
+	wait_for 30 test -e "$faults/held.WORKER_FROZEN" || return
+	alice srun --jobid "$of_ranks" --overlap -n1 /usr/bin/python3 -c "import ctypes, os, time
+c = ctypes.CDLL(None)
+c.shmat.restype = ctypes.c_void_p
+c.shmat(c.shmget(0x$key, 0, 0), None, 0)
+open('$faults/attached', 'w')
+while os.path.exists('$faults/attached'): time.sleep(0.1)" &
+	wait_for 30 test -e "$faults/attached"
+	rm "$faults/held.WORKER_FROZEN"
+	wait "$creating" && return 1
+	rm "$faults/attached"
+	wait $!
+	grep -q "a process that is none of the step's has attached it" "$1"
+}
 if grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/libexec/gpuckpt-agent"; then
 	check "a job is suspended while it is held, and resumed" suspend_held
+	check "a segment that others attach meanwhile is refused" attach_held "$faults/refused"
 fi
 on_all "Slurm requeues it" root scontrol requeue
 on_all "the job is started again" has_restarted 1
@@ -164,6 +191,10 @@ SLURM_PROCID=0 "$pair" "/$shm" 20000 0 / >>"$ranks/want"
 wait $!
 rm "/dev/shm/$shm"
 check "the number of two ranks is right" cmp <(sort "$ranks/want") <(sort "$ranks/answers")
+SLURM_PROCID=1 "$sysv" "$key" 20000 0 / >"$ranks/want" &
+SLURM_PROCID=0 "$sysv" "$key" 20000 0 / >>"$ranks/want"
+wait $!
+check "their number in System V objects is right" cmp <(sort "$ranks/want") <(sort "$ranks/objects")
 for answer in one two three; do
 	check "make's answers in $answer are right" cmp "$script/one" "$make/$answer"
 done

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that ranks of this node share, in a checkpoint. Those of these ranks that can read all of
- * it give a part each; if none can, each gives what it can read. It is copied once all ranks of the
- * node are frozen: nobody writes to it then, and all ranks' images show the same instant. */
+ * Memory and System V objects that ranks of this node share, in a checkpoint. Those of these ranks
+ * that can read all of it give a part each; if none can, each gives what it can read. It is copied
+ * once all ranks of the node are frozen: nobody writes to it then, and all ranks' images show the
+ * same instant. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/checkpoint.h"
@@ -195,8 +196,9 @@ static int reserve(struct transaction *t, struct gck_error *err)
 		count(t, all.v + i, n, is_shared(all.v + i, n) ? ++number : 0, bytes);
 	}
 	if (rc == 0 && number > COMMON_MAX)
-		rc = gck_fail(err, EOPNOTSUPP, "its ranks share %u areas of memory, at most %d can "
-			      "be in a checkpoint: use fewer and larger ones", number, COMMON_MAX);
+		rc = gck_fail(err, EOPNOTSUPP, "its ranks share %u areas of memory and System V "
+			      "objects, at most %d can be in a checkpoint: use fewer and larger "
+			      "ones", number, COMMON_MAX);
 	if (rc == 0)
 		tell_reserve(t, bytes);
 	free(all.v);
@@ -241,6 +243,19 @@ static int check_names(const struct use *u, size_t n, struct gck_error *err)
 					"lost it, while its ranks were being held; try again",
 					u[0].x.name);
 	return 0;
+}
+
+/* A segment that others have attached would not be theirs any more. */
+static int check_attached(const struct transaction *t, const struct use *u, size_t n,
+			  struct gck_error *err)
+{
+	uint64_t attached = 0;
+
+	for (size_t i = 0; i < n; i++)
+		attached += u[i].x.attached;
+	return u[0].x.device == GCK_SEGMENT
+		       ? gck_segment_check((int32_t)u[0].x.inode, attached,
+					   t->ranks[u[0].i].task->pid, err) : 0;
 }
 
 /* orders: one array for each rank. */
@@ -300,7 +315,8 @@ static int copy(struct transaction *t, struct gck_error *err)
 		orders[i] = json_array();
 	for (size_t i = 0, n; i < all.n && rc == 0; i += n) {
 		n = count_same(all.v + i, all.n - i);
-		if (is_shared(all.v + i, n) && !(rc = check_names(all.v + i, n, err)))
+		rc = check_attached(t, all.v + i, n, err);
+		if (rc == 0 && is_shared(all.v + i, n) && !(rc = check_names(all.v + i, n, err)))
 			rc = order(orders, t, all.v + i, n, ++number, err);
 	}
 	for (size_t i = 0; i < t->n && rc == 0; i++)

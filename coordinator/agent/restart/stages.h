@@ -4,11 +4,13 @@
 #define AGENT_STAGES_H
 
 #include "coordinator/agent/restart/rank_restart.h"
+#include "shim/process/image/image.h"
 
-/* Memory that ranks share: lowest: the first of them. */
+/* What ranks share: lowest: the first of them. */
 struct common_restore {
 	uint32_t lowest, number;
-	int fd;
+	int fd;                 /* memory; -1: a System V object */
+	struct gck_ipc ipc;
 };
 
 struct restart {

@@ -5,14 +5,20 @@
  * that file open for writing; +PATH: for appending; 2PATH: as its standard error.
  * COUNTER_SHARES=PATH: ranks 0 and 1 count in memory that they share, none more than LEAD ahead,
  * and exit with status 4 if a count there is not their own; +PATH: they keep it open; -PATH: they
- * remove its name; =PATH: rank 1 only reads. */
+ * remove its name; =PATH: rank 1 only reads. #KEY: it is System V memory; they count in semaphores,
+ * too, which their ends undo, and tell each other by messages. */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #define LEAD 5
@@ -42,6 +48,51 @@ static void keep_open(const char *keeps)
 		exit(2);
 }
 
+static struct {
+	key_t key;
+	int memory, semaphores, messages;
+} by_key;
+
+static bool has_key(void)
+{
+	return shmget(by_key.key, SHARED_SIZE, 0) == by_key.memory &&
+	       semget(by_key.key, 2, 0) == by_key.semaphores &&
+	       msgget(by_key.key, 0) == by_key.messages;
+}
+
+static atomic_ulong *attach(const char *key)
+{
+	atomic_ulong *p;
+
+	by_key.key = (key_t)strtoul(key, NULL, 16);
+	by_key.memory = shmget(by_key.key, SHARED_SIZE, IPC_CREAT | 0600);
+	by_key.semaphores = semget(by_key.key, 2, IPC_CREAT | 0600);
+	by_key.messages = msgget(by_key.key, IPC_CREAT | 0600);
+	p = shmat(by_key.memory, NULL, 0);
+	if (p == (void *)-1 || !has_key())
+		exit(2);
+	return p;
+}
+
+/* One's own semaphore has the number of its counts, and a message of each is LEAD behind. */
+static void count_by_key(int rank, unsigned long n)
+{
+	struct sembuf up = { (unsigned short)rank, 1, SEM_UNDO };
+	struct { long type; unsigned long n; } m = { rank + 1, n };
+
+	if (semctl(by_key.semaphores, rank, GETVAL) != (int)n - 1 || !has_key() ||
+	    semop(by_key.semaphores, &up, 1))
+		exit(4);
+	while (msgsnd(by_key.messages, &m, sizeof m.n, 0))
+		if (errno != EINTR)
+			exit(5);
+	while (n > LEAD && msgrcv(by_key.messages, &m, sizeof m.n, !rank + 1, 0) < 0)
+		if (errno != EINTR)
+			exit(5);
+	if (n > LEAD && m.n != n - LEAD)
+		exit(6);
+}
+
 /* Waits until somebody has made it. */
 static int open_to_read(const char *path)
 {
@@ -58,8 +109,8 @@ static atomic_ulong *map_shared(const char *how, int rank)
 {
 	const char *path = how + (*how != '/');
 	bool reads = *how == '=' && rank;
-	int fd = reads ? open_to_read(path) : open(path, O_RDWR | O_CREAT, 0600);
-	atomic_ulong *p = MAP_FAILED;
+	int fd = *how == '#' ? -1 : reads ? open_to_read(path) : open(path, O_RDWR | O_CREAT, 0600);
+	atomic_ulong *p = *how == '#' ? attach(path) : MAP_FAILED;
 
 	if (fd >= 0 && (reads || !ftruncate(fd, SHARED_SIZE)))
 		p = mmap(NULL, SHARED_SIZE, reads ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -95,6 +146,8 @@ static void count_shared(atomic_ulong *shared, char how, int rank, unsigned long
 	while (how != '=' && n > atomic_load(others) + LEAD)
 		usleep(1000);
 	atomic_store(own, n);
+	if (how == '#')
+		count_by_key(rank, n);
 }
 
 int main(int argc, char **argv)

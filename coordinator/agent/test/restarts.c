@@ -8,6 +8,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -214,6 +218,48 @@ static void share_memory(struct plugin *p, const char *shares, const char *what)
 	p->shares = NULL;
 }
 
+static int objects_of(key_t key, bool remove)
+{
+	int memory = shmget(key, 0, 0), semaphores = semget(key, 0, 0), messages = msgget(key, 0);
+
+	if (remove) {
+		shmctl(memory, IPC_RMID, NULL);
+		semctl(semaphores, 0, IPC_RMID);
+		msgctl(messages, IPC_RMID, NULL);
+	}
+	return (memory >= 0) + (semaphores >= 0) + (messages >= 0);
+}
+
+/* System V objects of both ranks are theirs together again; those of the former start make way. */
+static void share_objects(struct plugin *p)
+{
+	key_t key = (key_t)(0x67000000 | getpid());
+	char shares[16], hash[40] = "";
+	int former;
+
+	snprintf(shares, sizeof shares, "#%x", (unsigned)key);
+	p->shares = shares;
+	first_commit(p, hash);
+	former = shmget(key, 0, 0);
+	is_int(objects_of(key, false), 3, "the former start leaves its objects");
+	plugin_begin(p, NULL, 1);
+	json_decref(coord_welcome("restore", commit_members(1, hash)));
+	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("files", 1, NULL, NULL) &&
+	   coord_ask("run", 1, NULL, NULL), "restored: ranks that share System V objects");
+	ok(plugin_both_count(p), "each sees what the other writes");
+	is_int(objects_of(key, false), 3, "they have their keys");
+	ok(shmget(key, 0, 0) != former, "and are others");
+	ok(coord_checkpoint(2, hash), "a checkpoint after the restart");
+	is_int(semctl(semget(key, 0, 0), 0, GETVAL) > 0 && semctl(semget(key, 0, 0), 1, GETVAL) > 0,
+	       1, "their semaphores count");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
+	plugin_stop(p);
+	is_int(semctl(semget(key, 0, 0), 0, GETVAL) + semctl(semget(key, 0, 0), 1, GETVAL), 0,
+	       "their ends undo that");
+	objects_of(key, true);
+	p->shares = NULL;
+}
+
 static void one_had_finished(struct plugin *p)
 {
 	char hash[40] = "";
@@ -387,6 +433,7 @@ int main(void)
 	share_memory(&p, "+/dev/shm/gck-test-shared", "one that they have open");
 	share_memory(&p, "=/dev/shm/gck-test-shared", "one that one of them only reads");
 	share_memory(&p, "-/dev/shm/gck-test-shared", "memory without a name");
+	share_objects(&p);
 	falls_back(&p);
 	agent_dies_waiting(&p);
 	all_die(&p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/agent/worker/rank_memory.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,30 +11,52 @@
 
 json_t *memory_pack(const struct gck_common_memory *x)
 {
-	return json_pack("[I, I, I, I, b, b, b, o]", (json_int_t)x->device, (json_int_t)x->inode,
-			 (json_int_t)x->size, (json_int_t)x->bytes, x->whole, x->writes,
-			 x->has_path, packet_string(x->name));
+	return json_pack("[I, I, I, I, I, b, b, b, o]", (json_int_t)x->device,
+			 (json_int_t)x->inode, (json_int_t)x->size, (json_int_t)x->bytes,
+			 (json_int_t)x->attached, x->whole, x->writes, x->has_path,
+			 packet_string(x->name));
 }
 
 struct gck_common_memory memory_unpack(const json_t *packed)
 {
 	struct gck_common_memory x = { 0 };
-	json_int_t v[4];
+	json_int_t v[5];
 	int b[3];
 	const char *name;
 
-	if (json_unpack((json_t *)(uintptr_t)packed, "[I, I, I, I, b, b, b, s]", &v[0], &v[1],
-			&v[2], &v[3], &b[0], &b[1], &b[2], &name))
+	if (json_unpack((json_t *)(uintptr_t)packed, "[I, I, I, I, I, b, b, b, s]", &v[0], &v[1],
+			&v[2], &v[3], &v[4], &b[0], &b[1], &b[2], &name))
 		return x;
 	x.device = (uint64_t)v[0];
 	x.inode = (uint64_t)v[1];
 	x.size = (uint64_t)v[2];
 	x.bytes = (uint64_t)v[3];
+	x.attached = (uint64_t)v[4];
 	x.whole = b[0];
 	x.writes = b[1];
 	x.has_path = b[2];
 	snprintf(x.name, sizeof x.name, "%s", name);
 	return x;
+}
+
+json_t *ipc_pack(const struct gck_ipc *x, const char *boot)
+{
+	return json_pack("[I, I, I, I, I, I, o]", (json_int_t)x->kind, (json_int_t)x->id,
+			 (json_int_t)x->number, (json_int_t)x->key, (json_int_t)x->mode,
+			 (json_int_t)x->size, packet_string(boot ? boot : ""));
+}
+
+int ipc_unpack(const json_t *packed, struct gck_ipc *x, const char **boot, struct gck_error *err)
+{
+	json_int_t v[6];
+
+	if (json_unpack((json_t *)(uintptr_t)packed, "[I, I, I, I, I, I, s]", &v[0], &v[1], &v[2],
+			&v[3], &v[4], &v[5], boot) || v[0] < 0 || v[0] >= GCK_IPC_KINDS)
+		return gck_fail(err, EBADMSG, "its System V objects are damaged");
+	*x = (struct gck_ipc){ .kind = (int32_t)v[0], .id = (int32_t)v[1],
+			       .number = (int32_t)v[2], .key = (uint32_t)v[3],
+			       .mode = (uint32_t)v[4], .size = (uint64_t)v[5] };
+	return 0;
 }
 
 static void report_all(const struct report *r, const struct gck_common_memory *v, size_t n)
@@ -79,7 +102,8 @@ int memory_share(struct gck_capture *c, const json_t *body, struct gck_error *er
 				      (uint32_t)packet_int(one, "number", 0),
 				      (uint64_t)packet_int(one, "from", 0),
 				      (uint64_t)packet_int(one, "to", 0), err) < 0)
-			return gck_fail_in(err, "shared memory %s", x.name);
+			return gck_fail_in(err, "%s%s", GCK_IS_IPC(x.device) ? "" :
+					   "shared memory ", x.name);
 	}
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/worker/rank_image.h"
+#include "coordinator/agent/worker/rank_memory.h"
 #include "coordinator/agent/worker/report.h"
 #include "shim/process/gpu/gpu.h"
 #include "shim/process/process.h"
@@ -55,31 +56,53 @@ static int check_device(const struct restorer *r, const struct rank_image *f, st
 		0;
 }
 
-static json_t *question(const struct restorer *r, const struct gck_object *o)
+static json_t *question(const struct restorer *r, const char *ranks, uint32_t number)
 {
-	return json_pack("{s:s, s:s, s:I, s:o, s:I, s:o, s:b, s:I, s:I}", "op", "share", "phase",
-			 "build", "seq", (json_int_t)r->seq, "ranks",
-			 packet_string(o->ranks), "number",
-			 (json_int_t)o->number, "name", packet_string(o->name), "path",
-			 o->has_path, "size", (json_int_t)o->size, "seals", (json_int_t)o->seals);
+	return json_pack("{s:s, s:s, s:I, s:o, s:I}", "op", "share", "phase", "build", "seq",
+			 (json_int_t)r->seq, "ranks", packet_string(ranks), "number",
+			 (json_int_t)number);
 }
 
-/* Asks the agent for memory that the rank shares with others; no answer means that they are not
- * together, or that another commit is built. */
-static int share_one(struct restorer *r, const struct gck_object *o, struct gck_error *err)
+static json_t *question_of(const struct restorer *r, const struct gck_common *c)
+{
+	const struct gck_object *o = c->memory;
+	json_t *q = o ? question(r, o->ranks, o->number)
+		      : question(r, c->ipc->ranks, c->ipc->common);
+
+	if (o)
+		json_object_update_new(q, json_pack("{s:o, s:b, s:I, s:I}", "name",
+				       packet_string(o->name), "path", o->has_path, "size",
+				       (json_int_t)o->size, "seals", (json_int_t)o->seals));
+	else
+		json_object_set_new(q, "ipc", ipc_pack(c->ipc, c->boot));
+	return q;
+}
+
+static int take_share(struct restorer *r, const struct gck_common *c, const json_t *answer, int fd,
+		      struct gck_error *err)
+{
+	if (c->ipc)
+		gck_ipc_give(c->ipc, (int32_t)packet_int(answer, "number", 0),
+			     packet_bool(answer, "hidden"));
+	return fd >= 0 && c->memory ? gck_restore_give_common(r->restore, c->memory, fd, err) : 0;
+}
+
+/* Asks the agent for what the rank shares with others; no answer means that they are not together,
+ * or that another commit is built. */
+static int share_one(struct restorer *r, const struct gck_common *c, struct gck_error *err)
 {
 	json_t *answer;
 	bool given;
 	int fd, rc = 0;
 
-	if (packet_send(r->report.fd, question(r, o), err) < 0)
+	if (packet_send(r->report.fd, question_of(r, c), err) < 0)
 		return -1;
 	answer = packet_take(r->report.fd, -1, &fd, err);
 	if (!answer)
 		return -1;
 	given = !strcmp(packet_text(answer, "op", ""), "share");
-	if (given && fd >= 0)
-		rc = gck_restore_give_common(r->restore, o, fd, err);
+	if (given)
+		rc = take_share(r, c, answer, fd, err);
 	if (fd >= 0)
 		close(fd);
 	if (given) {
@@ -92,10 +115,10 @@ static int share_one(struct restorer *r, const struct gck_object *o, struct gck_
 
 static int share(struct restorer *r, struct gck_error *err)
 {
-	const struct gck_object *o;
+	struct gck_common c;
 
-	for (size_t i = 0; (o = gck_restore_common(r->restore, i)); i++)
-		if (share_one(r, o, err) < 0)
+	for (size_t i = 0; gck_restore_common(r->restore, i, &c); i++)
+		if (share_one(r, &c, err) < 0)
 			return -1;
 	return 0;
 }

@@ -30,8 +30,9 @@
  * A restorer starts with `build` of the commit that it was made for:
  *
  *   agent  build     seq hash     throw away what was built, build this commit
- *          share     made         the answer to `share`: with a descriptor if that memory has no
- *                                 path
+ *          share     number       the answer to `share`: with a descriptor if that is memory
+ *                    hidden       without a path; of a System V object the kernel's number, and
+ *                                 whether its key is another's here
  *          files                  restore the files
  *          reopen                 open what others have made meanwhile
  *          run                    let the rank go
@@ -41,8 +42,9 @@
  *                                 apart: number, which the rank's process must have, in a PID
  *                                 namespace, where new ones have numbers above `above`; nothing
  *                                 was done to it
- *          share     ranks first number name path size seals
- *                                 during a build: memory that the rank shares with these
+ *          share     ranks number name path size seals
+ *                                 during a build: memory that the rank shares with these;
+ *                    ipc          or a System V object
  *          progress  phase        bytes, a few a second, and 0 of them before the first is read
  *                    done all
  *

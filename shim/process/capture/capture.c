@@ -127,7 +127,7 @@ static int scan_before(struct gck_capture *c, struct gck_error *refused, struct 
 		 gck_scan_ipc(&s) || gck_scan_fds(&s) ||
 		 gck_scan_descendants(&c->t, c->img, &c->o, &f, &c->before, err) ||
 		 gck_ipc_join(&c->before.ipc, &c->before.nipc, c->img, err);
-	gck_ipc_check(c->before.ipc, c->before.nipc, &c->t, &f);
+	gck_ipc_check(c->before.ipc, c->before.nipc, &c->t, false, &f);
 	gck_maps_free(&s.maps);
 	return result ? -1 : 0;
 }
@@ -317,7 +317,7 @@ static int copy_own(struct gck_capture *c, struct gck_error *err)
 	struct gck_hold h = hold_of(c, err);
 
 	h.own = true;
-	return gck_hold_ipc(&h) || gck_hold_unforked(&h) || gck_hold_files(&h) ||
+	return gck_hold_unforked(&h) || gck_hold_files(&h) ||
 	       gck_prefixes_finish(&c->prefixes, &c->t, c->img, err);
 }
 
@@ -326,7 +326,7 @@ static int copy_memory(struct gck_capture *c, struct gck_error *err)
 	struct gck_hold h = hold_of(c, err);
 
 	h.memory = true;
-	return gck_hold_objects(&h) || gck_hold_files(&h);
+	return gck_hold_ipc(&h) || gck_hold_objects(&h) || gck_hold_files(&h);
 }
 
 /* Do something with a process, and then with those below it. */
@@ -379,8 +379,8 @@ int gck_capture_take(struct gck_capture *c, bool alone, struct gck_error *err)
 {
 	if (!c->held.whole || c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held");
-	if (with_all(c, describe, err) || gck_tree_join_ipc(c, err) || gck_tree_relate(c, err) ||
-	    gck_tree_connect(c, err) || with_all(c, copy_own, err) ||
+	if (with_all(c, describe, err) || gck_tree_join_ipc(c, alone, err) ||
+	    gck_tree_relate(c, err) || gck_tree_connect(c, err) || with_all(c, copy_own, err) ||
 	    (alone && gck_capture_copy(c, err)) || gck_leftovers_note(c, err))
 		return -1;
 	gck_rewritten_copy(&c->rewritten, &c->t, c->img);
@@ -392,7 +392,10 @@ int gck_capture_copy(struct gck_capture *c, struct gck_error *err)
 	c->seen = calloc(c->nmemory + 1, sizeof *c->seen);
 	if (!c->seen)
 		return gck_fail(err, ENOMEM, "out of memory for shared memory");
-	return with_all(c, copy_memory, err);
+	if (with_all(c, copy_memory, err))
+		return -1;
+	gck_ipc_drop_elsewhere(c->img);
+	return 0;
 }
 
 int gck_capture_reserve(struct gck_capture *c, uint64_t bytes, struct gck_error *err)

@@ -101,8 +101,8 @@ int gck_tree_hold(struct gck_capture *c, int timeout_ms, struct gck_error *err) 
 int gck_tree_relate(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
 
 /* sharing.c: once all are described, before that: list the System V objects that they use, in the
- * rank's image. */
-int gck_tree_join_ipc(struct gck_capture *root, struct gck_error *err) GCK_MUST_CHECK;
+ * rank's image. alone: as of gck_capture_take. */
+int gck_tree_join_ipc(struct gck_capture *root, bool alone, struct gck_error *err) GCK_MUST_CHECK;
 
 /* sharing.c: a file without a name becomes the last of the objects. */
 int gck_file_to_object(struct gck_image *img, struct gck_file *f,

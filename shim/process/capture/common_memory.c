@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that the rank shares with other ranks of the node: what may be such memory, and what is,
- * once all of these ranks are held. Each gives a part of its content, or nothing; in all of them it
- * is an object with the same number. */
+ * Memory and System V objects that the rank shares with other ranks of the node: what may be
+ * shared, and what is, once all of these ranks are held. Each gives a part of its content, or
+ * nothing; in all of them it is an object with the same number. */
 #include "config.h"
 
 #include <errno.h>
@@ -74,6 +74,26 @@ static int add_object(const struct gck_object *o, struct memories *all)
 
 	snprintf(x.name, sizeof x.name, "%s", o->name);
 	return add(all, &x);
+}
+
+/* The rank's list has those of its descendants. What they hold is copied at one instant for all
+ * ranks that use them, whoever writes. */
+static int add_ipc(const struct gck_capture *c, struct memories *all)
+{
+	const struct gck_ipc *v = c->held.whole ? c->img->ipc : c->before.ipc;
+	size_t n = c->held.whole ? c->img->nipc : c->before.nipc;
+
+	for (size_t i = 0; i < n; i++) {
+		struct gck_common_memory x = {
+			.device = GCK_IPC_DEVICE(v[i].kind), .inode = (uint64_t)v[i].number,
+			.size = v[i].size ? v[i].size : 1, .whole = true, .writes = true,
+			.attached = v[i].attached};
+
+		gck_ipc_name(v[i].kind, v[i].number, x.name, sizeof x.name);
+		if (add(all, &x))
+			return -1;
+	}
+	return 0;
 }
 
 /* There may be thousands, and the rank may be held. */
@@ -177,6 +197,9 @@ static void merge(struct memories *all)
 		}
 		same->size = x->size > same->size ? x->size : same->size;
 		same->bytes += x->bytes;
+		same->attached += x->attached;
+		if (!*same->name)
+			memcpy(same->name, x->name, sizeof same->name);
 		same->whole |= x->whole;
 		same->writes |= x->writes;
 	}
@@ -188,7 +211,7 @@ int gck_capture_memory(const struct gck_capture *c, struct gck_common_memory **l
 {
 	struct memories all = {.err = err};
 
-	if (collect(c, &all)) {
+	if (collect(c, &all) || add_ipc(c, &all)) {
 		free(all.v);
 		return -1;
 	}
@@ -313,7 +336,13 @@ int gck_capture_share(struct gck_capture *c, const struct gck_common_memory *x, 
 {
 	struct sharing s = {.x = x, .ranks = ranks, .number = number, .from = from,
 			    .to = to};
+	int32_t kind = GCK_IPC_KIND(x->device);
 
+	if (GCK_IS_IPC(x->device) && gck_ipc_share(c->img, kind, (int32_t)x->inode, ranks, number,
+						   from == to, err))
+		return -1;
+	if (GCK_IS_IPC(x->device) && kind != GCK_IPC_MEMORY)
+		return 0;
 	if (make_objects(c, x, &s.shared, err))
 		return -1;
 	if (!s.shared)

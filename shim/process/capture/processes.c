@@ -112,7 +112,7 @@ int gck_scan_whole(const struct gck_target *t, const struct gck_options *o,
 	int result = scan(t, &flags, o, f, found, err);
 
 	gck_maps_free(&flags.maps);
-	gck_ipc_check(found->ipc, found->nipc, t, f);
+	gck_ipc_check(found->ipc, found->nipc, t, false, f);
 	return result;
 }
 

@@ -354,14 +354,14 @@ static int join_ipc(struct gck_capture *root, struct gck_capture *c, struct gck_
 	return 0;
 }
 
-int gck_tree_join_ipc(struct gck_capture *root, struct gck_error *err)
+int gck_tree_join_ipc(struct gck_capture *root, bool alone, struct gck_error *err)
 {
 	struct gck_obstacles f = {.err = err};
 	struct gck_scan s = {.t = &root->t, .img = root->img, .f = &f, .err = err};
 
 	if (join_ipc(root, root, err) || gck_ipc_add_objects(&s))
 		return -1;
-	gck_ipc_check(root->img->ipc, root->img->nipc, &root->t, &f);
+	gck_ipc_check(root->img->ipc, root->img->nipc, &root->t, !alone, &f);
 	return f.refused ? -1 : 0;
 }
 

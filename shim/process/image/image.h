@@ -174,6 +174,12 @@ struct gck_object {
 
 #define GCK_SEGMENT UINT64_MAX /* the device of such an object; its inode is the kernel's number */
 
+/* The device of a System V object of any kind, where it is named as memory is; GCK_SEGMENT is the
+ * first. */
+#define GCK_IPC_DEVICE(kind) (GCK_SEGMENT - (uint64_t)(kind))
+#define GCK_IPC_KIND(device) ((int32_t)(GCK_SEGMENT - (device)))
+#define GCK_IS_IPC(device) (GCK_SEGMENT - (device) < GCK_IPC_KINDS)
+
 struct gck_ipc_message {
 	int64_t type;
 	uint64_t size;
@@ -193,6 +199,10 @@ struct gck_ipc {
 	size_t data_size;
 	struct gck_ipc_message *messages; /* in their order */
 	size_t nmessages;
+	char *ranks;               /* "0-3,8": the ranks of the node that use it; NULL: none but
+				    * this one */
+	uint32_t common;           /* with the first of these ranks: one object of the step */
+	bool elsewhere;            /* semaphores, messages: another rank's image has `data` */
 	/* not in the manifest: */
 	uint64_t users, attached;  /* memory: mappings, all and those of the rank */
 	int32_t last[2];           /* who has made or used it */

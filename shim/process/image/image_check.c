@@ -377,8 +377,10 @@ static bool ipc_fits(const struct gck_image *img, const struct gck_ipc *x)
 
 	for (size_t i = 0; i < x->nmessages; i++)
 		sum += x->messages[i].size;
-	if (x->kind == GCK_IPC_SEMAPHORES)
+	if (x->kind == GCK_IPC_SEMAPHORES && !x->elsewhere)
 		sum = x->size * sizeof(uint16_t);
+	if (x->elsewhere && (!x->ranks || x->nmessages))
+		return false;
 	if (x->kind != GCK_IPC_MEMORY)
 		return x->object < 0 && x->data_size == sum;
 	return x->object >= 0 && (size_t)x->object < img->nobjects && !x->data_size &&

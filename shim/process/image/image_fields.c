@@ -138,8 +138,11 @@ static const struct gck_field ipc_fields[] = {
 	BOOL(gck_ipc, used),
 	BLOB(gck_ipc, data, data_size, 0, MAX_PACKET),
 	LIST(gck_ipc, messages, nmessages, 0, MAX_ITEMS, message_shape),
+	TEXT(gck_ipc, ranks, 0),
+	INT(gck_ipc, common, 0, UINT32_MAX),
+	BOOL(gck_ipc, elsewhere),
 };
-static const struct gck_shape ipc_shape = SHAPE("System V object", gck_ipc, ipc_fields);
+static const struct gck_shape ipc_shape = SHAPE_GROWN("System V object", gck_ipc, ipc_fields, 3);
 
 static const struct gck_field undo_fields[] = {
 	INT(gck_undo, id, 0, INT32_MAX),

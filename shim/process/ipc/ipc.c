@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +35,11 @@ struct gck_ipc *gck_ipc_of(const struct gck_image *rank, int32_t kind, int32_t i
 		if (rank->ipc[i].kind == kind && rank->ipc[i].id == id)
 			return &rank->ipc[i];
 	return NULL;
+}
+
+void gck_ipc_name(int32_t kind, int32_t number, char *name, size_t size)
+{
+	snprintf(name, size, "%s %d (ipcs)", kinds[kind]->what, number);
 }
 
 void gck_ipc_remove(int32_t kind, int32_t number)
@@ -72,7 +78,7 @@ static int add(struct gck_scan *s, int32_t kind, int32_t number)
 
 	if (find(s->img->ipc, s->img->nipc, kind, number))
 		return 0;
-	snprintf(object, sizeof object, "%s %d (ipcs)", kinds[kind]->what, number);
+	gck_ipc_name(kind, number, object, sizeof object);
 	if (kinds[kind]->look(&x, &rights)) {
 		refuse_unknown(s, object, errno);
 		return 0;
@@ -193,33 +199,36 @@ int gck_ipc_join(struct gck_ipc **v, size_t *n, struct gck_image *from, struct g
 	return 0;
 }
 
+/* What ranks share the agent has made, whose child looks here. */
 bool gck_ipc_is_outside(pid_t pid, pid_t rank)
 {
-	return pid > 0 && (!kill(pid, 0) || errno != ESRCH) && !gck_is_descendant(pid, rank);
+	return pid > 0 && (!kill(pid, 0) || errno != ESRCH) && pid != getpid() &&
+	       pid != getppid() && !gck_is_descendant(pid, rank) && !gck_is_of_step(pid, rank);
 }
 
-static void check(const struct gck_ipc *x, const struct gck_target *rank, struct gck_obstacles *f)
+static void check(const struct gck_ipc *x, const struct gck_target *rank, bool beside,
+		  struct gck_obstacles *f)
 {
-	pid_t other = kinds[x->kind]->outside(x, rank->pid);
+	pid_t other = kinds[x->kind]->outside(x, rank->pid, beside);
 	char object[64];
 
 	if (!other)
 		return;
-	snprintf(object, sizeof object, "%s %d (ipcs)", kinds[x->kind]->what, x->number);
+	gck_ipc_name(x->kind, x->number, object, sizeof object);
 	if (other > 0)
-		gck_obstacle_add_passing(f, object, "use it in one rank alone",
-					 "process %d, which is none of the rank's, has used it",
+		gck_obstacle_add_passing(f, object, "use it in one step alone",
+					 "process %d, which is none of the step's, has used it",
 					 (int)other);
 	else
-		gck_obstacle_add_passing(f, object, "use it in one rank alone",
-					 "a process that is none of the rank's has attached it");
+		gck_obstacle_add_passing(f, object, "use it in one step alone", "%s",
+					 GCK_SEGMENT_OUTSIDE);
 }
 
-void gck_ipc_check(const struct gck_ipc *v, size_t n, const struct gck_target *rank,
+void gck_ipc_check(const struct gck_ipc *v, size_t n, const struct gck_target *rank, bool beside,
 		   struct gck_obstacles *f)
 {
 	for (size_t i = 0; i < n; i++)
-		check(&v[i], rank, f);
+		check(&v[i], rank, beside, f);
 	if (n && f->static_pid)
 		gck_obstacle_add_passing(f, "process", "run it in a step of its own",
 					 "%d is a static program, beside System V objects, which "
@@ -292,6 +301,35 @@ int gck_hold_ipc(struct gck_hold *h)
 	return gck_hold_undo(h);
 }
 
+void gck_ipc_drop_elsewhere(struct gck_image *rank)
+{
+	for (size_t i = 0; i < rank->nipc; i++) {
+		struct gck_ipc *x = &rank->ipc[i];
+
+		if (!x->elsewhere)
+			continue;
+		free(x->data);
+		free(x->messages);
+		x->data = NULL;
+		x->messages = NULL;
+		x->data_size = x->nmessages = 0;
+	}
+}
+
+int gck_ipc_share(struct gck_image *rank, int32_t kind, int32_t number, const char *ranks,
+		  uint32_t common, bool elsewhere, struct gck_error *err)
+{
+	struct gck_ipc *x = find(rank->ipc, rank->nipc, kind, number);
+
+	if (!x)
+		return gck_fail(err, EPROTO, "it is not in the image");
+	free(x->ranks);
+	x->ranks = strdup(ranks);
+	x->common = common;
+	x->elsewhere = elsewhere && kind != GCK_IPC_MEMORY;
+	return x->ranks ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
+}
+
 /* ---- restore ------------------------------------------------------------------------------- */
 
 /* Whether the object is still on this node, as the rank's former start has left it. */
@@ -306,15 +344,14 @@ static bool is_former(const struct gck_ipc *x)
 	       (!rights.__key || (uint32_t)rights.__key == x->key);
 }
 
-static void remove_former(const struct gck_image *img)
+static void remove_former(const struct gck_ipc *v, size_t n, const char *boot)
 {
-	char *boot = read_boot(NULL);
+	char *now = read_boot(NULL);
 
-	for (size_t i = 0; i < img->nipc && boot && *boot && img->boot && !strcmp(boot, img->boot);
-	     i++)
-		if (is_former(&img->ipc[i]))
-			gck_ipc_remove(img->ipc[i].kind, img->ipc[i].number);
-	free(boot);
+	for (size_t i = 0; i < n && now && *now && boot && !strcmp(now, boot); i++)
+		if (!v[i].made && is_former(&v[i]))
+			gck_ipc_remove(v[i].kind, v[i].number);
+	free(now);
 }
 
 static uint64_t rights_of(const struct gck_ipc *x)
@@ -322,34 +359,61 @@ static uint64_t rights_of(const struct gck_ipc *x)
 	return x->mode & RIGHTS;
 }
 
-/* With its key, unless that is another's here. A trial leaves keys alone. */
-static int make(struct gck_restore *r, struct gck_ipc *x, struct gck_error *err)
+/* The raw result of making it in the rank's process; r: NULL: in this one. */
+static int64_t get(struct gck_restore *r, const struct gck_ipc *x, key_t key, struct gck_error *err)
 {
 	const struct gck_ipc_ops *ops = kinds[x->kind];
 	uint64_t mode = rights_of(x) | 0600 | IPC_CREAT | IPC_EXCL;
+	uint64_t second = ops->sized ? x->size : mode;
+	long number;
+
+	if (r)
+		return gck_remote_call(&r->remote, r->remote.pid, err, ops->get,
+				       (uint64_t)(int64_t)key, second, mode);
+	number = syscall(ops->get, key, second, mode);
+	return number < 0 ? -errno : number;
+}
+
+/* With its key, unless that is another's here. A trial leaves keys alone. */
+static int make(struct gck_restore *r, struct gck_ipc *x, struct gck_error *err)
+{
 	int64_t number = -EEXIST;
 
-	if (x->key && !r->trial)
-		number = ops->make(r, x, (key_t)x->key, mode, err);
+	if (x->key && !(r && r->trial))
+		number = get(r, x, (key_t)x->key, err);
 	x->hidden = x->key && number == -EEXIST;
 	if (number == -EEXIST)
-		number = ops->make(r, x, IPC_PRIVATE, mode, err);
+		number = get(r, x, IPC_PRIVATE, err);
 	if (number < 0)
 		return gck_remote_check(number, err, "it cannot be made here; remove others (ipcs, "
 					"ipcrm), or raise the node's limits");
 	x->now = (int32_t)number;
 	x->made = true;
-	return ops->fill(r, x, err);
+	return 0;
+}
+
+int gck_ipc_make(struct gck_ipc *x, const char *boot, struct gck_error *err)
+{
+	remove_former(x, 1, boot);
+	return make(NULL, x, err) ? gck_fail_in(err, "%s %d", kinds[x->kind]->what, x->id) : 0;
+}
+
+void gck_ipc_give(struct gck_ipc *x, int32_t number, bool hidden)
+{
+	x->now = number;
+	x->hidden = hidden;
+	x->made = true;
 }
 
 int gck_restore_ipc(struct gck_restore *root, struct gck_error *err)
 {
 	if (!root->trial)
-		remove_former(root->img);
+		remove_former(root->img->ipc, root->img->nipc, root->img->boot);
 	for (size_t i = 0; i < root->img->nipc; i++) {
 		struct gck_ipc *x = &root->img->ipc[i];
 
-		if (make(root, x, err))
+		if ((!x->made && make(root, x, err)) ||
+		    (!x->elsewhere && kinds[x->kind]->fill(root, x, err)))
 			return gck_fail_in(err, "%s %d", kinds[x->kind]->what, x->id);
 	}
 	return 0;
@@ -357,7 +421,7 @@ int gck_restore_ipc(struct gck_restore *root, struct gck_error *err)
 
 int gck_restore_ipc_finish(struct gck_restore *root, struct gck_error *err)
 {
-	for (size_t i = 0; i < root->img->nipc; i++) {
+	for (size_t i = 0; root == root->root && i < root->img->nipc; i++) {
 		struct gck_ipc *x = &root->img->ipc[i];
 
 		gck_segment_leave(x);

@@ -20,27 +20,32 @@ int gck_scan_ipc(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_ipc_join(struct gck_ipc **v, size_t *n, struct gck_image *from,
 		 struct gck_error *err) GCK_MUST_CHECK;
 
-/* Once the list is whole: report objects that processes outside the rank use, and what else no
- * restart could make. */
-void gck_ipc_check(const struct gck_ipc *v, size_t n, const struct gck_target *rank,
+/* Once the list is whole: report objects that processes outside the rank's step use, and what else
+ * no restart could make. beside: other ranks of the node run, and may attach memory meanwhile; who
+ * holds them all must ask gck_segment_users. */
+void gck_ipc_check(const struct gck_ipc *v, size_t n, const struct gck_target *rank, bool beside,
 		   struct gck_obstacles *f);
 
-/* Whether a process has this number and is none of the rank's. */
+/* Whether a process has this number and is none of the rank's step. */
 bool gck_ipc_is_outside(pid_t pid, pid_t rank);
 
-/* With the processes held: give the rank's image an object for each segment. Then, process by
- * process, the rank first: copy what is in the objects, and read undo values. */
+/* With the processes held: give the rank's image an object for each segment. Then, with all that
+ * use them held, process by process, the rank first: copy what is in the objects, and read undo
+ * values. At last, drop what other ranks' images have. */
 int gck_ipc_add_objects(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_hold_ipc(struct gck_hold *h) GCK_MUST_CHECK;
+void gck_ipc_drop_elsewhere(struct gck_image *rank);
+
+/* These ranks use the object: struct gck_ipc. */
+int gck_ipc_share(struct gck_image *rank, int32_t kind, int32_t number, const char *ranks,
+		  uint32_t common, bool elsewhere, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The rank's object of this kind with this number of the program's; NULL: there is none. */
 struct gck_ipc *gck_ipc_of(const struct gck_image *rank, int32_t kind, int32_t id);
 
-/* Remove an object, by the kernel's number, if it is there. */
-void gck_ipc_remove(int32_t kind, int32_t number);
-
-/* Restore: for the root, make all objects, and those of a former start on this node go; once all
- * processes use them, set what would have hindered; if the rank is not run, remove them. */
+/* Restore: for the root, make all objects that it was not given, and those of a former start on
+ * this node go; once all processes that use them do, set what would have hindered; if the rank is
+ * not run, remove them. */
 int gck_restore_ipc(struct gck_restore *root, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_ipc_finish(struct gck_restore *root, struct gck_error *err) GCK_MUST_CHECK;
 void gck_restore_ipc_drop(struct gck_restore *root);
@@ -62,21 +67,24 @@ struct gck_ipc_ops {
 	/* Look at x->number. -1 with errno. */
 	int (*look)(struct gck_ipc *x, struct ipc_perm *rights);
 
-	/* A process outside the rank that uses it; 0: none, -1: one that is not known. */
-	pid_t (*outside)(const struct gck_ipc *x, pid_t rank);
+	/* A process outside the rank's step that uses it; 0: none, -1: one that is not known.
+	 * beside: as of gck_ipc_check. */
+	pid_t (*outside)(const struct gck_ipc *x, pid_t rank, bool beside);
 
 	/* Copy what is in it; NULL: an object of the image has that. */
 	int (*hold)(struct gck_ipc *x, struct gck_error *err);
 
-	/* The raw result of making it in the rank's process, with this key and mode; then fill it,
-	 * as x->now. */
-	int64_t (*make)(struct gck_restore *r, const struct gck_ipc *x, key_t key, uint64_t mode,
-			struct gck_error *err);
+	/* The system call that makes it, and whether that takes x->size; then fill it, as x->now,
+	 * in the rank's process. */
+	long get;
+	bool sized;
 	int (*fill)(struct gck_restore *r, struct gck_ipc *x, struct gck_error *err);
 
 	/* Set owner's rights or remove it. 0, or -1 with errno. */
 	int (*control)(int number, int command, mode_t mode);
 };
+
+#define GCK_SEGMENT_OUTSIDE "a process that is none of the step's has attached it"
 
 extern const struct gck_ipc_ops gck_ipc_memory, gck_ipc_semaphores, gck_ipc_messages;
 
@@ -100,7 +108,8 @@ void gck_segment_leave(struct gck_ipc *x);
 
 /* ---- semaphores.c ---------------------------------------------------------------------------- */
 
-/* What the end of the process would do to semaphores (SEM_UNDO). */
+/* What the end of the process would do to semaphores (SEM_UNDO). It is restored once all sets are
+ * filled: that clears it. */
 int gck_hold_undo(struct gck_hold *h) GCK_MUST_CHECK;
 int gck_restore_undo(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 

@@ -55,8 +55,9 @@ static int look(struct gck_ipc *x, struct ipc_perm *rights)
 	return 0;
 }
 
-static pid_t outside(const struct gck_ipc *x, pid_t rank)
+static pid_t outside(const struct gck_ipc *x, pid_t rank, bool beside)
 {
+	(void)beside;
 	for (size_t i = 0; i < 2; i++)
 		if (gck_ipc_is_outside(x->last[i], rank))
 			return x->last[i];
@@ -102,14 +103,6 @@ static int hold(struct gck_ipc *x, struct gck_error *err)
 }
 
 /* ---- restore ------------------------------------------------------------------------------- */
-
-static int64_t make(struct gck_restore *r, const struct gck_ipc *x, key_t key, uint64_t mode,
-		    struct gck_error *err)
-{
-	(void)x;
-	return gck_remote_call(&r->remote, r->remote.pid, err, SYS_msgget, (uint64_t)(int64_t)key,
-			       mode);
-}
 
 static int set_size(const struct gck_ipc *x, uint64_t size, struct gck_error *err)
 {
@@ -169,6 +162,6 @@ static int control(int number, int command, mode_t mode)
 
 const struct gck_ipc_ops gck_ipc_messages = {
 	.file = "/proc/sysvipc/msg", .what = "System V message queue", .right = 0400,
-	.is_of = is_of, .look = look, .outside = outside, .hold = hold, .make = make,
+	.is_of = is_of, .look = look, .outside = outside, .hold = hold, .get = SYS_msgget,
 	.fill = fill, .control = control,
 };

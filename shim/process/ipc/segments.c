@@ -3,7 +3,9 @@
  * memory/mapping_scan.c finds where it is attached. */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +17,14 @@
 #include "shim/process/ipc/ipc.h"
 #include "shim/process/memory/memory.h"
 #include "shim/process/rank/helper_link.h"
+#include "shim/process/tree/tree.h"
 
 #ifndef SHM_DEST
 #define SHM_DEST 01000
 #define SHM_LOCKED 02000
 #endif
+#define DETACH_TRIES 20 /* until clones have been scheduled */
+#define DETACH_PAUSE_US 1000
 #define BATCH_FULL (GCK_REMOTE_CALLS - 16)
 
 static uint64_t pages_of(uint64_t size)
@@ -51,11 +56,67 @@ static int look(struct gck_ipc *x, struct ipc_perm *rights)
 	return 0;
 }
 
-static pid_t outside(const struct gck_ipc *x, pid_t rank)
+/* How often a process has attached it, as the kernel counts. */
+static uint64_t count_mappings(pid_t pid, int32_t number)
 {
-	if (x->users > x->attached)
+	char path[64], line[512];
+	uint64_t n = 0, inode;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f))
+		n += strstr(line, " /SYSV") &&
+		     sscanf(line, "%*x-%*x %*s %*x %*x:%*x %" SCNu64, &inode) == 1 &&
+		     inode == (uint64_t)number;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Whether a process has attached it that has another agent than the rank. All mappings are counted
+ * before the kernel's number is read, which becomes less while clones detach theirs. */
+static bool is_attached_outside(int32_t number, pid_t rank)
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+	struct shmid_ds ds;
+	uint64_t n = 0;
+
+	while (d && (e = readdir(d))) {
+		pid_t pid = atoi(e->d_name);
+		uint64_t own = pid > 0 ? count_mappings(pid, number) : 0;
+
+		if (own && (gck_is_descendant(pid, rank) || gck_is_of_step(pid, rank)))
+			n += own;
+	}
+	if (d)
+		closedir(d);
+	return !shmctl(number, IPC_STAT, &ds) && ds.shm_nattch > n;
+}
+
+static pid_t outside(const struct gck_ipc *x, pid_t rank, bool beside)
+{
+	if (!beside && x->users > x->attached && is_attached_outside(x->number, rank))
 		return -1;
 	return gck_ipc_is_outside(x->last[0], rank) ? x->last[0] : 0;
+}
+
+int gck_segment_check(int32_t number, uint64_t attached, pid_t rank, struct gck_error *err)
+{
+	struct shmid_ds ds;
+	char name[64];
+
+	for (int tries = 0; tries < DETACH_TRIES; tries++) {
+		if (shmctl(number, IPC_STAT, &ds) || ds.shm_nattch <= attached)
+			return 0;
+		usleep(DETACH_PAUSE_US);
+	}
+	if (!is_attached_outside(number, rank))
+		return 0;
+	gck_ipc_name(GCK_IPC_MEMORY, number, name, sizeof name);
+	return gck_fail(err, EOPNOTSUPP, "%s: %s; use it in one step alone", name,
+			GCK_SEGMENT_OUTSIDE);
 }
 
 /* Whether mapping i begins an attachment; *n: the mappings that it is now. */
@@ -121,8 +182,8 @@ static uint64_t swapped(int32_t number)
 	return found == number ? bytes : UINT64_MAX;
 }
 
-/* Pages that a process has touched. mincore() shows a swapped page as a hole. */
-static int find_pages(uint64_t at, uint64_t pages, bool all, struct gck_ranges *r,
+/* Pages that a process has touched, from `first` on. mincore() shows a swapped page as a hole. */
+static int find_pages(uint64_t at, uint64_t first, uint64_t pages, bool all, struct gck_ranges *r,
 		      struct gck_error *err)
 {
 	unsigned char *resident = malloc(pages);
@@ -132,7 +193,7 @@ static int find_pages(uint64_t at, uint64_t pages, bool all, struct gck_ranges *
 		return gck_fail(err, ENOMEM, "out of memory for a segment's pages");
 	if (mincore((void *)(uintptr_t)at, pages * GCK_PAGE, resident))
 		all = true;
-	for (uint64_t i = 0; i < pages && !failed; i++)
+	for (uint64_t i = first; i < pages && !failed; i++)
 		if (all || resident[i] & 1)
 			failed = gck_ranges_add(r, at + i * GCK_PAGE, at + (i + 1) * GCK_PAGE, err);
 	free(resident);
@@ -142,13 +203,15 @@ static int find_pages(uint64_t at, uint64_t pages, bool all, struct gck_ranges *
 static int copy(struct gck_hold *h, uint32_t i, int32_t number, uint64_t at)
 {
 	const struct gck_object *o = &h->img->objects[i];
+	uint64_t end = o->ranks ? o->to : o->size;
 	struct gck_ranges r = {0};
 	struct gck_source own;
 	int failed;
 
 	if (gck_source_open(&own, getpid(), h->err))
 		return -1;
-	failed = find_pages(at, pages_of(o->size), swapped(number) != 0, &r, h->err) ||
+	failed = find_pages(at, o->ranks ? o->from / GCK_PAGE : 0, pages_of(end),
+			    swapped(number) != 0, &r, h->err) ||
 		 gck_frozen_ranges(h->copies, GCK_FROZEN_OBJECT, i, &own, &r, -(int64_t)at, h->err);
 	free(r.v);
 	gck_source_close(&own);
@@ -177,13 +240,6 @@ void gck_segments_detach(const struct gck_image *img, struct gck_link_msg *m)
 }
 
 /* ---- restore ------------------------------------------------------------------------------- */
-
-static int64_t make(struct gck_restore *r, const struct gck_ipc *x, key_t key, uint64_t mode,
-		    struct gck_error *err)
-{
-	return gck_remote_call(&r->remote, r->remote.pid, err, SYS_shmget, (uint64_t)(int64_t)key,
-			       x->size, mode);
-}
 
 /* One that was removed lives as long as it is attached: it is removed again at once. */
 static int fill(struct gck_restore *r, struct gck_ipc *x, struct gck_error *err)
@@ -277,6 +333,6 @@ int gck_restore_attach(struct gck_restore *r, struct gck_error *err)
 
 const struct gck_ipc_ops gck_ipc_memory = {
 	.file = "/proc/sysvipc/shm", .what = "System V shared memory", .right = 0400,
-	.is_of = is_of, .look = look, .outside = outside, .make = make, .fill = fill,
-	.control = control,
+	.is_of = is_of, .look = look, .outside = outside, .get = SYS_shmget, .sized = true,
+	.fill = fill, .control = control,
 };

@@ -61,10 +61,11 @@ static int look(struct gck_ipc *x, struct ipc_perm *rights)
 	return 0;
 }
 
-static pid_t outside(const struct gck_ipc *x, pid_t rank)
+static pid_t outside(const struct gck_ipc *x, pid_t rank, bool beside)
 {
 	pid_t last = 0;
 
+	(void)beside;
 	for (uint64_t i = 0; i < x->size; i++) {
 		pid_t pid = semctl(x->number, (int)i, GETPID);
 
@@ -235,13 +236,6 @@ int gck_hold_undo(struct gck_hold *h)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-static int64_t make(struct gck_restore *r, const struct gck_ipc *x, key_t key, uint64_t mode,
-		    struct gck_error *err)
-{
-	return gck_remote_call(&r->remote, r->remote.pid, err, SYS_semget, (uint64_t)(int64_t)key,
-			       x->size, mode);
-}
-
 static int operate(struct gck_restore *r, const struct gck_ipc *x, const struct operations *o,
 		   struct gck_error *err)
 {
@@ -279,14 +273,17 @@ static int fill(struct gck_restore *r, struct gck_ipc *x, struct gck_error *err)
 	return x->used ? use(r, x, err) : 0;
 }
 
-/* The semaphore's value is the same afterwards. */
+/* The semaphore's value is the same afterwards. Another rank may have set it. */
 static int set_value(struct gck_restore *r, const struct gck_ipc *x, const struct gck_undo *u,
 		     struct gck_error *err)
 {
-	int value = value_of(x, (size_t)u->semaphore), above = u->value, below = -u->value;
+	int value = semctl(x->now, u->semaphore, GETVAL), above = u->value, below = -u->value;
 	int first = below > MAX ? MAX : below;
 	struct operations o = {.n = 0};
 
+	if (value < 0)
+		return gck_fail(err, errno, "the value of semaphore %d of %d cannot be read: %s",
+				(int)u->semaphore, x->id, strerror(errno));
 	add(&o, (size_t)u->semaphore, -value, 0);
 	if (above > 0) {
 		add(&o, (size_t)u->semaphore, above, 0);
@@ -328,6 +325,6 @@ static int control(int number, int command, mode_t mode)
 
 const struct gck_ipc_ops gck_ipc_semaphores = {
 	.file = "/proc/sysvipc/sem", .what = "System V semaphores", .right = 0600,
-	.is_of = is_of, .look = look, .outside = outside, .hold = hold, .make = make,
-	.fill = fill, .control = control,
+	.is_of = is_of, .look = look, .outside = outside, .hold = hold, .get = SYS_semget,
+	.sized = true, .fill = fill, .control = control,
 };

@@ -264,7 +264,6 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_fds,
 		gck_restore_take_locks,
 		gck_restore_process,
-		gck_restore_undo,
 		gck_restore_threads,
 		gck_restore_state,
 		gck_restore_timers,
@@ -333,8 +332,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		return gck_fail(err, EINVAL, "process %d is built already", r->remote.pid);
 	r->progress = progress;
 	r->progress_arg = arg;
-	failed = build(r, err) || build_below(r, err) || finish(r, err) ||
-		 gck_restore_ipc_finish(r, err);
+	failed = build(r, err) || build_below(r, err) || finish(r, err);
 	gck_terminals_close(r);
 	gck_reader_rest(r->reader);
 	if (failed && has_ended(r))
@@ -370,6 +368,8 @@ int gck_restore_reopen(struct gck_restore *r, struct gck_error *err)
 {
 	static int (*const steps[])(struct gck_restore *, struct gck_error *) = {
 		gck_restore_seals,
+		gck_restore_ipc_finish,
+		gck_restore_undo,
 		gck_restore_deferred,
 		gck_restore_rights,
 		gck_restore_shutdowns,
@@ -393,22 +393,29 @@ static const struct gck_object *find_common(const struct gck_restore *r, uint32_
 	const struct gck_object *found = NULL;
 
 	for (size_t i = 0; i < r->img->nobjects && !found; i++)
-		if (r->img->objects[i].ranks && r->img->objects[i].shared == shared)
+		if (r->img->objects[i].ranks && r->img->objects[i].shared == shared &&
+		    !r->img->objects[i].segment)
 			found = &r->img->objects[i];
 	for (size_t i = 0; i < r->nchildren && !found; i++)
 		found = find_common(r->children[i], shared);
 	return found;
 }
 
-const struct gck_object *gck_restore_common(const struct gck_restore *r, size_t i)
+bool gck_restore_common(const struct gck_restore *r, size_t i, struct gck_common *c)
 {
+	*c = (struct gck_common){.boot = r->img ? r->img->boot : NULL};
 	for (uint32_t shared = 1; shared <= r->nmemory; shared++) {
-		const struct gck_object *o = find_common(r, shared);
-
-		if (o && !i--)
-			return o;
+		c->memory = find_common(r, shared);
+		if (c->memory && !i--)
+			return true;
 	}
-	return NULL;
+	c->memory = NULL;
+	for (size_t k = 0; r->img && k < r->img->nipc; k++) {
+		c->ipc = &r->img->ipc[k];
+		if (c->ipc->ranks && !i--)
+			return true;
+	}
+	return false;
 }
 
 int gck_restore_give_common(struct gck_restore *r, const struct gck_object *o, int fd,

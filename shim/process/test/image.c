@@ -280,7 +280,8 @@ static void test_keys(void)
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
 		 "was.inode,was.owner,shared,locks,queue,to,terminals,process,peer_pid,"
 		 "watches,async,signo,owner,owner_type,mq_most,mq_size");
-	are_keys(image, "ipc", "kind,id,number,key,mode,size,object,used,data,messages");
+	are_keys(image, "ipc", "kind,id,number,key,mode,size,object,used,data,messages,ranks,"
+		 "common,elsewhere");
 	are_keys(image, "undo", "id,semaphore,value");
 	are_keys(image, "fds", "fd,cloexec,file,in_flight");
 	are_keys(image, "children",
@@ -483,6 +484,7 @@ static void test_relations(void)
 	refused("ipc 1 size", json_integer(3), "System V object 1 is not whole");
 	refused("ipc 2 data", json_string("00"), "System V object 2 is not whole");
 	refused("ipc 2 object", json_integer(0), "System V object 2 is not whole");
+	refused("ipc 1 elsewhere", json_true(), "System V object 1 is not whole");
 	refused("undo 0 value", json_integer(-32769), "not a whole number");
 	refused("exe", json_string("x"), "no absolute path");
 	refused("exe", json_null(), "not a text");
@@ -501,6 +503,7 @@ static void test_later(void)
 		{"objects", "mtime_ns"},
 		{"files", "packets"}, {"files", "options"}, {"contents", "owner"},
 		{"objects", "owner"}, {"objects", "ranks"}, {"objects", "number"},
+		{"ipc", "ranks"}, {"ipc", "common"}, {"ipc", "elsewhere"},
 		{"files", "was.inode"}, {"files", "was.owner"},
 		{"files", "shared"}, {"files", "queue"}, {"files", "to"},
 		{"files", "terminals"}, {"files", "process"}, {"files", "watches"},

@@ -20,6 +20,7 @@
 #include "shim/process/process.h"
 #include "shim/process/tree/tree.h"
 
+#define MARK "GPUCKPT_PID=" /* of a rank's processes */
 #define STAT_PARENT 4
 #define STAT_GROUP 5
 #define STAT_SESSION 6
@@ -142,15 +143,26 @@ uint64_t gck_descendants_bytes(const struct gck_image *img)
 	return sum;
 }
 
+static pid_t parent_of(pid_t pid)
+{
+	int proc = gck_proc_open(pid, NULL);
+	uint64_t v[GCK_STAT_FIELDS];
+	char state;
+	pid_t parent = proc < 0 || gck_proc_stat(proc, &state, v, NULL) ? 0 : (pid_t)v[STAT_PARENT];
+
+	if (proc >= 0)
+		close(proc);
+	return parent;
+}
+
 /* Whether this process's environment is that of rank, or of a descendant of it. Without the right
  * to read it, it is not ours. */
 static bool is_marked(int proc, pid_t rank)
 {
-	static const char name[] = "GPUCKPT_PID=";
 	size_t size;
 	char *all = gck_proc_read(proc, "environ", &size, NULL);
-	const char *entry = all ? gck_slots_find(all, size, name) : NULL;
-	bool marked = entry && atoi(entry + sizeof(name) - 1) == rank;
+	const char *entry = all ? gck_slots_find(all, size, MARK) : NULL;
+	bool marked = entry && atoi(entry + strlen(MARK)) == rank;
 
 	free(all);
 	return marked;
@@ -169,22 +181,48 @@ static bool is_marked_pid(pid_t pid, pid_t rank)
 /* Whether the process is below the rank, by its parents. */
 static bool is_below(pid_t pid, pid_t rank)
 {
-	while (pid > 1 && pid != rank) {
-		int proc = gck_proc_open(pid, NULL);
-		uint64_t v[GCK_STAT_FIELDS];
-		char state;
-
-		pid = proc < 0 || gck_proc_stat(proc, &state, v, NULL) ? 0
-								       : (pid_t)v[STAT_PARENT];
-		if (proc >= 0)
-			close(proc);
-	}
+	while (pid > 1 && pid != rank)
+		pid = parent_of(pid);
 	return pid == rank;
 }
 
 bool gck_is_descendant(pid_t pid, pid_t rank)
 {
 	return is_below(pid, rank) || is_marked_pid(pid, rank);
+}
+
+static char *read_environ(pid_t pid, size_t *size)
+{
+	int proc = gck_proc_open(pid, NULL);
+	char *all = proc < 0 ? NULL : gck_proc_read(proc, "environ", size, NULL);
+
+	if (proc >= 0)
+		close(proc);
+	return all;
+}
+
+/* Whether both environments have the same entry of this name. */
+static bool is_same_entry(const char *a, size_t na, const char *b, size_t nb, const char *name)
+{
+	const char *x = gck_slots_find(a, na, name), *y = gck_slots_find(b, nb, name);
+
+	return x && y && !strcmp(x, y);
+}
+
+bool gck_is_of_step(pid_t pid, pid_t rank)
+{
+	size_t size, n = 0;
+	char *of_rank = read_environ(rank, &size), *all;
+	bool is = false;
+
+	for (; of_rank && pid > 1 && !is; pid = parent_of(pid)) {
+		all = read_environ(pid, &n);
+		is = all && gck_slots_find(all, n, MARK) &&
+		     is_same_entry(all, n, of_rank, size, "GPUCKPT_LINK=");
+		free(all);
+	}
+	free(of_rank);
+	return is;
 }
 
 /* Whether it is a descendant of the rank, but no descendant's child: those are the child's matter.

@@ -13,6 +13,9 @@ int gck_scan_children(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_orphans(struct gck_scan *s) GCK_MUST_CHECK;
 int gck_scan_orphan(struct gck_scan *s, pid_t pid) GCK_MUST_CHECK;
 
+/* Whether the process has the same agent as the rank: by its environment, or a parent's. */
+bool gck_is_of_step(pid_t pid, pid_t rank);
+
 /* Resident bytes of the image's children that run: an estimate of what they will store. */
 uint64_t gck_descendants_bytes(const struct gck_image *img) GCK_MUST_CHECK;
 
