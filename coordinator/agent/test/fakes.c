@@ -20,6 +20,7 @@
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/upstream/upstream.h"
+#include "coordinator/agent/worker/rank_memory.h"
 #include "coordinator/agent/worker/store_job.h"
 
 #define PATIENCE_S 60. /* reached only by a failure */
@@ -238,6 +239,17 @@ static void write_devices(const struct worker_task *t, const json_t *senders)
 			}
 }
 
+static void report_areas(int fd)
+{
+	for (uint64_t i = 0; i < fake_world->areas; i++) {
+		struct gck_common_memory x = { .device = 1, .inode = i + 1, .size = 4096,
+					       .bytes = 4096, .whole = true, .writes = true };
+
+		packet_send(fd, json_pack("{s:s, s:[o]}", "op", "memory", "all", memory_pack(&x)),
+			    NULL);
+	}
+}
+
 int worker_main(int fd, void *arg)
 {
 	const struct worker_task *t = arg;
@@ -245,6 +257,7 @@ int worker_main(int fd, void *arg)
 	json_t *body = NULL;
 	bool held = false, written = false;
 
+	report_areas(fd);
 	for (;;) {
 		if (!strcmp(op, "write")) {
 			write_for_a_while();

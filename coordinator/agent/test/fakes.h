@@ -37,6 +37,7 @@ struct fake_world {
 	bool shared;                /* all use one device */
 	pid_t filled_for;           /* number of the process that device data was sent to last */
 	int64_t chunks;             /* workers: of each image */
+	uint64_t areas;             /* workers: that their ranks share, of memory */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
 	int too_early;              /* ranks that were let go, or opened the files of others, before

@@ -352,6 +352,15 @@ static void surroundings(void)
 	   "without memory for all copies, ranks are to be held");
 	fake_end();
 
+	for (unsigned areas = 512; areas <= 513; areas++) {
+		fake_begin();
+		fake_world->areas = areas;
+		m = ask("prepare", NULL);
+		ok(areas == 512 ? packet_bool(m, "ok") : says(m, "share 513 areas of memory"),
+		   "%u areas that ranks share", areas);
+		fake_end();
+	}
+
 	fake_begin();
 	fake_agent->tasks.v[1]->link = NULL;
 	((struct step *)fake_agent->step)->options.timeout_ms = 6000;
