@@ -3,7 +3,9 @@
  * cancellation points, and handlers that are told who sent theirs. */
 #include "config.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/uio.h>
@@ -135,6 +137,38 @@ GCK_EXPORT ssize_t gck_readv(int fd, const struct iovec *v, int n)
 	return gck_was_read(fd, v, GCK_NEXT(readv, ssize_t (*)(int, const struct iovec *, int))(
 					   fd, v, n));
 }
+
+/* Whole signals; libc's reads for a stream do not pass by the functions above. */
+static size_t was_fread(FILE *f, void *to, size_t size, size_t n)
+{
+	int before = errno;
+
+	was_read(fileno_unlocked(f), to, (ssize_t)(size * n));
+	errno = before;
+	return n;
+}
+
+typedef size_t stream_reader(void *, size_t, size_t, FILE *);
+typedef size_t checked_reader(void *, size_t, size_t, size_t, FILE *);
+
+#define FREAD(name) \
+	size_t gck_##name(void *to, size_t size, size_t n, FILE *f) __asm__(#name); \
+	GCK_EXPORT size_t gck_##name(void *to, size_t size, size_t n, FILE *f) \
+	{ \
+		return was_fread(f, to, size, GCK_NEXT(name, stream_reader *)(to, size, n, f)); \
+	}
+FREAD(fread)
+FREAD(fread_unlocked)
+
+#define FREAD_CHK(name) \
+	size_t name(void *to, size_t space, size_t size, size_t n, FILE *f); \
+	GCK_EXPORT size_t name(void *to, size_t space, size_t size, size_t n, FILE *f) \
+	{ \
+		return was_fread(f, to, size, \
+				 GCK_NEXT(name, checked_reader *)(to, space, size, n, f)); \
+	}
+FREAD_CHK(__fread_chk)
+FREAD_CHK(__fread_unlocked_chk)
 
 /* ---- handlers -------------------------------------------------------------------------------- */
 

@@ -387,6 +387,44 @@ static void test_senders(pid_t real)
 
 ssize_t __read_chk(int fd, void *to, size_t size, size_t space);
 
+size_t __fread_chk(void *to, size_t space, size_t size, size_t n, FILE *f);
+size_t __fread_unlocked_chk(void *to, size_t space, size_t size, size_t n, FILE *f);
+
+static size_t read_stream(struct signalfd_siginfo *x, int how, FILE *f)
+{
+	switch (how) {
+	case 0:
+		return fread(x, sizeof *x, 1, f);
+	case 1:
+		return fread_unlocked(x, sizeof *x, 1, f);
+	case 2:
+		return __fread_chk(x, sizeof *x, sizeof *x, 1, f);
+	default:
+		return __fread_unlocked_chk(x, sizeof *x, sizeof *x, 1, f);
+	}
+}
+
+/* Two signals are in the stream's buffer at once. */
+static void test_stream(int fd)
+{
+	static const char *const names[] = { "fread", "fread_unlocked", "fread with _FORTIFY_SOURCE",
+					     "fread_unlocked with it" };
+	FILE *f = fdopen(dup(fd), "r");
+	struct signalfd_siginfo x[2];
+
+	for (int how = 0; f && how < 4; how++) {
+		memset(x, 0, sizeof x);
+		raise(SIGUSR2);
+		pthread_sigqueue(pthread_self(), SIGRTMIN, (union sigval){ .sival_int = 5 });
+		errno = 0;
+		ok(read_stream(&x[0], how, f) == 1 && read_stream(&x[1], how, f) == 1 && !errno &&
+		   x[0].ssi_pid == VPID && x[1].ssi_pid == VPID && x[1].ssi_int == 5,
+		   "… by %s", names[how]);
+	}
+	if (f)
+		fclose(f);
+}
+
 /* A file whose bytes are a signal's is left as it is. */
 static void test_signalfd(pid_t real)
 {
@@ -423,6 +461,7 @@ static void test_signalfd(pid_t real)
 		   "… by %s", i == 0 ? "readv(), in parts" : i == 1 ? "SYS_readv"
 			      : i == 3 ? "preadv2()" : "SYS_read");
 	}
+	test_stream(fd);
 	file = *x;
 	file.ssi_pid = (uint32_t)real;
 	ok(!pipe(end) && write(end[1], &file, sizeof file) == sizeof file &&
