@@ -3,11 +3,12 @@
 # Ranks that are several processes: a script without exec, which starts one program after the
 # other, each beside tee, with other processes behind a name of a pipe and behind a named pipe; a
 # Python program with a pool of processes and memory that they share; make, of whose programs one
-# waits in system(); a program that has a shell in a pseudo-terminal; two ranks that count in POSIX
-# shared memory and in System V objects; and programs of test/programs/trees, one of them a static
-# one with static programs. Their jobs are requeued twice, and they go on where they were. Where
-# faults can be made, their processes may be traced by whom Yama allows it with
-# kernel.yama.ptrace_scope 1, but for the static ones, which it would not allow.
+# waits in system(); a program that has a shell in a pseudo-terminal; one that changes
+# the terminal of its step (srun --pty); two ranks that count in POSIX shared memory and in System V
+# objects; and programs of test/programs/trees, one of them a static one with static programs. Their
+# jobs are requeued twice, and they go on where they were. Where faults can be made, their processes
+# may be traced by whom Yama allows it with kernel.yama.ptrace_scope 1, but for the static ones,
+# which it would not allow.
 # With GPUCKPT_LONG=1 also tmux with a shell, which goes on on another node; and each of
 # test/programs/trees is checkpointed at ten random moments, and requeued at some (GPUCKPT_SEED=N
 # repeats them).
@@ -90,6 +91,13 @@ start pool "/usr/bin/python3 $top/test/programs/pool.py 100 answers"
 start make "make -j2 -f $top/test/programs/system.mk BURN='$burn ${args[*]}'"
 start terminals "/usr/bin/python3 $top/test/programs/terminals.py 100 answers"
 pair=$(program pair) shm=gpuckpt-pair.$$
+own=$(work_dir)
+jobs+=("$(submit "$own" -N1 -n1 --export="ALL,GPUCKPT_FAULT=$faults" <<-END
+	#!/bin/bash
+	script -qec "srun --gpu-ckpt=hold=60s --pty /usr/bin/python3 \
+		$top/test/programs/own_terminal.py enough answer" typescript </dev/null
+	END
+)")
 sysv=$(program sysv) key=$(printf '67%06x' $(($$ & 0xffffff)))
 start ranks "bash -c '$pair /$shm 20000 5000 enough >>answers &
 $sysv $key 20000 5000 enough >>objects
@@ -107,7 +115,7 @@ has_begun()
 		[[ -s $of/answers ]] || return
 	done
 	[[ -s $script/rounds ]] && pgrep -x tee && [[ $(wc -l <"$pool/answers") -ge 2 ]] &&
-		[[ -e $make/one && -e $make/two && -s $terminals/answers ]] &&
+		[[ -s $own/answer && -e $make/one && -e $make/two && -s $terminals/answers ]] &&
 		[[ $(pgrep -cx pair) -ge 2 && $(pgrep -cx sysv) -ge 2 ]]
 }
 is_able() { wait_for 30 alice gpuckpt able "$1"; }
@@ -171,7 +179,7 @@ on_all "create, after a restart" alice gpuckpt create
 on_all "requeue, once more" alice gpuckpt requeue
 on_all "the job is started again" has_restarted 2
 # shellcheck disable=SC2154
-alice touch {"$script","$pool","$make","$terminals","$ranks"}/enough
+alice touch {"$script","$pool","$make","$terminals","$ranks","$own"}/enough
 # shellcheck disable=SC2154
 alice touch {"$pipe","$locks","$sqlite","$static","$ipc"}/enough
 on_all "the job ends" completes
@@ -186,6 +194,9 @@ check "what went through the named pipe is right" cmp "$script/rounds" "$script/
 check "the pool's answers are right" cmp "$pool/want" "$pool/answers"
 /usr/bin/python3 "$top/test/programs/terminals.py" 100 "$terminals/want"
 check "the answers from the terminal are right" cmp "$terminals/want" "$terminals/answers"
+is "$(tail -n 1 "$own/answer")" \
+	"echo 0, interrupt b'\x19', 33 lines of 111, the child in the foreground" \
+	"the step's terminal is as the program has set it"
 SLURM_PROCID=1 "$pair" "/$shm" 20000 0 / >"$ranks/want" &
 SLURM_PROCID=0 "$pair" "/$shm" 20000 0 / >>"$ranks/want"
 wait $!

@@ -348,7 +348,8 @@ struct gck_file {
 	int32_t owner_type;        /* F_OWNER_* */
 	struct gck_connection *queue; /* listener: in the order in which accept(2) finds them */
 	size_t nqueue;
-	struct gck_terminal *terminals; /* of a TERMINAL's master: one */
+	struct gck_terminal *terminals; /* of a TERMINAL's master: one; of STDIO that is a terminal:
+					 * one with settings and size alone */
 	size_t nterminals;
 	struct gck_watch *watches; /* INOTIFY: by number */
 	size_t nwatches;

@@ -315,7 +315,8 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 		return gck_fail(err, EINVAL, "file %zu is not a message queue that can be made", i);
 	if (check_name(f, err))
 		return gck_fail_in(err, "file %zu", i);
-	if (f->nterminals && (f->kind != GCK_FD_TERMINAL || !f->write_end))
+	if (f->nterminals && f->kind != GCK_FD_STDIO &&
+	    (f->kind != GCK_FD_TERMINAL || !f->write_end))
 		return gck_fail(err, EINVAL, "file %zu is no terminal's master", i);
 	if ((f->kind == GCK_FD_MEMFD) != (f->object >= 0) ||
 	    (f->object >= 0 && (size_t)f->object >= img->nobjects))

@@ -201,6 +201,7 @@ static int add_file(struct walk *w, const struct gck_fd_view *v)
 			gck_fd_input(w->s, v, x);
 		else
 			failed = gck_fd_output(w->s, v, x);
+		failed = failed || gck_terminal_scan_own(w->s, v->fd, &v->st, x);
 	}
 	return failed || gck_fd_locks(w->s, v, own, &img->files[n]) ? -1 : (int)n;
 }
@@ -474,7 +475,8 @@ static int place_one(struct gck_restore *r, size_t i, struct gck_error *err)
 	int *shared = shared_place(r, i), fd, failed;
 
 	if (r->img->files[i].kind == GCK_FD_STDIO)
-		return gck_restore_place(r, i, -1, err);
+		return gck_terminal_set_own(r, &r->img->files[i], err) ||
+				       gck_restore_place(r, i, -1, err) ? -1 : 0;
 	fd = shared && *shared >= 0 ? *shared : make(r, i, err);
 	if (fd < 0)
 		return -1;

@@ -14,12 +14,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "shim/process/proc/procfs.h"
 #include "shim/process/terminal/terminal.h"
 
 #define KEPT (O_ACCMODE | O_NONBLOCK | 0100000) /* the kernel's O_LARGEFILE */
 #define SLAVES 136      /* the first of their eight major numbers */
 #define OTHERS 5        /* major of /dev/tty and the masters */
 #define MASTER 2        /* minor */
+#define STAT_GROUP 5
+#define STAT_TERMINAL 7 /* the number of a device */
+#define STAT_FOREGROUND 8
 #define MOST_TRIES 256  /* numbers below the wanted one that are free */
 
 bool gck_terminal_is(const struct stat *st)
@@ -65,6 +69,13 @@ static void check(struct gck_scan *s, const char *object, const struct gck_termi
 				 "the rank itself leads the session of a pseudo-terminal");
 }
 
+static int add_state(struct gck_file *x, struct gck_error *err)
+{
+	x->terminals = calloc(1, sizeof *x->terminals);
+	x->nterminals = x->terminals != NULL;
+	return x->terminals ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
+}
+
 static int scan_open(struct gck_scan *s, int copy, const char *object, struct gck_file *x)
 {
 	unsigned device;
@@ -76,10 +87,8 @@ static int scan_open(struct gck_scan *s, int copy, const char *object, struct gc
 	x->id = device;
 	if (!x->write_end)
 		return 0;
-	x->terminals = calloc(1, sizeof *x->terminals);
-	if (!x->terminals)
-		return gck_fail(s->err, ENOMEM, "out of memory for the image");
-	x->nterminals = 1;
+	if (add_state(x, s->err))
+		return -1;
 	if (read_state(copy, x->terminals))
 		return gck_fail(s->err, errno, "cannot look at the terminal of %s: %s", object,
 				strerror(errno));
@@ -101,6 +110,37 @@ int gck_terminal_scan(struct gck_scan *s, int fd, const struct stat *st, struct 
 	result = scan_open(s, copy, object, x);
 	close(copy);
 	return result;
+}
+
+/* The group in the foreground of the terminal, if it is not the process's own, whose terminal it
+ * is. */
+static int32_t own_foreground(const struct gck_scan *s, const struct stat *st)
+{
+	uint64_t v[GCK_STAT_FIELDS];
+	unsigned n = minor(st->st_rdev);
+	uint64_t device = (n & 0xff) | major(st->st_rdev) << 8 | (n & ~0xffu) << 12;
+	char state;
+
+	if (gck_proc_stat(s->t->proc, &state, v, NULL) || v[STAT_TERMINAL] != device ||
+	    v[STAT_FOREGROUND] == v[STAT_GROUP] || (int32_t)v[STAT_FOREGROUND] < 0)
+		return 0;
+	return (int32_t)v[STAT_FOREGROUND];
+}
+
+/* One that was hung up has no settings. */
+int gck_terminal_scan_own(struct gck_scan *s, int fd, const struct stat *st, struct gck_file *x)
+{
+	int copy = gck_terminal_is(st) ? gck_target_fd(s->t, fd) : -1, failed = 0;
+	struct gck_terminal t = {.foreground = own_foreground(s, st)};
+
+	if (copy >= 0 && !ioctl(copy, TCGETS2, t.settings) && !ioctl(copy, TIOCGWINSZ, t.size)) {
+		failed = add_state(x, s->err);
+		if (!failed)
+			*x->terminals = t;
+	}
+	if (copy >= 0)
+		close(copy);
+	return failed;
 }
 
 /* ---- hold ---------------------------------------------------------------------------------- */
@@ -151,6 +191,31 @@ int gck_terminal_hold(struct gck_hold *h, struct gck_terminal *t, int fd)
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
+/* Nothing, if the new task has none. The size is srun's, if that has a terminal. */
+int gck_terminal_set_own(const struct gck_restore *r, const struct gck_file *f,
+			 struct gck_error *err)
+{
+	static const unsigned char none[sizeof f->terminals->size];
+	unsigned char size[sizeof none];
+	struct termios2 now;
+	char name[32];
+	int fd, failed;
+
+	snprintf(name, sizeof name, "fd/%d", r->high + f->peer);
+	fd = f->nterminals && !r->trial
+		     ? openat(r->proc, name, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) : -1;
+	failed = fd >= 0 && !ioctl(fd, TCGETS2, &now) &&
+		 (ioctl(fd, TCSETS2, f->terminals->settings) || ioctl(fd, TIOCGWINSZ, size) ||
+		  (!memcmp(size, none, sizeof none) &&
+		   ioctl(fd, TIOCSWINSZ, f->terminals->size)));
+	if (failed)
+		failed = gck_fail(err, errno, "the terminal of the step cannot be set: %s",
+				  strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return failed;
+}
+
 /* The kernel gives the first number that is free. */
 static int open_master(int number)
 {
@@ -191,7 +256,8 @@ static int make(struct gck_restore *root, const struct gck_file *f, struct gck_e
 static int make_all(struct gck_restore *root, const struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nfiles; i++)
-		if (r->img->files[i].nterminals && make(root, &r->img->files[i], err))
+		if (r->img->files[i].kind == GCK_FD_TERMINAL && r->img->files[i].nterminals &&
+		    make(root, &r->img->files[i], err))
 			return -1;
 	for (size_t i = 0; i < r->nchildren; i++)
 		if (make_all(root, r->children[i], err))
@@ -295,8 +361,30 @@ static int set_foreground(struct gck_restore *r, const struct gck_terminal_pair 
 	       close_there(&r->remote, fd, err) ? -1 : 0;
 }
 
+/* By the rank, which leads the session. The new task need not have a terminal. */
+static int set_own_foreground(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+{
+	int32_t before = f->terminals->foreground;
+	pid_t group = before ? gck_restore_pid(r, before) : 0;
+	uint64_t at = r->remote.scratch;
+	int64_t result;
+
+	if (!group)
+		return 0;
+	if (gck_remote_write(&r->remote, at, &group, sizeof group, err))
+		return -1;
+	result = gck_remote_call(&r->remote, r->remote.pid, err, SYS_ioctl,
+				 (uint64_t)(r->high + f->peer), TIOCSPGRP, at);
+	return result == -ENOTTY ? 0 : gck_remote_check(result, err, "the foreground process group "
+							"of the step's terminal cannot be set");
+}
+
 int gck_terminals_foreground(struct gck_restore *r, struct gck_error *err)
 {
+	for (size_t i = 0; r == r->root && !r->trial && i < r->img->nfiles; i++)
+		if (r->img->files[i].kind == GCK_FD_STDIO && r->img->files[i].nterminals &&
+		    set_own_foreground(r, &r->img->files[i], err))
+			return -1;
 	for (size_t i = 0; i < r->root->nterminals; i++) {
 		const struct gck_terminal_pair *p = &r->root->terminals[i];
 		pid_t group = p->leader == r->remote.pid && p->state->foreground

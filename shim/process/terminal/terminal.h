@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pseudo-terminals whose master is a process's of the rank. Their state is that of the master's
- * file. Functions return -1 on failure with err (of a scan: s->err; of a hold: h->err) filled. */
+ * Pseudo-terminals whose master is a process's of the rank, with their state in the master's file;
+ * and the settings of the step's own. Functions return -1 on failure with err (of a scan: s->err; of a hold: h->err) filled. */
 #ifndef GCK_TERMINAL_H
 #define GCK_TERMINAL_H
 
@@ -16,6 +16,13 @@ bool gck_terminal_is(const struct stat *st);
 /* Fill x, which is the process's descriptor fd, or report why it is refused. */
 int gck_terminal_scan(struct gck_scan *s, int fd, const struct stat *st,
 		      struct gck_file *x) GCK_MUST_CHECK;
+
+/* Note the settings of the step's own terminal (srun --pty), if x, the process's descriptor fd of
+ * the task's standard input or output, is one. Give them to the new task's. */
+int gck_terminal_scan_own(struct gck_scan *s, int fd, const struct stat *st,
+			  struct gck_file *x) GCK_MUST_CHECK;
+int gck_terminal_set_own(const struct gck_restore *r, const struct gck_file *f,
+			 struct gck_error *err) GCK_MUST_CHECK;
 
 /* Copy what waits in both directions, with all processes held. fd: the process's, of the master. */
 int gck_terminal_hold(struct gck_hold *h, struct gck_terminal *t, int fd) GCK_MUST_CHECK;
@@ -33,7 +40,7 @@ int gck_terminal_open(const struct gck_restore *r, const struct gck_file *f,
 		      struct gck_error *err) GCK_MUST_CHECK;
 
 /* With all processes built: make the group that was in the foreground of the terminal of this
- * process's session that again. At the end, lock what was locked, and close the root's. */
+ * process's session that again, also of the step's own, if this is the rank. At the end, lock what was locked, and close the root's. */
 int gck_terminals_foreground(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 void gck_terminals_close(struct gck_restore *root);
 
