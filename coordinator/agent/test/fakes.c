@@ -330,20 +330,25 @@ static json_t *numbers_of(unsigned rank)
 					   : json_pack("[i, i]", FAKE_NUMBER, FAKE_NUMBER + 1);
 }
 
-/* Ask for the memory that the rank shares with others. */
+/* Ask for the memory, or the semaphores, that the rank shares with others. */
 static void share(int fd, unsigned rank, json_int_t seq)
 {
+	const struct gck_ipc x = { .kind = GCK_IPC_SEMAPHORES, .id = 77, .size = 2, .mode = 0600 };
+	json_t *answer, *body;
 	struct stat st = { 0 };
-	json_t *answer;
 	int given = -1;
 
-	packet_send(fd, json_pack("{s:s, s:s, s:I, s:s, s:i, s:s, s:b, s:i, s:i}", "op", "share",
-				  "phase", "build", "seq", seq, "ranks", fake_world->share,
-				  "number", 1, "name", "area", "path", 0, "size", 8192, "seals",
-				  0), NULL);
+	body = json_pack("{s:s, s:s, s:I, s:s, s:i, s:s, s:b, s:i, s:i}", "op", "share", "phase",
+			 "build", "seq", seq, "ranks", fake_world->share, "number", 1, "name",
+			 "area", "path", 0, "size", 8192, "seals", 0);
+	if (fake_world->share_object)
+		json_object_set_new(body, "ipc", ipc_pack(&x, NULL));
+	packet_send(fd, body, NULL);
 	answer = packet_take(fd, -1, &given, NULL);
 	if (given >= 0 && !fstat(given, &st))
 		fake_world->shared_inode[rank] = st.st_ino;
+	else if (fake_world->share_object)
+		fake_world->shared_inode[rank] = (uint64_t)packet_int(answer, "number", -1) + 1;
 	json_decref(answer);
 }
 

@@ -43,7 +43,9 @@ struct fake_world {
 	int too_early;              /* ranks that were let go, or opened the files of others, before
 				     * all had their files back */
 	char share[16];             /* restorers: these ranks share memory; "": none do */
-	uint64_t shared_inode[FAKE_RANKS]; /* which each got; 0: none */
+	bool share_object;          /* it is a set of semaphores */
+	uint64_t shared_inode[FAKE_RANKS]; /* which each got; 0: none; of semaphores: one more
+				     * than their number */
 };
 
 /* In the images of a checkpoint, rank 1 is in its first gck_checkpoint(), rank 2 in its fourth

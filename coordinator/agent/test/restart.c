@@ -5,6 +5,7 @@
 #include "coordinator/agent/restart/restart.h"
 
 #include <string.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 
 #include "coordinator/agent/base/packet.h"
@@ -122,6 +123,43 @@ static void shares(void)
 	ok(strstr(packet_text(m, "error", ""), "ranks 0-2,5 share memory (area, 8 KiB)") &&
 	   strstr(packet_text(m, "error", ""), "rank 5 is not"), "the reason names all: %s",
 	   packet_text(m, "error", ""));
+	fake_end();
+}
+
+static bool are_semaphores(uint64_t shared)
+{
+	return semctl((int)shared - 1, 1, GETVAL) == 0;
+}
+
+static void shares_objects(void)
+{
+	uint64_t first, second;
+	const json_t *m;
+
+	begin();
+	fake_world->share_object = true;
+	strcpy(fake_world->share, "0-2");
+	ok(packet_bool(ask("build", NULL), "ok"), "ranks that share semaphores are built");
+	first = fake_world->shared_inode[0];
+	ok(first && are_semaphores(first) && first == fake_world->shared_inode[1] &&
+	   first == fake_world->shared_inode[2], "all have got the same");
+	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
+	ok(packet_bool(fake_await("done", "build"), "ok"), "another commit is built instead");
+	second = fake_world->shared_inode[0];
+	ok(second != first && are_semaphores(second) && !are_semaphores(first),
+	   "with others: the first are removed");
+	ok(packet_bool(ask("run", json_pack("{s:i}", "seq", 6)), "ok"), "and run");
+	ok(are_semaphores(second), "these stay");
+	semctl((int)second - 1, 0, IPC_RMID);
+	fake_end();
+
+	begin();
+	fake_world->share_object = true;
+	strcpy(fake_world->share, "0-2,5");
+	m = ask("build", NULL);
+	ok(packet_int(m, "code", 0) == EXDEV &&
+	   strstr(packet_text(m, "error", ""), "0-2,5 share System V semaphores 77 (ipcs) and"),
+	   "one of them is on another node: %s", packet_text(m, "error", ""));
 	fake_end();
 }
 
@@ -288,6 +326,7 @@ int main(void)
 	goes_apart();
 	good();
 	shares();
+	shares_objects();
 	run_alone();
 	not_filed();
 	ends_early();

@@ -407,8 +407,8 @@ static size_t read_stream(struct signalfd_siginfo *x, int how, FILE *f)
 /* Two signals are in the stream's buffer at once. */
 static void test_stream(int fd)
 {
-	static const char *const names[] = { "fread", "fread_unlocked", "fread with _FORTIFY_SOURCE",
-					     "fread_unlocked with it" };
+	static const char *const names[] = { "fread", "fread_unlocked", "fread, fortified",
+					     "fread_unlocked, fortified" };
 	FILE *f = fdopen(dup(fd), "r");
 	struct signalfd_siginfo x[2];
 

@@ -362,7 +362,8 @@ static int set_foreground(struct gck_restore *r, const struct gck_terminal_pair 
 }
 
 /* By the rank, which leads the session. The new task need not have a terminal. */
-static int set_own_foreground(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+static int set_own_foreground(struct gck_restore *r, const struct gck_file *f,
+			      struct gck_error *err)
 {
 	int32_t before = f->terminals->foreground;
 	pid_t group = before ? gck_restore_pid(r, before) : 0;

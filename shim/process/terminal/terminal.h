@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pseudo-terminals whose master is a process's of the rank, with their state in the master's file;
- * and the settings of the step's own. Functions return -1 on failure with err (of a scan: s->err; of a hold: h->err) filled. */
+ * and the settings of the step's own. Functions return -1 on failure with err (of a scan: s->err;
+ * of a hold: h->err) filled. */
 #ifndef GCK_TERMINAL_H
 #define GCK_TERMINAL_H
 
@@ -40,7 +41,8 @@ int gck_terminal_open(const struct gck_restore *r, const struct gck_file *f,
 		      struct gck_error *err) GCK_MUST_CHECK;
 
 /* With all processes built: make the group that was in the foreground of the terminal of this
- * process's session that again, also of the step's own, if this is the rank. At the end, lock what was locked, and close the root's. */
+ * process's session that again, also of the step's own, if this is the rank. At the end, lock what
+ * was locked, and close the root's. */
 int gck_terminals_foreground(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 void gck_terminals_close(struct gck_restore *root);
 
