@@ -6,7 +6,7 @@
  * COUNTER_SHARES=PATH: ranks 0 and 1 count in memory that they share, none more than LEAD ahead,
  * and exit with status 4 if a count there is not their own; +PATH: they keep it open; -PATH: they
  * remove its name; =PATH: rank 1 only reads. #KEY: it is System V memory; they count in semaphores,
- * too, which their ends undo, and tell each other by messages. */
+ * too, which their ends undo, and tell each other by messages; at the limit these are removed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -72,6 +72,13 @@ static atomic_ulong *attach(const char *key)
 	if (p == (void *)-1 || !has_key())
 		exit(2);
 	return p;
+}
+
+static void remove_objects(void)
+{
+	if (shmctl(by_key.memory, IPC_RMID, NULL) || semctl(by_key.semaphores, 0, IPC_RMID) ||
+	    msgctl(by_key.messages, IPC_RMID, NULL))
+		exit(7);
 }
 
 /* One's own semaphore has the number of its counts, and a message of each is LEAD behind. */
@@ -176,5 +183,7 @@ int main(int argc, char **argv)
 			dprintf(fd, "%s %lu %lu\n", argv[2], n, other);
 		usleep(2000);
 	}
+	if (shared && *how == '#')
+		remove_objects();
 	return 3;
 }

@@ -260,6 +260,30 @@ static void share_objects(struct plugin *p)
 	p->shares = NULL;
 }
 
+/* Others have their keys at the restart; the ranks do not see that. */
+static void share_hidden(struct plugin *p)
+{
+	key_t key = (key_t)(0x67000000 | getpid());
+	char shares[16], hash[40] = "";
+
+	snprintf(shares, sizeof shares, "#%x", (unsigned)key);
+	p->shares = shares;
+	p->limit = "1500";
+	first_commit(p, hash);
+	objects_of(key, true);
+	ok(shmget(key, 100, IPC_CREAT | 0600) >= 0 && semget(key, 1, IPC_CREAT | 0600) >= 0 &&
+	   msgget(key, IPC_CREAT | 0600) >= 0, "others have the keys of the ranks");
+	plugin_begin(p, NULL, 1);
+	json_decref(coord_welcome("restore", commit_members(1, hash)));
+	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("files", 1, NULL, NULL) &&
+	   coord_ask("run", 1, NULL, NULL), "restored");
+	ok(plugin_both_count(p), "each sees what the other writes, under the same keys");
+	is_int(plugin_reap(p, 1, true), 3 << 8, "one ends and removes what they share");
+	is_int(objects_of(key, true), 3, "the others still have theirs");
+	plugin_stop(p);
+	p->shares = p->limit = NULL;
+}
+
 static void one_had_finished(struct plugin *p)
 {
 	char hash[40] = "";
@@ -434,6 +458,7 @@ int main(void)
 	share_memory(&p, "=/dev/shm/gck-test-shared", "one that one of them only reads");
 	share_memory(&p, "-/dev/shm/gck-test-shared", "memory without a name");
 	share_objects(&p);
+	share_hidden(&p);
 	falls_back(&p);
 	agent_dies_waiting(&p);
 	all_die(&p);
