@@ -152,6 +152,16 @@ static bool is_retain(const struct gck_record_function *f)
 	return !strcmp(f->name, "cuDevicePrimaryCtxRetain");
 }
 
+/* Whether work was captured into a graph of the program. */
+static bool note_known_graph(const struct call *c, uint64_t now)
+{
+	const struct gck_record *r = gck_record_find_now(GCK_RECORD_GRAPH, now);
+
+	if (r)
+		give(c, r->handle);
+	return r;
+}
+
 /* A primary context has the handle that it had before its last end. */
 static void note_make(const struct call *c)
 {
@@ -163,10 +173,12 @@ static void note_make(const struct call *c)
 		return;
 	if (is_retain(c->function))
 		handle = gck_record_primary(c->words[1], now);
+	if (c->effect->kind == GCK_RECORD_GRAPH && note_known_graph(c, now))
+		return;
 	r = gck_record_find((enum gck_record_kind)c->effect->kind, handle);
-	if (r && r->lent)
-		gck_record_end(r); /* a graph that was told of while it was captured */
 	ambiguous = r && !r->lent;
+	if (r && r->lent)
+		gck_record_end(r);
 	r = gck_record_add((enum gck_record_kind)c->effect->kind, handle);
 	if (handle != now) {
 		gck_record_set_now(r, now);
@@ -177,7 +189,11 @@ static void note_make(const struct call *c)
 	making = 0;
 	if (r->kind != GCK_RECORD_CONTEXT)
 		r->context = gck_record_current();
-	r->unable = gck_record_keep_call(&r->made, c->function, c->words);
+	if (r->kind == GCK_RECORD_GRAPH || r->kind == GCK_RECORD_EXECUTABLE)
+		gck_record_graph_made(r, c->function->kinds[1] == GCK_RECORD_GRAPH ? c->words[1]
+										   : 0);
+	else
+		r->unable = gck_record_keep_call(&r->made, c->function, c->words);
 	if (ambiguous)
 		r->unable = "a handle of two objects";
 	if (r->kind == GCK_RECORD_MAPPING)
@@ -189,7 +205,7 @@ static void note_make(const struct call *c)
 }
 
 /* One that is not known is recorded, so that it is known to be held; but a primary context that has
- * ended may still be current. */
+ * ended may still be current, and a graph may be in a node, or under capture. */
 static void note_lend(const struct call *c)
 {
 	uint64_t now = is_result(c) ? handle_of(c) : 0;
@@ -201,6 +217,8 @@ static void note_lend(const struct call *c)
 		primary = gck_record_primary_of(now);
 	if (r || primary) {
 		give(c, r ? r->handle : primary);
+	} else if (now && c->effect->kind == GCK_RECORD_GRAPH) {
+		give(c, gck_record_node_handle(now));
 	} else if (now && c->effect->kind != GCK_RECORD_ADDRESS) {
 		note_make(c);
 		gck_record_find_now((enum gck_record_kind)c->effect->kind, now)->lent = true;
@@ -323,6 +341,10 @@ static void note_change(const struct call *c)
 		return; /* threads.c */
 	if (c->effect->kind == GCK_RECORD_MAPPING) {
 		set_access(c);
+		return;
+	}
+	if (c->effect->kind == GCK_RECORD_GRAPH) {
+		gck_record_graph_holds(c->words[c->effect->parameter]);
 		return;
 	}
 	r = changed(c);

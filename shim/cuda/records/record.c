@@ -115,6 +115,7 @@ static void forget(struct gck_record *r)
 	}
 	gck_record_variables_free(r->variables);
 	gck_record_storage_forget(r);
+	gck_record_graph_forget(r);
 	free(r->data);
 	free(r);
 }
@@ -145,7 +146,7 @@ static bool has_dependents(enum gck_record_kind kind)
 {
 	return kind == GCK_RECORD_CONTEXT || kind == GCK_RECORD_MODULE ||
 	       kind == GCK_RECORD_LIBRARY || kind == GCK_RECORD_KERNEL ||
-	       kind == GCK_RECORD_GRAPH || kind == GCK_RECORD_RESERVATION;
+	       kind == GCK_RECORD_RESERVATION;
 }
 
 /* ---- contexts, modules and libraries that have ended ---------------------------------------- */
@@ -267,6 +268,8 @@ uint64_t gck_record_now(enum gck_record_kind kind, uint64_t handle)
 	r = gck_record_find(kind, handle);
 	if (r)
 		handle = r->now;
+	else if (kind == GCK_RECORD_NODE || kind == GCK_RECORD_GRAPH)
+		handle = gck_record_node_now(handle);
 	else if (kind == GCK_RECORD_CONTEXT)
 		handle = gck_record_primary_now(handle);
 	gck_records_unlock();

@@ -82,6 +82,7 @@ struct gck_record {
 	bool lent;                       /* known by a call that did not make it */
 	bool allocated;                  /* host memory, by this */
 	uint64_t device;                 /* where host memory is for the GPU, once it is saved */
+	struct gck_record_graph *graph;  /* a graph's, an executable graph's: graph.h */
 	bool recorded;                   /* events.c */
 	unsigned recorded_age;
 	double recorded_ms;
@@ -189,8 +190,9 @@ bool gck_record_threads_unable(void);
 
 /* ---- replay.c -------------------------------------------------------------------------------- */
 
-/* A context of a device; NULL: there is none. */
+/* A context of a device; NULL: there is none. A context's device. */
 const struct gck_record *gck_record_context_on(uint64_t device);
+uint64_t gck_record_device_of(const struct gck_record *context);
 
 /* ---- memory.c -------------------------------------------------------------------------------- */
 
@@ -230,6 +232,60 @@ const char *gck_record_texture_unable(const struct gck_record *r);
 CUresult gck_record_array_copy(struct gck_record *r, bool save);
 /* Makes a texture or surface again, if possible with its number, in its context. */
 CUresult gck_record_texture_make(const struct gck_record *r, uint64_t *now);
+
+/* ---- graph_nodes.c: nodes, and graphs in nodes ----------------------------------------------- */
+
+/* The driver's value of a node or of a graph in one, and the program's handle. With the lock. */
+uint64_t gck_record_node_now(uint64_t handle);
+uint64_t gck_record_node_handle(uint64_t now);
+/* The program's handle of any object; takes the lock. */
+uint64_t gck_record_handle(enum gck_record_kind kind, uint64_t now);
+/* Nodes that the driver is given, which _done frees, and nodes that it has returned. */
+const CUgraphNode *gck_record_nodes_now(const CUgraphNode *nodes, size_t n);
+void gck_record_nodes_done(const CUgraphNode *now, const CUgraphNode *nodes);
+void gck_record_nodes_back(CUgraphNode *nodes, size_t n);
+/* A list of the driver's; stays until the thread's next call. */
+void gck_record_node_list_back(const CUgraphNode **nodes, size_t n);
+void gck_record_node_params_now(CUgraphNodeParams *p);
+void gck_record_node_params_back(CUgraphNodeParams *p, const CUgraphNodeParams *now);
+void gck_record_attribute_now(CUkernelNodeAttrID which, CUkernelNodeAttrValue *value);
+void gck_record_attribute_back(CUkernelNodeAttrID which, CUkernelNodeAttrValue *value);
+CUresult gck_record_graph_destroy(CUgraph graph, CUresult (*note)(CUgraph graph));
+CUresult gck_record_node_destroy(CUgraphNode node);
+CUresult gck_record_find_in_clone(CUgraphNode *found, CUgraphNode node, CUgraph clone);
+/* The function of a kernel's node is recorded if only its module is known; get records it. */
+void gck_record_kernel_known(CUgraphNode node, gck_record_get_function *get);
+void gck_record_graph_captured(CUgraph graph, gck_record_get_function *get);
+/* Handles after a restart: none is known; one is. With the lock. */
+void gck_record_nodes_forget(void);
+void gck_record_node_set(uint64_t handle, uint64_t now);
+
+/* ---- graph_exec.c ---------------------------------------------------------------------------- */
+
+/* A graph or an executable graph was made of another. */
+void gck_record_graph_made(struct gck_record *r, uint64_t of);
+/* A graph of the program's handle holds something that the driver does not tell. */
+void gck_record_graph_holds(uint64_t graph);
+void gck_record_graph_forget(struct gck_record *r);
+/* The node by which the driver knows that of an executable graph. */
+CUgraphNode gck_record_executable_node(CUgraphExec executable, CUgraphNode node);
+/* The node of the graph that the executable one is made again from; NULL: none. It has been changed
+ * alike, with this result. */
+CUgraphNode gck_record_same_node(CUgraphExec executable, CUgraphNode node);
+void gck_record_same_done(CUgraphExec executable, CUresult rc);
+/* After such changes. */
+void gck_record_executable_enabled(CUgraphExec executable, CUgraphNode node, unsigned enabled);
+void gck_record_executable_child(CUgraphExec executable, CUgraphNode node, CUgraph child);
+void gck_record_executable_updated(CUgraphExec executable, CUgraph graph);
+
+/* ---- graph_ask.c, graph_make.c --------------------------------------------------------------- */
+
+/* Why a graph cannot be made again; NULL: it can. Stores what it holds; makes it of that. A graph
+ * is ready if all that it holds is older, or it is made. */
+const char *gck_record_graph_unable(struct gck_record *r);
+const char *gck_record_graph_save(struct gck_record *r);
+bool gck_record_graph_is_ready(const struct gck_record *r);
+CUresult gck_record_graph_make(struct gck_record *r, uint64_t *now);
 
 /* ---- private.c ------------------------------------------------------------------------------- */
 

@@ -21,7 +21,7 @@ static bool is_primary(const struct gck_record *r)
 }
 
 /* The device is the last number of a call that makes a context. */
-static uint64_t device_of(const struct gck_record *context)
+uint64_t gck_record_device_of(const struct gck_record *context)
 {
 	return context->made.words[strlen(context->made.function->parameters) - 1];
 }
@@ -30,7 +30,8 @@ const struct gck_record *gck_record_context_on(uint64_t device)
 {
 	const struct gck_record *c = gck_records_first();
 
-	while (c && !(c->kind == GCK_RECORD_CONTEXT && !c->died && device_of(c) == device))
+	while (c && !(c->kind == GCK_RECORD_CONTEXT && !c->died &&
+		      gck_record_device_of(c) == device))
 		c = c->next;
 	return c;
 }
@@ -110,7 +111,7 @@ static const char *stream_unable(const struct gck_record *r)
 	return rc || status != CU_STREAM_CAPTURE_STATUS_NONE ? "it is in a capture" : NULL;
 }
 
-static const char *record_unable(const struct gck_record *r)
+static const char *record_unable(struct gck_record *r)
 {
 	if (r->unable)
 		return r->unable;
@@ -128,6 +129,9 @@ static const char *record_unable(const struct gck_record *r)
 	case GCK_RECORD_TEXTURE:
 	case GCK_RECORD_SURFACE:
 		return gck_record_texture_unable(r);
+	case GCK_RECORD_GRAPH:
+	case GCK_RECORD_EXECUTABLE:
+		return gck_record_graph_unable(r);
 	default:
 		return NULL;
 	}
@@ -142,7 +146,7 @@ const char *gck_cuda_records_unable(void)
 	why = why ? why : gck_record_private_unable();
 	if (!why && gck_record_threads_unable())
 		why = "a thread whose current context has ended";
-	for (const struct gck_record *r = gck_records_first(); r && !why; r = r->next) {
+	for (struct gck_record *r = gck_records_first(); r && !why; r = r->next) {
 		why = r->died ? NULL : record_unable(r);
 		if (why) {
 			snprintf(text, sizeof text, "%s 0x%llx: %s", gck_record_kinds[r->kind],
@@ -219,6 +223,19 @@ static int find_host(struct gck_record *r, bool save, struct gck_error *err)
 	return 0;
 }
 
+static bool is_graph(const struct gck_record *r)
+{
+	return r->kind == GCK_RECORD_GRAPH || r->kind == GCK_RECORD_EXECUTABLE;
+}
+
+static int save_graph(struct gck_record *r, struct gck_error *err)
+{
+	const char *why = gck_record_graph_save(r);
+
+	return why ? gck_fail(err, EIO, "%s 0x%llx: %s", gck_record_kinds[r->kind],
+			      (unsigned long long)r->handle, why) : 0;
+}
+
 int gck_cuda_records_save(struct gck_error *err)
 {
 	int failed = 0;
@@ -234,6 +251,8 @@ int gck_cuda_records_save(struct gck_error *err)
 			failed = find_host(r, true, err);
 		else if (r->kind == GCK_RECORD_MODULE && !r->died)
 			failed = save_variables(r, err);
+		else if (is_graph(r))
+			failed = save_graph(r, err);
 	}
 	failed = failed || gck_record_private_save(err) || gck_record_events_save(err) ? -1 : 0;
 	gck_records_unlock();
@@ -287,8 +306,9 @@ static CUresult end(const struct gck_record *r)
 		return gck_cuda_driver.cuLibraryUnload((CUlibrary)(uintptr_t)r->now);
 	if (r->kind == GCK_RECORD_MODULE)
 		return gck_cuda_driver.cuModuleUnload((CUmodule)(uintptr_t)r->now);
-	return is_primary(r) ? gck_cuda_driver.cuDevicePrimaryCtxRelease_v2((CUdevice)device_of(r))
-			     : gck_cuda_driver.cuCtxDestroy_v2((CUcontext)(uintptr_t)r->now);
+	if (!is_primary(r))
+		return gck_cuda_driver.cuCtxDestroy_v2((CUcontext)(uintptr_t)r->now);
+	return gck_cuda_driver.cuDevicePrimaryCtxRelease_v2((CUdevice)gck_record_device_of(r));
 }
 
 /* Ends what ended before a time. */
@@ -309,13 +329,15 @@ static int end_until(uint64_t *since, uint64_t until, struct gck_error *err)
 }
 
 /* A library's module may have been loaded when the library, or when the context was made. */
-static CUresult repeat(const struct gck_record *r, uint64_t *now)
+static CUresult repeat(struct gck_record *r, uint64_t *now)
 {
 	CUmodule module;
 	CUresult rc;
 
 	if (is_texture(r))
 		return gck_record_texture_make(r, now);
+	if (is_graph(r))
+		return gck_record_graph_make(r, now);
 	if (r->kind != GCK_RECORD_MODULE || !gck_record_is_library_part(r))
 		return gck_record_repeat(&r->made, r, now);
 	rc = gck_cuda_driver.cuLibraryGetModule(&module, (CUlibrary)(uintptr_t)r->of->now);
@@ -347,7 +369,7 @@ static int make(struct gck_record *r, struct gck_error *err)
 	if (r->kind != GCK_RECORD_CONTEXT)
 		return 0;
 	if (is_primary(r)) {
-		gck_record_primary(device_of(r), now);
+		gck_record_primary(gck_record_device_of(r), now);
 		return make_primary(r, err);
 	}
 	pop(r); /* whoever makes a context has it current */
@@ -361,7 +383,7 @@ static int put_storage(struct gck_record *r, struct gck_error *err)
 	return rc ? fails("what the runtime keeps beside context", r->handle, rc, err) : 0;
 }
 
-static int set_states(struct gck_record *r, struct gck_error *err)
+static int set_all_states(struct gck_record *r, struct gck_error *err)
 {
 	const struct gck_record *context = r->kind == GCK_RECORD_CONTEXT ? r : r->context;
 	uint64_t unused;
@@ -375,6 +397,31 @@ static int set_states(struct gck_record *r, struct gck_error *err)
 			return fails(s->call.function->name, r->handle, rc, err);
 	}
 	return 0;
+}
+
+/* Those of mappings are set as these are made: an executable graph may need the access. */
+static int set_states(struct gck_record *r, struct gck_error *err)
+{
+	return r->kind == GCK_RECORD_MAPPING ? 0 : set_all_states(r, err);
+}
+
+/* An executable graph takes its place among other objects, unless it has been changed to hold later
+ * ones. */
+static int make_in_order(struct gck_record *r, struct gck_error *err)
+{
+	if (is_texture(r) || r->kind == GCK_RECORD_GRAPH ||
+	    (r->kind == GCK_RECORD_EXECUTABLE && !gck_record_graph_is_ready(r)))
+		return 0;
+	return make(r, err) ||
+	       (r->kind == GCK_RECORD_MAPPING && set_all_states(r, err)) ? -1 : 0;
+}
+
+static int make_late(struct gck_record *r, struct gck_error *err)
+{
+	bool is_late = r->kind == GCK_RECORD_GRAPH ||
+		       (r->kind == GCK_RECORD_EXECUTABLE && !gck_record_graph_is_ready(r));
+
+	return is_late ? make(r, err) : 0;
 }
 
 /* Variables must be where they were: their addresses may be stored anywhere. */
@@ -421,7 +468,7 @@ static int make_all(struct gck_error *err)
 	uint64_t ended = 0;
 
 	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
-		if (end_until(&ended, r->born, err) || (!is_texture(r) && make(r, err)))
+		if (end_until(&ended, r->born, err) || make_in_order(r, err))
 			return -1;
 	}
 	return end_until(&ended, UINT64_MAX, err);
@@ -458,6 +505,7 @@ int gck_cuda_records_replay(struct gck_error *err)
 	gck_records_lock();
 	atomic_fetch_add(&gck_records_age, 1);
 	/* Contents come after the access to them. */
+	gck_record_nodes_forget();
 	failed = gck_record_private_again(err) || make_all(err) || for_all(put_storage, err) ||
 		 for_all(set_states, err);
 	gck_records_unlock();
@@ -469,7 +517,8 @@ int gck_cuda_records_complete(struct gck_error *err)
 	int failed;
 
 	gck_records_lock();
-	failed = for_all(make_texture, err) || for_all(fill, err) || gck_record_private_back(err);
+	failed = for_all(make_texture, err) || for_all(make_late, err) || for_all(fill, err) ||
+		 gck_record_private_back(err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
 }

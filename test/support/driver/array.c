@@ -88,6 +88,11 @@ static bool is_array(CUarray array)
 	return is;
 }
 
+bool fake_is_array_on(CUarray array, CUdevice device)
+{
+	return is_array(array) && array->context->device == device;
+}
+
 /* Its handle is not used again. */
 CUresult fake_cuArrayDestroy(CUarray array)
 {
@@ -115,34 +120,53 @@ CUresult fake_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *about, CUarray 
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* The place of a row of a copy; NULL: it is not of the kinds that are here. */
-static char *row_of(CUmemorytype type, char *host, CUarray array, size_t x, size_t y, size_t z,
+/* The place of a row of a copy; NULL: it is not there. */
+static char *row_of(CUmemorytype type, uint64_t at, CUarray array, size_t x, size_t y, size_t z,
 		    size_t pitch, size_t height)
 {
-	if (type == CU_MEMORYTYPE_HOST)
-		return host + x + pitch * (y + height * z);
-	if (type != CU_MEMORYTYPE_ARRAY || !is_array(array))
+	if (type != CU_MEMORYTYPE_ARRAY)
+		return (char *)(uintptr_t)at + x + pitch * (y + height * z);
+	if (!is_array(array))
 		return NULL;
 	height = array->about.Height ? array->about.Height : 1;
 	return array->data + x + array->row * (y + height * z);
 }
 
-CUresult fake_cuMemcpy3D_v2(const CUDA_MEMCPY3D *c)
+static bool copy_row(const CUDA_MEMCPY3D *c, size_t y, size_t z)
+{
+	uint64_t source = c->srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)c->srcHost
+								  : c->srcDevice;
+	uint64_t target = c->dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)c->dstHost
+								  : c->dstDevice;
+	const char *from = row_of(c->srcMemoryType, source, c->srcArray, c->srcXInBytes,
+				  c->srcY + y, c->srcZ + z, c->srcPitch, c->srcHeight);
+	char *to = row_of(c->dstMemoryType, target, c->dstArray, c->dstXInBytes, c->dstY + y,
+			  c->dstZ + z, c->dstPitch, c->dstHeight);
+
+	if (from && to)
+		memmove(to, from, c->WidthInBytes);
+	return from && to;
+}
+
+void fake_copy_3d(const CUDA_MEMCPY3D *c)
 {
 	for (size_t z = 0; z < c->Depth; z++) {
-		for (size_t y = 0; y < c->Height; y++) {
-			const char *from = row_of(c->srcMemoryType, (void *)(uintptr_t)c->srcHost,
-						  c->srcArray, c->srcXInBytes, c->srcY + y,
-						  c->srcZ + z, c->srcPitch, c->srcHeight);
-			char *to = row_of(c->dstMemoryType, c->dstHost, c->dstArray,
-					  c->dstXInBytes, c->dstY + y, c->dstZ + z, c->dstPitch,
-					  c->dstHeight);
-
-			if (!from || !to)
-				return CUDA_ERROR_INVALID_VALUE;
-			memcpy(to, from, c->WidthInBytes);
-		}
+		for (size_t y = 0; y < c->Height; y++)
+			copy_row(c, y, z);
 	}
+}
+
+static bool is_known(CUmemorytype type, CUarray array)
+{
+	return type == CU_MEMORYTYPE_HOST ||
+	       (type == CU_MEMORYTYPE_ARRAY && is_array(array));
+}
+
+CUresult fake_cuMemcpy3D_v2(const CUDA_MEMCPY3D *c)
+{
+	if (!is_known(c->srcMemoryType, c->srcArray) || !is_known(c->dstMemoryType, c->dstArray))
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_copy_3d(c);
 	return fake_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 

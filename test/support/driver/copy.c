@@ -24,18 +24,24 @@ static void run_copy(struct fake_op *op)
 }
 
 /* Only devices with access can use memory of cuMemCreate; all devices can use other memory. */
-static bool may(const struct CUstream_st *s, uint64_t address)
+bool fake_may_use(CUcontext context, uint64_t address)
 {
 	const struct fake_block *b = fake_find(address);
 
-	return !b || (b->kind != FAKE_VMM && b->kind != FAKE_IMPORTED) || !s ||
-	       b->readable >> s->context->device & 1;
+	return !b || (b->kind != FAKE_VMM && b->kind != FAKE_IMPORTED) ||
+	       b->readable >> context->device & 1;
+}
+
+static bool may(const struct CUstream_st *s, uint64_t address)
+{
+	return !s || fake_may_use(s->context, address);
 }
 
 /* A copy from memory that is not pinned is made at once. */
 static CUresult copy(uint64_t to, uint64_t from, size_t size, CUstream stream)
 {
-	struct fake_op op = {.run = run_copy, .args = {to, from, size}};
+	struct fake_op op = {.run = run_copy, .node = 1 + CU_GRAPH_NODE_TYPE_MEMCPY,
+			     .args = {to, from, size}};
 	CUresult rc = CUDA_ERROR_INVALID_VALUE;
 	struct CUstream_st *s;
 
@@ -121,7 +127,8 @@ static void run_fill(struct fake_op *op)
 
 static CUresult fill(CUdeviceptr to, uint64_t value, size_t n, size_t each, CUstream stream)
 {
-	struct fake_op op = {.run = run_fill, .args = {to, value, n, each}};
+	struct fake_op op = {.run = run_fill, .node = 1 + CU_GRAPH_NODE_TYPE_MEMSET,
+			     .args = {to, value, n, each}};
 	struct CUstream_st *s;
 	CUresult rc;
 
@@ -199,12 +206,21 @@ CUresult fake_cuPointerGetAttribute(void *data, CUpointer_attribute which, CUdev
 {
 	const struct fake_block *b;
 	CUresult rc = CUDA_ERROR_INVALID_VALUE;
+	CUdevice device;
 
 	fake_lock();
 	b = fake_find(address);
 	if (b && (which == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
 		  which == CU_POINTER_ATTRIBUTE_HOST_POINTER)) {
 		*(CUdeviceptr *)data = address;
+		rc = CUDA_SUCCESS;
+	} else if (!b && which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE &&
+		   fake_is_variable(address, &device)) {
+		*(CUmemorytype *)data = CU_MEMORYTYPE_DEVICE;
+		rc = CUDA_SUCCESS;
+	} else if (!b && which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL &&
+		   fake_is_variable(address, &device)) {
+		*(int *)data = device;
 		rc = CUDA_SUCCESS;
 	} else if (b) {
 		rc = attribute(data, which, b);

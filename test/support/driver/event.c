@@ -13,10 +13,33 @@ struct record {
 };
 
 struct CUevent_st {
+	struct CUevent_st *next;
 	CUcontext context;
+	struct fake_captured captured; /* n: by a capture */
+	bool is_captured;
 	struct record *last;
 	struct timespec at;      /* when the last mark was passed */
 };
+
+static struct CUevent_st *events;
+
+bool fake_is_event(CUevent event)
+{
+	CUevent e;
+
+	fake_lock();
+	e = events;
+	while (e && !(e == event && fake_is_alive(e->context)))
+		e = e->next;
+	fake_unlock();
+	return event && e;
+}
+
+/* Their handles are not used again. */
+void fake_events_anew(void)
+{
+	events = NULL;
+}
 
 static void reach(struct fake_op *op)
 {
@@ -49,12 +72,24 @@ CUresult fake_cuEventCreate(CUevent *event, unsigned int flags)
 	*event = calloc(1, sizeof **event);
 	(*event)->context = fake_current();
 	(*event)->last = calloc(1, sizeof *(*event)->last);
+	fake_lock();
+	(*event)->next = events;
+	events = *event;
+	fake_unlock();
 	return CUDA_SUCCESS;
 }
 
 /* Its memory is not freed: a stream may still pass it. */
 CUresult fake_cuEventDestroy_v2(CUevent event)
 {
+	struct CUevent_st **at = &events;
+
+	fake_lock();
+	while (*at && *at != event)
+		at = &(*at)->next;
+	if (*at)
+		*at = event->next;
+	fake_unlock();
 	return event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -70,19 +105,53 @@ static struct fake_op mark_of(CUevent event)
 				.args = {(uintptr_t)event, 0, (uintptr_t)event->last}};
 }
 
-CUresult fake_cuEventRecord(CUevent event, CUstream stream)
+static CUresult give_mark(CUevent event, struct CUstream_st *s)
 {
-	struct fake_op mark;
+	struct fake_op mark = mark_of(event);
 	CUresult rc;
 
-	fake_lock();
-	mark = mark_of(event);
+	event->is_captured = false;
 	event->last->pending = 1;
-	rc = fake_give(fake_stream(stream), &mark);
+	rc = fake_give(s, &mark);
 	if (rc)
 		event->last->pending = 0;
+	return rc;
+}
+
+static CUresult give_wait(CUevent event, struct CUstream_st *s)
+{
+	return fake_give(s, &(const struct fake_op){.run = wait_until_reached,
+						    .args = {0, 0, (uintptr_t)event->last}});
+}
+
+CUresult fake_give_event(CUevent event, struct CUstream_st *s, bool wait)
+{
+	return wait ? give_wait(event, s) : give_mark(event, s);
+}
+
+/* In a capture the event is what comes after the stream's work, or a node records it. */
+CUresult fake_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
+{
+	CUresult rc = CUDA_SUCCESS;
+	struct CUstream_st *s;
+
+	fake_lock();
+	s = fake_stream(stream);
+	if (!s || s->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+		rc = give_mark(event, s);
+	} else if (flags & CU_EVENT_RECORD_EXTERNAL) {
+		rc = fake_capture_event(s, event, false);
+	} else {
+		event->is_captured = true;
+		event->captured = s->captured;
+	}
 	fake_unlock();
 	return rc;
+}
+
+CUresult fake_cuEventRecord(CUevent event, CUstream stream)
+{
+	return fake_cuEventRecordWithFlags(event, stream, 0);
 }
 
 CUresult fake_cuCtxRecordEvent(CUcontext context, CUevent event)
@@ -109,6 +178,8 @@ static CUresult state_of(CUevent event)
 {
 	if (event->context->broken)
 		return event->context->broken;
+	if (event->is_captured)
+		return CUDA_ERROR_CAPTURED_EVENT;
 	return event->last->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
@@ -140,6 +211,8 @@ CUresult fake_cuEventSynchronize(CUevent event)
 
 CUresult fake_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 {
+	if (start->is_captured || end->is_captured)
+		return CUDA_ERROR_INVALID_HANDLE;
 	*ms = (float)(end->at.tv_sec - start->at.tv_sec) * 1e3f +
 	      (float)(end->at.tv_nsec - start->at.tv_nsec) * 1e-6f;
 	return start->last->pending || end->last->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
@@ -150,15 +223,34 @@ CUresult fake_cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 	return fake_cuEventElapsedTime_v2(ms, start, end);
 }
 
+/* Whether the capture that recorded the event goes on. */
+static bool is_capturing(CUevent event)
+{
+	const struct CUstream_st *s = fake_streams();
+
+	while (s && (s->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE ||
+		     s->captured.id != event->captured.id))
+		s = s->next;
+	return event->is_captured && s;
+}
+
 CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
-	struct fake_op op = {.run = wait_until_reached};
+	struct CUstream_st *s;
+	bool captures;
 	CUresult rc;
 
-	(void)flags;
 	fake_lock();
-	op.args[2] = (uintptr_t)event->last;
-	rc = fake_give(fake_stream(stream), &op);
+	s = fake_stream(stream);
+	captures = s && s->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	if (captures && flags & CU_EVENT_WAIT_EXTERNAL)
+		rc = fake_capture_event(s, event, true);
+	else if (s && is_capturing(event))
+		rc = fake_capture_join(s, &event->captured);
+	else if (captures)
+		rc = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+	else
+		rc = event->is_captured ? CUDA_ERROR_CAPTURED_EVENT : give_wait(event, s);
 	fake_unlock();
 	return rc;
 }

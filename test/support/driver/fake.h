@@ -140,11 +140,25 @@ CUresult fake_device(CUdevice device);
 struct fake_op {
 	struct fake_op *next;
 	void (*run)(struct fake_op *op);
+	int node;                         /* in a capture: a CUgraphNodeType and 1; 0: none */
 	struct CUstream_st *stream;
 	uint64_t args[12];
 	struct fake_grid grid;
 	void *block;                      /* freed with it */
 	size_t block_size;
+};
+
+#define FAKE_LAST 16
+
+/* A capture, and what a stream, or an event that it recorded, comes after. */
+struct fake_captured {
+	CUstreamCaptureMode mode;
+	struct CUgraph_st *graph;
+	unsigned long long id;
+	bool is_origin, given;            /* it began here; into a graph of the program */
+	CUgraphNode last[FAKE_LAST];
+	CUgraphEdgeData data[FAKE_LAST];
+	size_t n;
 };
 
 struct CUstream_st {
@@ -156,8 +170,7 @@ struct CUstream_st {
 	struct fake_op *first, **last;
 	uint64_t given, done;             /* operations */
 	CUstreamCaptureStatus capture;
-	CUstreamCaptureMode capture_mode;
-	struct CUgraph_st *graph;         /* of the capture */
+	struct fake_captured captured;    /* if it captures */
 };
 
 /* The stream that a handle means (default streams too); NULL: none. With the lock. */
@@ -173,8 +186,17 @@ bool fake_all_idle(CUcontext context);        /* NULL: all contexts'. With the l
 bool fake_stream_idle(const struct CUstream_st *s);
 /* For calls that are forbidden while another thread captures: the error ends the capture. */
 CUresult fake_not_in_capture(void);
-/* launch.c: add a captured operation. */
-CUresult fake_graph_add(struct CUgraph_st *g, const struct fake_op *op);
+struct CUstream_st *fake_streams(void);
+/* graph/capturing.c: an operation, a graph, an event, or that the stream comes after another. */
+CUresult fake_capture(struct CUstream_st *s, const struct fake_op *op);
+CUresult fake_capture_graph(struct CUstream_st *s, CUgraph graph);
+CUresult fake_capture_event(struct CUstream_st *s, CUevent event, bool wait);
+CUresult fake_capture_join(struct CUstream_st *s, const struct fake_captured *from);
+/* graph/executable.c: gives a graph's nodes to a stream. */
+CUresult fake_run_graph(struct CUgraph_st *g, struct CUstream_st *s);
+/* event.c: records an event or waits for it, on a stream that does not capture. */
+CUresult fake_give_event(CUevent event, struct CUstream_st *s, bool wait);
+bool fake_is_event(CUevent event);
 void fake_context_streams_end(CUcontext context);
 void fake_mark_all(CUcontext context, struct fake_op *mark); /* behind all work of a context */
 struct CUstream_st *fake_capturing(CUcontext context);
@@ -269,6 +291,15 @@ struct CUfunc_st {
 
 /* A handle of a kernel means its function in the current context; NULL: it has none there. */
 CUfunction fake_function(CUfunction f);
+bool fake_is_function(CUfunction f); /* of a module that is loaded */
+/* Whether a module's variables are there, in memory of this device. With the lock. */
+bool fake_is_variable(uint64_t address, CUdevice *device);
+/* What a node of a graph does. */
+void fake_run_kernel(struct fake_op *op);
+void fake_run_host(struct fake_op *op);
+void fake_copy_3d(const CUDA_MEMCPY3D *c);          /* array.c */
+bool fake_is_array_on(CUarray array, CUdevice device);
+bool fake_may_use(CUcontext context, uint64_t address); /* copy.c; with the lock */
 void fake_context_modules_end(CUcontext context); /* with the lock */
 void fake_context_arrays_end(CUcontext context);  /* array.c; with the lock */
 
@@ -287,5 +318,8 @@ void fake_contexts_anew(void);
 void fake_kernels_anew(void);
 void fake_blocks_anew(void);
 void fake_reservations_anew(void);
+void fake_graphs_anew(void);
+void fake_executables_anew(void);
+void fake_events_anew(void);
 
 #endif

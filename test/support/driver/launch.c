@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: launches of kernels, host functions, values in memory, capture and graphs. */
+ * The fake driver: launches of kernels, host functions, values in memory. */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
@@ -7,15 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-struct CUgraph_st {
-	struct fake_op *ops;
-	size_t n;
-};
-
-struct CUgraphExec_st {
-	struct CUgraph_st graph;
-};
 
 /* ---- launches ------------------------------------------------------------------------------- */
 
@@ -40,7 +31,7 @@ static void take_place(bool all, unsigned *running, unsigned *alone)
 	fake_unlock();
 }
 
-static void run_kernel(struct fake_op *op)
+void fake_run_kernel(struct fake_op *op)
 {
 	static unsigned running[FAKE_MAX_DEVICES], alone[FAKE_MAX_DEVICES];
 	const struct CUfunc_st *f = (void *)(uintptr_t)op->args[0];
@@ -65,7 +56,8 @@ CUresult fake_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, uns
 			     unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 			     CUstream stream, void **params, void **extra)
 {
-	struct fake_op op = {.run = run_kernel, .grid = {{gx, gy, gz}, {bx, by, bz}, shared}};
+	struct fake_op op = {.run = fake_run_kernel, .node = 1 + CU_GRAPH_NODE_TYPE_KERNEL,
+			      .grid = {{gx, gy, gz}, {bx, by, bz}, shared}};
 
 	f = fake_function(f);
 	op.args[0] = (uintptr_t)f;
@@ -76,14 +68,15 @@ CUresult fake_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, uns
 	return give(stream, &op);
 }
 
-static void run_host(struct fake_op *op)
+void fake_run_host(struct fake_op *op)
 {
 	((CUhostFn)(uintptr_t)op->args[0])((void *)(uintptr_t)op->args[1]);
 }
 
 CUresult fake_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *data)
 {
-	return give(stream, &(struct fake_op){.run = run_host,
+	return give(stream, &(struct fake_op){.run = fake_run_host,
+					      .node = 1 + CU_GRAPH_NODE_TYPE_HOST,
 					      .args = {(uintptr_t)fn, (uintptr_t)data}});
 }
 
@@ -117,7 +110,9 @@ CUresult fake_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuin
 {
 	if (flags != CU_STREAM_WAIT_VALUE_GEQ)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return give(stream, &(struct fake_op){.run = run_wait_value, .args = {address, value}});
+	return give(stream, &(struct fake_op){.run = run_wait_value,
+					      .node = 1 + CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+					      .args = {address, value}});
 }
 
 static void run_write_value(struct fake_op *op)
@@ -129,120 +124,9 @@ CUresult fake_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuui
 				      unsigned int flags)
 {
 	(void)flags;
-	return give(stream, &(struct fake_op){.run = run_write_value, .args = {address, value}});
-}
-
-/* ---- capture and graphs --------------------------------------------------------------------- */
-
-CUresult fake_graph_add(struct CUgraph_st *g, const struct fake_op *op)
-{
-	struct fake_op *ops = realloc(g->ops, (g->n + 1) * sizeof *ops);
-
-	if (!ops || op->block)
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	g->ops = ops;
-	g->ops[g->n++] = *op;
-	return CUDA_SUCCESS;
-}
-
-CUresult fake_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	CUstreamCaptureMode before;
-
-	fake_current();
-	before = fake_capture_mode;
-	fake_capture_mode = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
-}
-
-CUresult fake_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
-{
-	struct CUstream_st *s;
-
-	fake_lock();
-	s = fake_stream(stream);
-	if (s) {
-		s->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-		s->capture_mode = mode;
-		s->graph = calloc(1, sizeof *s->graph);
-	}
-	fake_unlock();
-	return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult fake_cuStreamEndCapture(CUstream stream, CUgraph *graph)
-{
-	CUresult rc = CUDA_SUCCESS;
-	struct CUstream_st *s;
-
-	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
-	fake_lock();
-	s = fake_stream(stream);
-	if (!s || s->capture == CU_STREAM_CAPTURE_STATUS_NONE) {
-		rc = CUDA_ERROR_ILLEGAL_STATE;
-	} else {
-		if (s->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
-			rc = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-		*graph = rc ? NULL : s->graph;
-		s->capture = CU_STREAM_CAPTURE_STATUS_NONE;
-	}
-	fake_unlock();
-	return rc;
-}
-
-CUresult fake_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-	const struct CUstream_st *s, *c;
-	CUresult rc = CUDA_SUCCESS;
-
-	fake_lock();
-	s = fake_stream(stream);
-	c = s ? fake_capturing(s->context) : NULL;
-	if (!s)
-		rc = CUDA_ERROR_INVALID_HANDLE;
-	else if (s == s->context->legacy && c && !(c->flags & CU_STREAM_NON_BLOCKING))
-		rc = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	*status = s ? s->capture : CU_STREAM_CAPTURE_STATUS_NONE;
-	fake_unlock();
-	return rc;
-}
-
-CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
-					  unsigned long long flags)
-{
-	(void)flags;
-	*exec = calloc(1, sizeof **exec);
-	for (size_t i = 0; i < graph->n; i++)
-		fake_graph_add(&(*exec)->graph, &graph->ops[i]);
-	return CUDA_SUCCESS;
-}
-
-CUresult fake_cuGraphLaunch(CUgraphExec exec, CUstream stream)
-{
-	CUresult rc = CUDA_SUCCESS;
-
-	fake_lock();
-	for (size_t i = 0; !rc && i < exec->graph.n; i++)
-		rc = fake_give(fake_stream(stream), &exec->graph.ops[i]);
-	fake_unlock();
-	return rc;
-}
-
-CUresult fake_cuGraphDestroy(CUgraph graph)
-{
-	free(graph->ops);
-	free(graph);
-	return CUDA_SUCCESS;
-}
-
-/* A launch runs a copy, so this is safe. */
-CUresult fake_cuGraphExecDestroy(CUgraphExec exec)
-{
-	free(exec->graph.ops);
-	free(exec);
-	return CUDA_SUCCESS;
+	return give(stream, &(struct fake_op){.run = run_write_value,
+					      .node = 1 + CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+					      .args = {address, value}});
 }
 
 /* ---- loaded anew ----------------------------------------------------------------------------- */
@@ -255,5 +139,8 @@ void fake_anew(void)
 	fake_kernels_anew();
 	fake_blocks_anew();
 	fake_reservations_anew();
+	fake_graphs_anew();
+	fake_executables_anew();
+	fake_events_anew();
 	fake_unlock();
 }

@@ -487,6 +487,68 @@ CUresult fake_cuFuncGetName(const char **name, CUfunction f)
 	return CUDA_SUCCESS;
 }
 
+bool fake_is_variable(uint64_t address, CUdevice *device)
+{
+	const struct CUmod_st *m = modules;
+
+	while (m && !(m->variables && address - (uintptr_t)m->variables < 4096))
+		m = m->next;
+	if (m)
+		*device = m->context->device;
+	return m;
+}
+
+static CUmodule module_of(CUfunction f)
+{
+	CUmodule m;
+	const struct CUfunc_st *i = NULL;
+
+	fake_lock();
+	for (m = modules; m; m = m->next) {
+		for (i = m->functions; i && i != f;)
+			i = i->next;
+		if (i)
+			break;
+	}
+	fake_unlock();
+	return m;
+}
+
+bool fake_is_function(CUfunction f)
+{
+	return module_of(f) != NULL;
+}
+
+/* Of no kernel's handle. */
+CUresult fake_cuFuncGetModule(CUmodule *module, CUfunction f)
+{
+	*module = module_of(f);
+	return *module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult param_info(int params, size_t i, size_t *offset, size_t *size)
+{
+	if (i >= (size_t)params)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = 8 * i;
+	if (size)
+		*size = 8;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuFuncGetParamInfo(CUfunction f, size_t i, size_t *offset, size_t *size)
+{
+	return module_of(f) ? param_info(f->params, i, offset, size) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult fake_cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t *size)
+{
+	int params;
+
+	find_code(kernel->name, &params);
+	return param_info(params, i, offset, size);
+}
+
 CUfunction fake_function(CUfunction f)
 {
 	struct CUkern_st *k;

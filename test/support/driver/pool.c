@@ -187,7 +187,10 @@ CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemor
 	b = fake_find(*address);
 	b->context = NULL;
 	b->graph = s->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-	if (!b->graph) {
+	if (b->graph) {
+		rc = fake_give(s, &(const struct fake_op){
+					  .node = 1 + CU_GRAPH_NODE_TYPE_MEM_ALLOC});
+	} else {
 		b->pool = pool;
 		USED(pool) += size;
 		if (RESERVED(pool) < USED(pool))
@@ -196,7 +199,7 @@ CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemor
 		raise(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
 	}
 	fake_unlock();
-	return CUDA_SUCCESS;
+	return rc;
 }
 
 CUresult fake_cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream)
@@ -243,7 +246,9 @@ static CUresult give(struct CUstream_st *s, struct fake_block *b, CUdeviceptr ad
 	if (!b || b->base != address || b->kind != FAKE_DEVICE || b->freed)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		return b->graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return b->graph ? fake_give(s, &(const struct fake_op){
+					  .node = 1 + CU_GRAPH_NODE_TYPE_MEM_FREE})
+				: CUDA_ERROR_INVALID_VALUE;
 	b->freed = true;
 	leave_pool(b);
 	return fake_give(s, &op);

@@ -110,6 +110,11 @@ bool fake_all_idle(CUcontext context)
 	return true;
 }
 
+struct CUstream_st *fake_streams(void)
+{
+	return streams;
+}
+
 struct CUstream_st *fake_capturing(CUcontext context)
 {
 	struct CUstream_st *s = streams;
@@ -142,7 +147,7 @@ CUresult fake_not_in_capture(void)
 {
 	struct CUstream_st *s = fake_capturing(NULL);
 
-	if (!s || s->capture_mode != CU_STREAM_CAPTURE_MODE_GLOBAL ||
+	if (!s || s->captured.mode != CU_STREAM_CAPTURE_MODE_GLOBAL ||
 	    fake_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_SUCCESS;
 	s->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
@@ -201,7 +206,7 @@ CUresult fake_give(struct CUstream_st *s, const struct fake_op *op)
 	if (s->context->broken)
 		return s->context->broken;
 	if (s->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		return fake_graph_add(s->graph, op);
+		return fake_capture(s, op);
 	order(s);
 	append(s, op);
 	fake_changed();
