@@ -48,6 +48,9 @@ static CUfunction work, follow, of_second;
 static CUdeviceptr reservation, total, factor;
 static CUmemGenericAllocationHandle memory[2];
 static size_t granularity;
+static CUgraph graph;
+static CUgraphNode node;
+static CUgraphExec executable;
 static uint64_t expected_total, expected_sum;
 
 /* Modules of other images, whose total grows by 3. */
@@ -181,6 +184,26 @@ static void load_all_compiled(void)
 	load_compiled(&compiled[ncompiled++], image, size);
 }
 
+/* What launches `work` as a graph. */
+static CUDA_KERNEL_NODE_PARAMS *work_node(void)
+{
+	static void *params[] = {&reservation};
+	static CUDA_KERNEL_NODE_PARAMS p;
+
+	p = (CUDA_KERNEL_NODE_PARAMS){work, 1, 1, 1, 1, 1, 1, 0, params, NULL, NULL, NULL};
+	return &p;
+}
+
+static void make_graph(void)
+{
+	CUgraphNode last;
+
+	MUST(T->cuGraphCreate(&graph, 0));
+	MUST(T->cuGraphAddKernelNode_v2(&node, graph, NULL, 0, work_node()));
+	MUST(T->cuGraphAddEventRecordNode(&last, graph, &node, 1, events[1]));
+	MUST(T->cuGraphInstantiateWithFlags(&executable, graph, 0));
+}
+
 static void begin(void)
 {
 	const uint64_t seven = 7;
@@ -210,6 +233,7 @@ static void begin(void)
 	MUST(T->cuMemcpyHtoD_v2(factor, &seven, sizeof seven));
 	load_all_compiled();
 	make_memory();
+	make_graph();
 	MUST(T->cuEventRecord(events[0], streams[0]));
 }
 
@@ -280,8 +304,12 @@ static bool round_of_work(void)
 	int priority = 0;
 
 	load_and_unload();
+	MUST(T->cuGraphExecKernelNodeSetParams_v2(executable, node, work_node()));
 	for (int i = 0; i < 10; i++) {
-		launch(work, streams[i % STREAMS], reservation);
+		if (i % 2)
+			MUST(T->cuGraphLaunch(executable, streams[i % STREAMS]));
+		else
+			launch(work, streams[i % STREAMS], reservation);
 		MUST(T->cuStreamSynchronize(streams[i % STREAMS]));
 		expected_total += 7;
 		expected_sum += expected_total;

@@ -47,6 +47,11 @@ __global__ void look(unsigned long long *out)
 	out[1] = hidden;
 }
 
+__global__ void count(unsigned long long *p, unsigned long long by)
+{
+	*p = *p * 3 + by;
+}
+
 static cudaArray_t array;
 static cudaTextureObject_t texture;
 
@@ -71,6 +76,95 @@ static cudaStream_t streams[2];
 static cudaEvent_t events[2];
 static unsigned long long *seen, sum;
 
+// Graphs: of one the program has the nodes, of the other only what was instantiated.
+static cudaGraph_t graph;
+static cudaGraphNode_t kernel;
+static cudaGraphExec_t executable, alone;
+static unsigned long long *counters, called;
+
+static void call(void *number)
+{
+	*(unsigned long long *)number += 3;
+}
+
+static cudaGraph_t capture(unsigned long long *at)
+{
+	cudaGraph_t captured;
+
+	MUST(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeThreadLocal));
+	MUST(cudaMemsetAsync(at + 1, 1, sizeof *at, streams[0]));
+	count<<<1, 1, 0, streams[0]>>>(at, 5);
+	MUST(cudaMemcpyAsync(at + 2, at, sizeof *at, cudaMemcpyDeviceToDevice, streams[0]));
+	MUST(cudaEventRecord(events[0], streams[0]));
+	MUST(cudaStreamWaitEvent(streams[1], events[0], 0));
+	count<<<1, 1, 0, streams[1]>>>(at + 1, 7);
+	MUST(cudaEventRecord(events[1], streams[1]));
+	MUST(cudaStreamWaitEvent(streams[0], events[1], 0));
+	MUST(cudaLaunchHostFunc(streams[0], call, &called));
+	MUST(cudaStreamEndCapture(streams[0], &captured));
+	return captured;
+}
+
+// Whether the graph still has the kernel's node by its handle; before, the handle of one.
+static bool has_kernel()
+{
+	cudaGraphNode_t nodes[16];
+	size_t n = 16;
+
+	MUST(cudaGraphGetNodes(graph, nodes, &n));
+	for (size_t i = 0; i < n; i++) {
+		cudaGraphNodeType type;
+
+		MUST(cudaGraphNodeGetType(nodes[i], &type));
+		if (type == cudaGraphNodeTypeKernel && (!kernel || kernel == nodes[i])) {
+			kernel = nodes[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+static void make_graphs()
+{
+	cudaGraph_t gone;
+
+	MUST(cudaMalloc(&counters, 6 * sizeof *counters));
+	MUST(cudaMemset(counters, 0, 6 * sizeof *counters));
+	graph = capture(counters);
+	kernel = NULL;
+	MUST(cudaGraphInstantiate(&executable, graph, 0));
+	gone = capture(counters + 3);
+	MUST(cudaGraphInstantiate(&alone, gone, 0));
+	MUST(cudaGraphDestroy(gone));
+}
+
+// The first graph's kernel is changed, the second one is updated by a capture, both run twice.
+static void run_graphs()
+{
+	unsigned long long v[6], by = 11 + sum % 5, *at = counters;
+	void *arguments[] = {&at, &by};
+	cudaKernelNodeParams params = {};
+	cudaGraphExecUpdateResultInfo info;
+	cudaGraph_t again = capture(counters + 3);
+
+	params.func = (void *)count;
+	params.gridDim = params.blockDim = dim3(1);
+	params.kernelParams = arguments;
+	sum += has_kernel();
+	MUST(cudaGraphExecKernelNodeSetParams(executable, kernel, &params));
+	MUST(cudaGraphExecUpdate(alone, again, &info));
+	MUST(cudaGraphDestroy(again));
+	for (int i = 0; i < 2; i++) {
+		MUST(cudaGraphLaunch(executable, streams[i]));
+		MUST(cudaGraphLaunch(alone, streams[i]));
+		MUST(cudaStreamSynchronize(streams[i]));
+	}
+	MUST(cudaMemcpy(v, counters, sizeof v, cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 6; i++)
+		sum = sum * 31 + v[i];
+	sum += called;
+}
+
 static void make_all()
 {
 	const int f[4] = {1, 2, 3, 4};
@@ -86,6 +180,7 @@ static void make_all()
 		MUST(cudaEventCreate(&events[i]));
 	}
 	make_texture();
+	make_graphs();
 }
 
 // Needs the attribute: more shared memory than a kernel has by default.
@@ -121,6 +216,9 @@ static bool restart()
 static void begin_anew()
 {
 	MUST(cudaFreeHost(pinned));
+	MUST(cudaGraphExecDestroy(executable));
+	MUST(cudaGraphExecDestroy(alone));
+	MUST(cudaGraphDestroy(graph));
 	MUST(cudaDeviceReset());
 	make_all();
 }
@@ -132,8 +230,10 @@ int main(int argc, char **argv)
 	make_all();
 	for (int i = 0; i < rounds; i++) {
 		run(i % 2);
+		run_graphs();
 		if (!restart())
 			return 1;
+		run_graphs();
 		if (i == rounds - 1)
 			begin_anew();
 		std::thread(run, 1 - i % 2).join();
