@@ -222,7 +222,7 @@ int main(int argc, char **argv)
 	managed = managed_memory(all);
 	managed[0] = managed[1000] = 0;
 	CHECK(cuCtxSynchronize());
-	graph = all ? graph_of(module, one, sum) : NULL;
+	graph = graph_of(module, one, sum);
 	worker = start_worker();
 	pthread_create(&thread, NULL, count, NULL);
 	wrong = vmm_begin(1);
@@ -231,8 +231,7 @@ int main(int argc, char **argv)
 		if (i == ROUNDS - 1)
 			await_end();
 		launch_add(module, one, sum, i);
-		if (all)
-			CHECK(cuGraphLaunch(graph, one));
+		CHECK(cuGraphLaunch(graph, one));
 		CHECK(cuEventRecord(event, one));
 		CHECK(cuStreamWaitEvent(two, event, 0));
 		launch_add(module, two, sum, 1);
