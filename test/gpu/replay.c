@@ -358,7 +358,7 @@ static bool restart(void)
 	}
 	load();
 	loaded = now_ms();
-	if (gck_cuda_records_replay(&err) || gck_cuda_records_complete(&err)) {
+	if (gck_cuda_records_replay(&err) || gck_cuda_records_complete(NULL, 0, &err)) {
 		printf("# %s\n", err.text);
 		return false;
 	}

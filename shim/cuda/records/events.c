@@ -34,13 +34,6 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* It has no time: a capture recorded it last. */
-static bool is_captured(const struct gck_record *r)
-{
-	return gck_cuda_driver.cuEventQuery((CUevent)(uintptr_t)r->now) ==
-	       CUDA_ERROR_CAPTURED_EVENT;
-}
-
 /* When the context's events, which are done, were recorded: by one that is recorded now. only: one
  * of them; NULL: all. */
 static CUresult find_times(const struct gck_record *context, const struct gck_record *only)
@@ -60,12 +53,11 @@ static CUresult find_times(const struct gck_record *context, const struct gck_re
 		if (r->kind != GCK_RECORD_EVENT || r->of != context || !has_time(r) ||
 		    is_old(r) || (only && r != only))
 			continue;
-		if (is_captured(r)) {
-			r->recorded = false;
-			continue;
-		}
-		rc = gck_cuda_driver.cuEventElapsedTime(&before, (CUevent)(uintptr_t)r->now, base);
-		r->recorded_ms = now - (double)before;
+		/* One that a capture recorded last has no time. */
+		r->recorded = !gck_cuda_driver.cuEventElapsedTime(
+			&before, (CUevent)(uintptr_t)r->now, base);
+		if (r->recorded)
+			r->recorded_ms = now - (double)before;
 	}
 	gck_cuda_driver.cuEventDestroy_v2(base);
 	return rc;

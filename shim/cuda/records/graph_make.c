@@ -100,16 +100,19 @@ static bool has_variable(const struct gck_record *module, uint64_t at)
 	return v;
 }
 
+/* Memory that has no record is there again when all objects are (records.h). */
 static bool is_memory_older(CUmemorytype type, CUdeviceptr at, const struct gck_record *r)
 {
 	const struct gck_record *module = gck_records_first();
+	const struct gck_record *mapping = gck_record_at(GCK_RECORD_MAPPING, at);
+	const struct gck_record *host = gck_record_at(GCK_RECORD_HOST, at);
 
 	if (type == CU_MEMORYTYPE_ARRAY)
 		return true;
 	while (module && !(module->kind == GCK_RECORD_MODULE && has_variable(module, at)))
 		module = module->next;
-	return is_older(module, r) && is_older(gck_record_at(GCK_RECORD_MAPPING, at), r) &&
-	       is_older(gck_record_at(GCK_RECORD_HOST, at), r);
+	return (module || mapping || host) && is_older(module, r) && is_older(mapping, r) &&
+	       is_older(host, r);
 }
 
 /* srcHost and dstHost are addresses, too. */

@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WORDS 128 /* of a table, at most */
 #define DEVICES 64
+#define PATIENCE_S 1 /* for NVML */
 
 typedef void function(void);
 
@@ -509,11 +511,24 @@ static CUresult cache_close(void *entry)
  * NVML asks the driver to be called in a checkpoint: it closes its descriptors of the GPU, and opens
  * them again. The driver copies what it is given. 24 and 25 lock and unlock its list. */
 
+struct until {
+	size_t size;       /* 0: that of this */
+	uint64_t end_ns;   /* CLOCK_MONOTONIC; 0: without limit */
+};
+
+struct onto {
+	size_t size;
+	unsigned n;
+	const CUcheckpointGpuPair *pairs;
+};
+
 struct about {
-	size_t size; /* 0: that of this */
-	void *data;
-	int (*lock)(void *data), (*unlock)(void *data), (*checkpoint)(void *data),
-		(*restore)(void *data);
+	size_t size;
+	void *unknown;     /* NULL */
+	int (*lock)(const struct until *until);
+	int (*unlock)(const void *none);
+	int (*checkpoint)(const void *none);
+	int (*restore)(const struct onto *onto);
 };
 
 static struct listener {
@@ -615,26 +630,33 @@ static const char *listeners_unable(void)
 
 static int listeners_leave(struct gck_error *err)
 {
+	struct timespec now;
+	struct until until = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	until.end_ns = (uint64_t)(now.tv_sec + PATIENCE_S) * 1000000000u + (uint64_t)now.tv_nsec;
 	for (struct listener *l = listeners; l; l = l->next) {
 		if (!l->listed)
 			continue;
-		l->about.lock(l->about.data);
+		if (l->about.lock(&until))
+			return gck_fail(err, EBUSY, "NVML is busy: try again later");
 		l->away = true;
-		if (l->about.checkpoint(l->about.data))
+		if (l->about.checkpoint(NULL))
 			return gck_fail(err, EIO, "NVML does not leave the GPU");
 	}
 	return 0;
 }
 
-int gck_record_private_back(struct gck_error *err)
+int gck_record_private_back(const CUcheckpointGpuPair *pairs, unsigned n, struct gck_error *err)
 {
+	const struct onto onto = {.n = n, .pairs = pairs};
 	int failed = 0;
 
 	for (struct listener *l = listeners; l; l = l->next) {
 		if (!l->away)
 			continue;
-		failed |= l->about.restore(l->about.data);
-		l->about.unlock(l->about.data);
+		failed |= l->about.restore(&onto);
+		l->about.unlock(NULL);
 		l->away = false;
 	}
 	return failed ? gck_fail(err, EIO, "NVML does not come back to the GPU") : 0;

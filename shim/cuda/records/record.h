@@ -296,7 +296,8 @@ const char *gck_record_private_unable(void);
  * a fresh driver. */
 GCK_MUST_CHECK int gck_record_private_save(struct gck_error *err);
 /* After a save: who was told of the checkpoint is told of its end. */
-GCK_MUST_CHECK int gck_record_private_back(struct gck_error *err);
+GCK_MUST_CHECK int gck_record_private_back(const CUcheckpointGpuPair *pairs, unsigned n,
+					   struct gck_error *err);
 GCK_MUST_CHECK int gck_record_private_keep(struct gck_error *err);
 GCK_MUST_CHECK int gck_record_private_again(struct gck_error *err);
 /* The program's handle of a device's primary context, of which `now` is the driver's; the same of

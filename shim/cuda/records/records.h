@@ -42,8 +42,10 @@ const char *gck_cuda_records_unable(void);
  * checkpoints (NVML) has left the GPU afterwards. */
 GCK_MUST_CHECK int gck_cuda_records_save(struct gck_error *err);
 
-/* After a save, or one that failed, in the process that goes on. */
-GCK_MUST_CHECK int gck_cuda_records_back(struct gck_error *err);
+/* After a save, or one that failed, in the process that goes on. pairs: all GPUs that the process
+ * may open, as for cuCheckpointProcessRestore; for listeners. */
+GCK_MUST_CHECK int gck_cuda_records_back(const CUcheckpointGpuPair *pairs, unsigned n,
+					 struct gck_error *err);
 
 /* Puts back what the program reads of the driver that has ended, whose memory is gone or reserved.
  * Before a fresh one is loaded, which must not get that place. */
@@ -53,9 +55,10 @@ GCK_MUST_CHECK int gck_cuda_records_keep(struct gck_error *err);
  * the program nor this may go on. */
 GCK_MUST_CHECK int gck_cuda_records_replay(struct gck_error *err);
 
-/* Then, when memory that has no record is there again, too: makes textures and surfaces again, and
- * fills what was saved. */
-GCK_MUST_CHECK int gck_cuda_records_complete(struct gck_error *err);
+/* Then, when memory that has no record is there again, too: makes textures, surfaces and graphs
+ * again, and fills what was saved. pairs: as above. */
+GCK_MUST_CHECK int gck_cuda_records_complete(const CUcheckpointGpuPair *pairs, unsigned n,
+					     struct gck_error *err);
 
 /* Frees what was saved. */
 void gck_cuda_records_release(void);

@@ -250,9 +250,12 @@ static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 	for (uint32_t i = 0; i < was->n; i++)
 		if (suits(&was->v[i], &here->v[place[i]], i, err))
 			return -1;
-	if (!s->replays && place_hidden(was, here, place, err))
-		return -1;
-	s->nonto = s->replays ? was->n : was->all;
+	s->nonto = was->all;
+	if (place_hidden(was, here, place, s->replays ? NULL : err)) {
+		if (!s->replays)
+			return -1;
+		s->nonto = was->n; /* a fresh driver wants no more */
+	}
 	for (uint32_t i = 0; i < s->nonto; i++)
 		memcpy(s->onto[i], here->v[place[i]].uuid, sizeof s->onto[i]);
 	return 0;
