@@ -217,7 +217,7 @@ static int set_or_unset(spank_t spank, const char *name, const char *value, stru
 
 int gck_environment_cuda(spank_t spank, const struct gck_options *o, struct gck_error *err)
 {
-	const char *engine = o->cuda == GCK_GPU_REPLAY ? gck_gpu_name(o->cuda) : "";
+	const char *engine = o->cuda == GCK_GPU_REPLAY ? "replay" : "";
 
 	return set_or_unset(spank, "GPUCKPT_CUDA", engine, err) ||
 	       set_or_unset(spank, "GPUCKPT_KERNELS", o->kernels, err) ? -1 : 0;

@@ -93,7 +93,10 @@ int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device
 	return gck_fail(err, errno,
 			"cuda=%s: %s: %s; check the installation on this node, or CudaPath in "
 			"gpuckpt.conf",
-			gck_gpu_name(choice), library, strerror(errno));
+			choice == GCK_GPU_IMAGE    ? "image"
+			: choice == GCK_GPU_REPLAY ? "replay"
+						   : "nvidia",
+			library, strerror(errno));
 }
 
 /* The stand-in for CUDA comes last: a program may use several of them. */

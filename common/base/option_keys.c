@@ -255,14 +255,9 @@ static int read_cuda(struct gck_options *o, const char *value, struct gck_error 
 	return 0;
 }
 
-const char *gck_gpu_name(enum gck_gpu choice)
-{
-	return cuda_names[choice];
-}
-
 static void write_cuda(const struct gck_options *o, char *value, size_t size)
 {
-	print(value, size, "%s", gck_gpu_name(o->cuda));
+	print(value, size, "%s", cuda_names[o->cuda]);
 }
 
 static int read_files(struct gck_options *o, const char *value, struct gck_error *err)

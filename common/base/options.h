@@ -13,8 +13,8 @@
 
 enum gck_compress { GCK_COMPRESS_NONE, GCK_COMPRESS_LZ4, GCK_COMPRESS_ZSTD };
 enum gck_mpi { GCK_MPI_AUTO, GCK_MPI_OPENMPI, GCK_MPI_NONE };
-/* IMAGE, REPLAY and NVIDIA: the stand-in must be there. IMAGE: the driver keeps its own state in images;
- * REPLAY: it is loaded anew at a restart. With AUTO and NVIDIA gpuckpt chooses. */
+/* IMAGE, REPLAY and NVIDIA: the stand-in must be there. IMAGE: the driver keeps its state in
+ * images. REPLAY: it is loaded anew at a restart. With AUTO and NVIDIA gpuckpt chooses. */
 enum gck_gpu { GCK_GPU_AUTO, GCK_GPU_NVIDIA, GCK_GPU_NONE, GCK_GPU_IMAGE, GCK_GPU_REPLAY };
 enum gck_restart { GCK_RESTART_AUTO, GCK_RESTART_NEVER, GCK_RESTART_FROM };
 
@@ -52,8 +52,6 @@ void gck_options_init(struct gck_options *o);
 /* The name of the i-th key, or NULL after the last. */
 const char *gck_options_key(size_t i);
 
-/* The word of cuda= for a choice. */
-const char *gck_gpu_name(enum gck_gpu choice);
 
 /* Set one key. -1: the key is unknown, or its value is invalid or has no effect in this version;
  * err names the key and o is unchanged. */

@@ -11,6 +11,7 @@
 
 #include "shim/cuda/apart/apart.h"
 #include "shim/cuda/base/state.h"
+#include "shim/cuda/gate/driver_checkpoint.h"
 #include "shim/cuda/participants/drain.h"
 #include "shim/link.h"
 #include "shim/namespace/namespace.h"
@@ -49,6 +50,7 @@ int gpu_engine_restart(void)
 	double start = now_ms(), saved, ended;
 	bool lost;
 
+	gck_cuda_devices_note();
 	if (gck_cuda_drain(&order, fails, NULL, &lost, &err)) {
 		fprintf(stderr, "# refused: %s\n", err.text);
 		return -1;

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "shim/cuda/records/records.h"
+#include "shim/cuda/test/records_look.h"
 #include "test/support/tap.h"
 
 #define STREAMS 3
@@ -427,7 +428,7 @@ int main(int argc, char **argv)
 	   "the time between events of before: %f, %f", (double)before, (double)after);
 	MUST(gck_cuda_driver.cuStreamCreate(&s, 0));
 	MUST(gck_cuda_driver.cuModuleGetFunction(
-		&f, (CUmodule)(uintptr_t)gck_cuda_records_now("module", (uintptr_t)second),
+		&f, (CUmodule)(uintptr_t)records_now("module", (uintptr_t)second),
 		"work"));
 	measure("after", s, f);
 	return tap_done();

@@ -47,7 +47,8 @@ static uintptr_t address(size_t i)
 
 static int compare_address(const void *a, const void *b)
 {
-	uintptr_t x = driver_address(*(const uint16_t *)a), y = driver_address(*(const uint16_t *)b);
+	uintptr_t x = driver_address(*(const uint16_t *)a);
+	uintptr_t y = driver_address(*(const uint16_t *)b);
 
 	return (x > y) - (x < y);
 }

@@ -22,7 +22,7 @@ struct gck_cuda_engine {
 	/* Undo that, in this process or (restored) in one made from the image. The program's
 	 * objects are there again, but not yet the device memory of slabs and of cuMemCreate. */
 	int (*up)(bool restored, struct gck_error *err);
-	/* In a process made from an image, when device memory is there again. NULL: nothing to do. */
+	/* In a process made from an image, when device memory is there again. NULL: nothing. */
 	int (*complete)(struct gck_error *err);
 	/* The image was taken or never will be; the program runs. NULL: nothing to do. */
 	void (*release)(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls, kept so that they can be repeated. All parameters are numbers or pointers, which x86-64
  * passes alike. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <stdlib.h>
 #include <string.h>

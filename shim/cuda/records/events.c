@@ -2,7 +2,7 @@
  * When events were recorded. An event of a fresh driver has not been recorded, which for all
  * questions is the same as one that is done, but for the time between two of them: that is told
  * from wall-clock times here, with the pause. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <errno.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Asking the driver what a graph holds. */
-#include "shim/cuda/records/graph.h"
+#include "shim/cuda/records/records.h"
 
 #include <stdlib.h>
 #include <string.h>

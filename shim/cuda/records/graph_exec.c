@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is kept of graphs and executable graphs as calls make and change them. */
-#include "shim/cuda/records/graph.h"
+#include "shim/cuda/records/records.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Handles of nodes, and of graphs in nodes, after a restart. Only those that the fresh driver has
  * been given as it was loaded have others than the driver's; they are forgotten as they end. */
-#include "shim/cuda/records/graph.h"
+#include "shim/cuda/records/records.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Pinned memory of the host. What the program would get of the driver is memory of its own, which
  * stays as the driver ends, registered with it. It is shared, as the driver's own, so that a fork
  * copies no page of it. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Images of modules: PTX, which ends as a text does, cubins, which are ELF files, and fatbins of
  * both. The driver has loaded them, so they are whole. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <elf.h>
 #include <string.h>

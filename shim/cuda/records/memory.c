@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Memory of cuMemCreate with its contents, which are copied where the program has it mapped, or
  * through a mapping that is made for the copy. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <stdlib.h>
 

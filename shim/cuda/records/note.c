@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a call did to the objects that a program holds. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * any other to a jump that notes that it is called: nothing is known of what it does. The table
  * with the hash function stays as it is. After a restart the program still has the addresses of
  * the old driver's tables, so they are there again, with ours and the jumps. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -508,8 +508,8 @@ static CUresult cache_close(void *entry)
 }
 
 /* ---- listeners -------------------------------------------------------------------------------
- * NVML asks the driver to be called in a checkpoint: it closes its descriptors of the GPU, and opens
- * them again. The driver copies what it is given. 24 and 25 lock and unlock its list. */
+ * NVML asks the driver to be called in a checkpoint: it closes its descriptors of the GPU, and
+ * opens them again. The driver copies what it is given. 24 and 25 lock and unlock its list. */
 
 struct until {
 	size_t size;       /* 0: that of this */

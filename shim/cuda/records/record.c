@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -274,25 +274,4 @@ uint64_t gck_record_now(enum gck_record_kind kind, uint64_t handle)
 		handle = gck_record_primary_now(handle);
 	gck_records_unlock();
 	return handle;
-}
-
-int gck_cuda_records_count(const char *kind)
-{
-	int n = 0;
-
-	gck_records_lock();
-	for (const struct gck_record *r = first; r; r = r->next)
-		n += r->uses && !r->died && !strcmp(gck_record_kinds[r->kind], kind) &&
-		     !(r->kind == GCK_RECORD_MODULE && gck_record_is_library_part(r));
-	gck_records_unlock();
-	return n;
-}
-
-uint64_t gck_cuda_records_now(const char *kind, uint64_t handle)
-{
-	int i = 0;
-
-	while (strcmp(gck_record_kinds[i], kind))
-		i++;
-	return gck_record_now((enum gck_record_kind)i, handle);
 }

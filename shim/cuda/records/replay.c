@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What cannot be made again, the contents of memory and variables, and making all again. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <errno.h>
 #include <stdio.h>

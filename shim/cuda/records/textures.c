@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Arrays with their contents, and textures and surfaces. The handle of one of these is a number
  * that may be stored on the device, so the fresh driver has to give the same. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Each thread's stack of current contexts and its capture mode. The driver tells them only to the
  * thread itself, so they are followed. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <pthread.h>
 #include <stdlib.h>

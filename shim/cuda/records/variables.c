@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The variables of a module, by its image: the driver does not list them. */
-#include "shim/cuda/records/record.h"
+#include "shim/cuda/records/records.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/test/records_model.h"
+#include "shim/cuda/test/records_look.h"
 #include "test/support/cubin.h"
 #include "test/support/driver/fake.h"
 #include "test/support/tap.h"
@@ -947,7 +948,7 @@ static void look_at_texture(void)
 
 	if (i < 0)
 		return;
-	if (gck_cuda_records_now(objects[i].kind, objects[i].handle[ENGINE]) !=
+	if (records_now(objects[i].kind, objects[i].handle[ENGINE]) !=
 	    objects[i].handle[ENGINE])
 		wrong = "a texture's number";
 	if (is(i, "texture")) {
@@ -1213,7 +1214,7 @@ static bool counts_agree(void)
 					    "surface", "host", "graph", "executable"};
 
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-		int n = 0, recorded = gck_cuda_records_count(kinds[k]);
+		int n = 0, recorded = records_count(kinds[k]);
 
 		for (int i = 0; i < n_objects; i++)
 			n += is(i, kinds[k]);
@@ -1480,7 +1481,7 @@ static void test_structures(void)
 	gck_cuda_driver.cuGraphExecNodeSetParams = nodes_seen;
 	E->cuLaunchKernelEx(&config, NULL, NULL, NULL);
 	ok(launched_on != config.hStream &&
-	   (uintptr_t)launched_on == gck_cuda_records_now("stream", (uintptr_t)config.hStream),
+	   (uintptr_t)launched_on == records_now("stream", (uintptr_t)config.hStream),
 	   "a launch's stream inside a structure is the driver's own");
 	config.attrs = &event;
 	config.numAttrs = 1;
@@ -1489,7 +1490,7 @@ static void test_structures(void)
 	node.kernel.ctx = context;
 	E->cuGraphExecNodeSetParams(NULL, NULL, &node);
 	ok(node_seen.kernel.ctx != context && (uintptr_t)node_seen.kernel.ctx ==
-	   gck_cuda_records_now("context", (uintptr_t)context),
+	   records_now("context", (uintptr_t)context),
 	   "a node's context inside a structure is the driver's own");
 	gck_cuda_driver.cuMemMapArrayAsync = operations_seen;
 	is_int(E->cuMemMapArrayAsync(&map, 1, NULL), CUDA_ERROR_NOT_SUPPORTED,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/cuda/test/records_look.h"
 #include "shim/cuda/test/records_model.h"
 
 #define E (&worlds[ENGINE])
@@ -380,7 +381,7 @@ static CUresult get_attribute(CUgraphNode node, CUkernelNodeAttrID which,
 static void structures(CUcontext context, CUevent event)
 {
 	const struct gck_cuda_real before = gck_cuda_driver;
-	uint64_t now = gck_cuda_records_now("context", (uintptr_t)context);
+	uint64_t now = records_now("context", (uintptr_t)context);
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memOp.ctx = context};
 	CUkernelNodeAttrValue value = {{0}};
 	CUgraphNode node;
@@ -397,7 +398,7 @@ static void structures(CUcontext context, CUevent event)
 	claim(p.alloc.dptr == 77, "memory of a graph");
 	gck_cuda_driver.cuGraphKernelNodeSetAttribute = set_attribute;
 	gck_cuda_driver.cuGraphKernelNodeGetAttribute = get_attribute;
-	now = gck_cuda_records_now("event", (uintptr_t)event);
+	now = records_now("event", (uintptr_t)event);
 	for (int i = 0; i < 2; i++) {
 		CUkernelNodeAttrID which = i ? CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
 					     : CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
@@ -460,15 +461,15 @@ static void told_as_kernel(CUcontext first)
 	E->cuGraphCreate(&graph, 0);
 	E->cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &p);
 	kernel = p.kern;
-	kernel_now = (CUkernel)(uintptr_t)gck_cuda_records_now("kernel", (uintptr_t)kernel);
-	context_now = (CUcontext)(uintptr_t)gck_cuda_records_now("context", (uintptr_t)first);
+	kernel_now = (CUkernel)(uintptr_t)records_now("kernel", (uintptr_t)kernel);
+	context_now = (CUcontext)(uintptr_t)records_now("context", (uintptr_t)first);
 	gck_cuda_driver.cuGraphKernelNodeGetParams_v2 = tell_kernel;
 	add_kernel = gck_cuda_driver.cuGraphAddKernelNode_v2;
 	gck_cuda_driver.cuGraphAddKernelNode_v2 = see_kernel;
 	claim(restarted() &&
-	      (uintptr_t)added_in == gck_cuda_records_now("context", (uintptr_t)first),
+	      (uintptr_t)added_in == records_now("context", (uintptr_t)first),
 	      "a kernel's node is made in the context that the driver tells");
-	kernel_now = (CUkernel)(uintptr_t)gck_cuda_records_now("kernel", (uintptr_t)kernel);
+	kernel_now = (CUkernel)(uintptr_t)records_now("kernel", (uintptr_t)kernel);
 	E->cuGraphKernelNodeGetParams_v2(node, &p);
 	claim(p.func == (CUfunction)kernel && kernel != kernel_now,
 	      "the kernel that is told is the program's");
@@ -586,7 +587,7 @@ static void moved_graph(void)
 		if (i)
 			claim(restarted(), "a graph that is moved after a restart");
 		E->cuGraphAddNode_v2(&parents[i], graph, NULL, NULL, 0, &p);
-		claim_int(gck_cuda_records_count("graph"), 1, "it is no graph by itself");
+		claim_int(records_count("graph"), 1, "it is no graph by itself");
 		claim(restarted(), "a restart with a graph that was moved into a node");
 		E->cuGraphChildGraphNodeGetGraph(parents[i], &found);
 		claim(found == p.graph.graph && has_nodes(found, &node, 1),

@@ -89,7 +89,8 @@ static int read_ranges(const struct part *p, struct gck_ranges *r, uint64_t addr
 	if (!v)
 		return gck_fail(err, ENOMEM, "out of memory for a rank's ranges");
 	for (; have < r->n; have++)
-		v[have] = (struct gck_ns_range){r->v[have].start, r->v[have].end - r->v[have].start};
+		v[have] = (struct gck_ns_range){r->v[have].start,
+						r->v[have].end - r->v[have].start};
 	rc = append(p, address, n, RANGES_MAX, sizeof *v, (void **)&v, &have, "ranges", err);
 	if (!rc) {
 		r->n = 0;
