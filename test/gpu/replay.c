@@ -359,7 +359,7 @@ static bool restart(void)
 	}
 	load();
 	loaded = now_ms();
-	if (gck_cuda_records_replay(&err) || gck_cuda_records_complete(NULL, 0, &err)) {
+	if (gck_cuda_records_replay(&err) || gck_cuda_records_complete(&err)) {
 		printf("# %s\n", err.text);
 		return false;
 	}

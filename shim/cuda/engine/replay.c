@@ -71,31 +71,6 @@ static const struct gck_cuda_loader loader = {
 
 /* ---- a checkpoint --------------------------------------------------------------------------- */
 
-/* Where the GPUs of before are: all that the process may open, as they were known when it began. */
-static struct {
-	CUcheckpointGpuPair v[GCK_CUDA_DEVICES_MAX];
-	unsigned n;
-} pairs;
-
-static void find_pairs(void)
-{
-	const struct gck_cuda_state *s = &gck_cuda_state;
-
-	pairs.n = s->nonto ? s->nonto : s->devices.all;
-	for (unsigned i = 0; i < pairs.n; i++) {
-		const unsigned char *is = s->nonto ? s->onto[i] : s->devices.v[i].uuid;
-
-		memcpy(pairs.v[i].oldUuid.bytes, s->devices.v[i].uuid, sizeof pairs.v[i].oldUuid);
-		memcpy(pairs.v[i].newUuid.bytes, is, sizeof pairs.v[i].newUuid);
-	}
-}
-
-static int back(struct gck_error *err)
-{
-	find_pairs();
-	return gck_cuda_records_back(pairs.v, pairs.n, err);
-}
-
 static void able(gck_cuda_obstacle_fn *tell, void *arg)
 {
 	const char *why = gck_cuda_records_unable();
@@ -109,14 +84,10 @@ static int down(int64_t end_ns, struct gck_error *err)
 {
 	int64_t left = (end_ns - gck_cuda_now_ns()) / 1000000;
 
-	struct gck_error why = {0};
 
-	if (gck_cuda_records_save(err) == 0 &&
-	    gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err) == 0)
-		return 0;
-	if (back(&why))
-		fprintf(stderr, "gpuckpt: %s\n", why.text);
-	return -1;
+	if (gck_cuda_records_save(err))
+		return -1;
+	return gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err);
 }
 
 /* ---- a restart ------------------------------------------------------------------------------ */
@@ -142,7 +113,6 @@ static int begin_again(struct gck_error *err)
 {
 	CUresult rc;
 
-	find_pairs();
 	if (gck_cuda_apart_discard(err) || gck_cuda_records_keep(err) ||
 	    gck_cuda_load_again(err) || show_devices(err))
 		return -1;
@@ -158,15 +128,10 @@ static int up(bool restored, struct gck_error *err)
 	if (restored)
 		return begin_again(err);
 	gck_namespace_release();
-	return back(err);
-}
-
-static int complete(struct gck_error *err)
-{
-	return gck_cuda_records_complete(pairs.v, pairs.n, err);
+	return 0;
 }
 
 const struct gck_cuda_engine gck_cuda_replay_engine = {
 	.name = "replay", .loader = &loader, .able = able, .down = down, .up = up,
-	.complete = complete, .release = gck_cuda_records_release,
+	.complete = gck_cuda_records_complete, .release = gck_cuda_records_release,
 };

@@ -14,12 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WORDS 128 /* of a table, at most */
 #define DEVICES 64
-#define PATIENCE_S 1 /* for NVML */
 
 typedef void function(void);
 
@@ -508,34 +506,17 @@ static CUresult cache_close(void *entry)
 }
 
 /* ---- listeners -------------------------------------------------------------------------------
- * NVML asks the driver to be called in a checkpoint: it closes its descriptors of the GPU, and
- * opens them again. The driver copies what it is given. 24 and 25 lock and unlock its list. */
+ * NVML asks the driver to be called in a checkpoint, when it closes its descriptors of the GPU and
+ * opens them again (doc/cuda-driver.md). The driver copies what it is given. 24 and 25 lock and
+ * unlock its list. */
 
-struct until {
-	size_t size;       /* 0: that of this */
-	uint64_t end_ns;   /* CLOCK_MONOTONIC; 0: without limit */
-};
-
-struct onto {
-	size_t size;
-	unsigned n;
-	const CUcheckpointGpuPair *pairs;
-};
-
-struct about {
-	size_t size;
-	void *unknown;     /* NULL */
-	int (*lock)(const struct until *until);
-	int (*unlock)(const void *none);
-	int (*checkpoint)(const void *none);
-	int (*restore)(const struct onto *onto);
-};
+#define ABOUT_SIZE 48 /* of what is given, if its first word, the size, is 0 */
 
 static struct listener {
 	struct listener *next;
 	void *handle, *now; /* NVML's, the driver's */
-	bool listed, away;  /* away: a checkpoint is on, and it has closed all */
-	struct about about;
+	bool listed;
+	char about[];
 } *listeners; /* the newest first; with the records' lock */
 
 static struct listener **find_listener(const void *handle)
@@ -572,14 +553,17 @@ static CUresult listener_make(void **listener, const void *about)
 {
 	CUresult rc = REAL(NVML, 19, listener_make)(listener, about);
 	struct listener *l;
+	size_t size;
 
 	if (rc)
 		return rc;
-	l = malloc(sizeof *l);
+	memcpy(&size, about, sizeof size);
+	size = size ? size : ABOUT_SIZE;
+	l = malloc(sizeof *l + size);
 	if (!l)
 		abort();
 	*l = (struct listener){.handle = *listener, .now = *listener};
-	memcpy(&l->about, about, sizeof l->about);
+	memcpy(l->about, about, size);
 	gck_records_lock();
 	l->next = listeners;
 	listeners = l;
@@ -618,59 +602,24 @@ static uint64_t listener_end(void *listener)
 	return result;
 }
 
-/* One of another version has more, or other members. */
+/* Nobody but the driver's own checkpoint calls them yet. */
 static const char *listeners_unable(void)
 {
 	const struct listener *l = listeners;
 
-	while (l && (!l->about.size || l->about.size == sizeof l->about))
+	while (l && !l->listed)
 		l = l->next;
-	return l ? "a listener to checkpoints of another version of NVML" : NULL;
-}
-
-static int listeners_leave(struct gck_error *err)
-{
-	struct timespec now;
-	struct until until = {0};
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	until.end_ns = (uint64_t)(now.tv_sec + PATIENCE_S) * 1000000000u + (uint64_t)now.tv_nsec;
-	for (struct listener *l = listeners; l; l = l->next) {
-		if (!l->listed)
-			continue;
-		if (l->about.lock(&until))
-			return gck_fail(err, EBUSY, "NVML is busy: try again later");
-		l->away = true;
-		if (l->about.checkpoint(NULL))
-			return gck_fail(err, EIO, "NVML does not leave the GPU");
-	}
-	return 0;
-}
-
-int gck_record_private_back(const CUcheckpointGpuPair *pairs, unsigned n, struct gck_error *err)
-{
-	const struct onto onto = {.n = n, .pairs = pairs};
-	int failed = 0;
-
-	for (struct listener *l = listeners; l; l = l->next) {
-		if (!l->away)
-			continue;
-		failed |= l->about.restore(&onto);
-		l->about.unlock(NULL);
-		l->away = false;
-	}
-	return failed ? gck_fail(err, EIO, "NVML does not come back to the GPU") : 0;
+	return l ? "NVML (the program or a library of it, such as PyTorch, has called nvmlInit)"
+		 : NULL;
 }
 
 static int listeners_again(struct gck_error *err)
 {
 	for (struct listener *l = listeners; l; l = l->next) {
-		CUresult rc = REAL(NVML, 19, listener_make)(&l->now, &l->about);
+		CUresult rc = REAL(NVML, 19, listener_make)(&l->now, l->about);
 
 		if (rc)
 			return gck_fail(err, EIO, "a listener of NVML's: error %d", rc);
-		if (l->listed)
-			REAL(NVML, 21, listener_begin)(l->now);
 	}
 	return 0;
 }
@@ -711,7 +660,7 @@ int gck_record_private_save(struct gck_error *err)
 		b->content = content;
 		memcpy(content, b->at ? b->at : "", b->size);
 	}
-	return listeners_leave(err);
+	return 0;
 }
 
 static int keep_buffer(const struct buffer *b)

@@ -41,14 +41,8 @@ void gck_cuda_records_maps_by(const struct gck_records_maps *maps);
 const char *gck_cuda_records_unable(void);
 
 /* Copies the contents of device memory, of arrays and of modules' variables to host memory. The GPU
- * is idle, no other call is under way, and gck_cuda_records_unable has returned NULL. What listens
- * to checkpoints (NVML) has left the GPU afterwards. */
+ * is idle, no other call is under way, and gck_cuda_records_unable has returned NULL. */
 GCK_MUST_CHECK int gck_cuda_records_save(struct gck_error *err);
-
-/* After a save, or one that failed, in the process that goes on. pairs: all GPUs that the process
- * may open, as for cuCheckpointProcessRestore; for listeners. */
-GCK_MUST_CHECK int gck_cuda_records_back(const CUcheckpointGpuPair *pairs, unsigned n,
-					 struct gck_error *err);
 
 /* Puts back what the program reads of the driver that has ended, whose memory is gone or reserved.
  * Before a fresh one is loaded, which must not get that place. */
@@ -59,9 +53,8 @@ GCK_MUST_CHECK int gck_cuda_records_keep(struct gck_error *err);
 GCK_MUST_CHECK int gck_cuda_records_replay(struct gck_error *err);
 
 /* Then, when memory that has no record is there again, too: makes textures, surfaces and graphs
- * again, and fills what was saved. pairs: as above. */
-GCK_MUST_CHECK int gck_cuda_records_complete(const CUcheckpointGpuPair *pairs, unsigned n,
-					     struct gck_error *err);
+ * again, and fills what was saved. */
+GCK_MUST_CHECK int gck_cuda_records_complete(struct gck_error *err);
 
 /* Frees what was saved. */
 void gck_cuda_records_release(void);
@@ -355,9 +348,6 @@ const char *gck_record_private_unable(void);
 /* Stores what programs read there; puts that and the tables where they were; leads the tables to
  * a fresh driver. */
 GCK_MUST_CHECK int gck_record_private_save(struct gck_error *err);
-/* After a save: who was told of the checkpoint is told of its end. */
-GCK_MUST_CHECK int gck_record_private_back(const CUcheckpointGpuPair *pairs, unsigned n,
-					   struct gck_error *err);
 GCK_MUST_CHECK int gck_record_private_keep(struct gck_error *err);
 GCK_MUST_CHECK int gck_record_private_again(struct gck_error *err);
 /* The program's handle of a device's primary context, of which `now` is the driver's; the same of

@@ -512,25 +512,14 @@ int gck_cuda_records_replay(struct gck_error *err)
 	return failed ? -1 : 0;
 }
 
-int gck_cuda_records_complete(const CUcheckpointGpuPair *pairs, unsigned n, struct gck_error *err)
+int gck_cuda_records_complete(struct gck_error *err)
 {
 	int failed;
 
 	gck_records_lock();
-	failed = for_all(make_texture, err) || for_all(make_late, err) || for_all(fill, err) ||
-		 gck_record_private_back(pairs, n, err);
+	failed = for_all(make_texture, err) || for_all(make_late, err) || for_all(fill, err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
-}
-
-int gck_cuda_records_back(const CUcheckpointGpuPair *pairs, unsigned n, struct gck_error *err)
-{
-	int failed;
-
-	gck_records_lock();
-	failed = gck_record_private_back(pairs, n, err);
-	gck_records_unlock();
-	return failed;
 }
 
 void gck_cuda_records_release(void)
