@@ -50,6 +50,11 @@ CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *s)
 	return CUDA_SUCCESS;
 }
 
+void gck_cuda_physical_lost(struct gck_cuda_physical *p)
+{
+	p->handle = 0;
+}
+
 void gck_cuda_physical_drop(struct gck_cuda_physical *p)
 {
 	(void)p;
