@@ -32,7 +32,6 @@ refuse_option hold=x hold
 refuse_option restart-wait=soon restart-wait
 refuse_option mpi=lam mpi
 refuse_option cuda=rocm cuda
-refuse_option cuda=replay "cuda=replay: .* not available"
 refuse_option files=many files
 refuse_option restart=sometimes restart
 refuse_option restart=7:x restart
