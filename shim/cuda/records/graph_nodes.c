@@ -111,8 +111,8 @@ void gck_record_nodes_back(CUgraphNode *nodes, size_t n)
 
 void gck_record_node_list_back(const CUgraphNode **nodes, size_t n)
 {
-	static __thread CUgraphNode *list;
-	static __thread size_t room;
+	static __thread CUgraphNode *list __attribute__((tls_model("initial-exec")));
+	static __thread size_t room __attribute__((tls_model("initial-exec")));
 
 	if (is_fresh() || !*nodes || !n)
 		return;
