@@ -35,11 +35,14 @@ static struct gck_cuda_devices devices(const char *text, const char *driver)
 	return d;
 }
 
+static bool replays; /* cuda=replay */
+
 static const char *chosen(const char *was, const char *visible, const char *here,
 			  const char *driver)
 {
 	static char text[sizeof((struct gck_error *)0)->text];
-	struct gck_cuda_state s = {.devices = devices(was, "580"), .nonto = 99};
+	struct gck_cuda_state s = {.devices = devices(was, "580"), .nonto = 99,
+				   .replays = replays};
 	const struct gck_cuda_devices now = devices(here, driver);
 	struct gck_error err = {0};
 
@@ -92,6 +95,12 @@ static void test_choice(void)
 	       "the image is of the NVIDIA driver 580, the one here is 590, which cannot restore "
 	       "it: restart it on nodes with that driver",
 	       "another driver is refused");
+	replays = true;
+	is_str(chosen("aH b-", "", "aH", "590"), "",
+	       "not by a rank whose driver is loaded anew, nor fewer that may be opened");
+	is_str(chosen("bH", "1", "aH bH cH", "590"), "b", "which sees as many as before");
+	is_str(chosen("aH bH", "", "cH dH", "590"), "cd", "in their order");
+	replays = false;
 }
 
 static void test_sound(void)

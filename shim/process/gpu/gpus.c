@@ -237,7 +237,8 @@ static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 				"the image is of the NVIDIA driver %s, the one here is %s, which "
 				"cannot restore it: restart it on nodes with that driver",
 				was->driver, here->driver);
-	if (sees_all(here, was)) {
+	/* A fresh driver must show as many as before. */
+	if (sees_all(here, was) && (!s->replays || here->n == was->n)) {
 		s->nonto = 0;
 		return 0;
 	}
@@ -250,12 +251,9 @@ static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 	for (uint32_t i = 0; i < was->n; i++)
 		if (suits(&was->v[i], &here->v[place[i]], i, err))
 			return -1;
-	s->nonto = was->all;
-	if (place_hidden(was, here, place, s->replays ? NULL : err)) {
-		if (!s->replays)
-			return -1;
-		s->nonto = was->n; /* a fresh driver wants no more */
-	}
+	if (!s->replays && place_hidden(was, here, place, err))
+		return -1;
+	s->nonto = s->replays ? was->n : was->all;
 	for (uint32_t i = 0; i < s->nonto; i++)
 		memcpy(s->onto[i], here->v[place[i]].uuid, sizeof s->onto[i]);
 	return 0;
