@@ -23,20 +23,21 @@ const struct gck_cuda_function *gck_cuda_by_name(const char *name)
 		       compare_name);
 }
 
+static size_t offset_of(const struct gck_cuda_function *f)
+{
+	return (size_t)((const char *)f->real - (const char *)&gck_cuda_real);
+}
+
 void **gck_cuda_member(struct gck_cuda_real *table, const struct gck_cuda_function *f)
 {
-	size_t at = (size_t)((const char *)f->real - (const char *)&gck_cuda_real);
-
-	return (void **)(void *)((char *)table + at);
+	return (void **)(void *)((char *)table + offset_of(f));
 }
 
 static uintptr_t driver_address(size_t i)
 {
-	size_t at = (size_t)((const char *)gck_cuda_functions[i].real -
-			     (const char *)&gck_cuda_real);
 	uintptr_t address;
 
-	memcpy(&address, (const char *)driver + at, sizeof address);
+	memcpy(&address, (const char *)driver + offset_of(&gck_cuda_functions[i]), sizeof address);
 	return address;
 }
 

@@ -84,7 +84,6 @@ static int down(int64_t end_ns, struct gck_error *err)
 {
 	int64_t left = (end_ns - gck_cuda_now_ns()) / 1000000;
 
-
 	if (gck_cuda_records_save(err))
 		return -1;
 	return gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err);

@@ -14,7 +14,8 @@
 typedef void gck_cuda_fails_fn(void *arg, const struct gck_error *why);
 
 /* Close the gate, wait until the GPU is idle, drain the participants, lock and checkpoint the
- * driver. 0: the process holds no GPU until gck_cuda_resume. -1: it runs as before, and err says
+ * driver (cuda=image) or have it stay as it is (cuda=replay). 0: the process can be captured until
+ * gck_cuda_resume, and holds no GPU with cuda=image. -1: it runs as before, and err says
  * why; or lost is set: it could not be brought back. fails may be called before that, once, by
  * any thread. */
 int gck_cuda_drain(const struct gck_link_cuda_drain *order, gck_cuda_fails_fn *fails, void *arg,

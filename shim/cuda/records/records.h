@@ -130,7 +130,8 @@ struct gck_record {
 	struct gck_record_state *states; /* the oldest first */
 	const char *unable;              /* the function that keeps it from being made again */
 	void *data;                      /* memory's contents, while they are saved */
-	struct gck_record_variable *variables; /* a module's, while they are saved */
+	struct gck_record_variable *variables; /* a module's, once `looked` */
+	bool looked;
 	struct gck_record_storage *storage;    /* a context's: private.c */
 	bool lent;                       /* known by a call that did not make it */
 	bool allocated;                  /* host memory, by this */

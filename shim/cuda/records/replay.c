@@ -94,13 +94,23 @@ static int find_variables(const struct gck_record *module, struct gck_record_var
 	return rc ? -1 : 0;
 }
 
-static const char *module_unable(const struct gck_record *r)
+/* Once: they stay where they are as long as the module lives. */
+static int look_at_variables(struct gck_record *r)
 {
-	struct gck_record_variable *list = NULL;
-	int failed = find_variables(r, &list);
+	if (r->looked)
+		return 0;
+	if (find_variables(r, &r->variables)) {
+		gck_record_variables_free(r->variables);
+		r->variables = NULL;
+		return -1;
+	}
+	r->looked = true;
+	return 0;
+}
 
-	gck_record_variables_free(list);
-	return failed ? "a module whose variables are not known" : NULL;
+static const char *module_unable(struct gck_record *r)
+{
+	return look_at_variables(r) ? "a module whose variables are not known" : NULL;
 }
 
 static const char *stream_unable(const struct gck_record *r)
@@ -176,17 +186,24 @@ static int copy_memory(struct gck_record *r, bool save, struct gck_error *err)
 	return rc ? fails("copying memory", r->handle, rc, err) : 0;
 }
 
+static void drop_contents(struct gck_record *module)
+{
+	for (struct gck_record_variable *v = module->variables; v; v = v->next) {
+		free(v->data);
+		v->data = NULL;
+	}
+}
+
 static int save_variables(struct gck_record *r, struct gck_error *err)
 {
 	const struct gck_record *context = gck_record_context_of(r);
 	CUresult rc = CUDA_SUCCESS;
 
-	gck_record_variables_free(r->variables);
-	r->variables = NULL;
-	if (find_variables(r, &r->variables))
+	if (look_at_variables(r))
 		return fails("the variables of module", r->handle, CUDA_ERROR_NOT_FOUND, err);
 	rc = push(context);
 	for (struct gck_record_variable *v = r->variables; v && !rc; v = v->next) {
+		free(v->data);
 		v->data = room(v->size, err);
 		rc = v->data ? gck_cuda_driver.cuMemcpyDtoH_v2(v->data, v->address, v->size)
 			     : CUDA_ERROR_OUT_OF_MEMORY;
@@ -445,8 +462,7 @@ static int fill_variables(struct gck_record *r, struct gck_error *err)
 		rc = rc ? rc : gck_cuda_driver.cuMemcpyHtoD_v2(at, v->data, size);
 	}
 	pop(context);
-	gck_record_variables_free(r->variables);
-	r->variables = NULL;
+	drop_contents(r);
 	return rc ? fails("the variables of module", r->handle, rc, err) : 0;
 }
 
@@ -526,8 +542,7 @@ void gck_cuda_records_release(void)
 {
 	gck_records_lock();
 	for (struct gck_record *r = gck_records_first(); r; r = r->next) {
-		gck_record_variables_free(r->variables);
-		r->variables = NULL;
+		drop_contents(r);
 		free(r->data);
 		r->data = NULL;
 	}
