@@ -117,8 +117,11 @@ static inline bool gck_gate_park_if_closed(void)
 /* For the stand-in's own thread. */
 void gck_gate_close(void);          /* from now on no thread enters */
 void gck_gate_open(void);
-bool gck_gate_empty(void);          /* true: closed, and no thread is inside */
-bool gck_gate_wait_empty(int ms);   /* waits for that, at most ms; false: a thread is inside */
+bool gck_gate_wait_empty(int ms);   /* waits until no thread is inside, at most ms; true: none is */
+
+/* True: closed, and no thread is inside. A thread that comes to the closed gate shows as inside for
+ * a moment, before it parks: false means "perhaps", as long as gck_gate_wait_empty has not said so. */
+bool gck_gate_empty(void);
 
 /* True if a thread waits in front of the gate. If none does and none is inside, the program
  * computes. */

@@ -292,26 +292,30 @@ static int name_inside(struct gck_error *err)
 			at.tid, at.name, at.function);
 }
 
+static bool is_empty_by(int64_t end_ns)
+{
+	int64_t left = (end_ns - gck_cuda_now_ns()) / MS;
+
+	return gck_gate_wait_empty(left > 0 ? (int)left : 0);
+}
+
 /* Callbacks run until the GPU is idle and call CUDA: they must have left as well. */
 static int wait_all(const struct gck_cuda_contexts *all, int64_t end_ns, struct gck_error *err)
 {
 	if (wait_gpu(all, end_ns, err))
 		return -1;
-	return gck_gate_empty() ? 0 : name_inside(err);
+	return is_empty_by(end_ns) ? 0 : name_inside(err);
 }
 
 #define SETTLE_NS (1000 * MS) /* for kernels that were asked to leave, beside a closed gate */
 
 static int attempt(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
 {
-	int64_t left;
 	int failed;
 
 	gck_gate_close();
 	gck_cuda_follow_ask(end_ns);
-	left = (end_ns - gck_cuda_now_ns()) / MS;
-	failed = gck_gate_wait_empty(left > 0 ? (int)left : 0) ? gck_cuda_contexts_take(all, err)
-							       : name_inside(err);
+	failed = is_empty_by(end_ns) ? gck_cuda_contexts_take(all, err) : name_inside(err);
 	if (failed == 0) {
 		failed = wait_all(all, end_ns, err);
 		if (failed)
