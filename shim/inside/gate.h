@@ -120,7 +120,8 @@ void gck_gate_open(void);
 bool gck_gate_wait_empty(int ms);   /* waits until no thread is inside, at most ms; true: none is */
 
 /* True: closed, and no thread is inside. A thread that comes to the closed gate shows as inside for
- * a moment, before it parks: false means "perhaps", as long as gck_gate_wait_empty has not said so. */
+ * a moment, before it parks: false means "perhaps", as long as gck_gate_wait_empty has not said
+ * so. */
 bool gck_gate_empty(void);
 
 /* True if a thread waits in front of the gate. If none does and none is inside, the program

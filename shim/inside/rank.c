@@ -90,3 +90,27 @@ bool gck_inside_has_tid(int32_t tid)
 	}
 	return false;
 }
+
+int32_t gck_inside_kernel_tid(int32_t tid)
+{
+	const volatile struct gck_shim_state *s = state();
+	uint32_t n = s ? __atomic_load_n(&s->ntids, __ATOMIC_ACQUIRE) : 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (s->tids[i].vtid == tid)
+			return s->tids[i].rtid;
+	}
+	return tid;
+}
+
+int32_t gck_inside_known_tid(int32_t kernel_tid)
+{
+	const volatile struct gck_shim_state *s = state();
+	uint32_t n = s ? __atomic_load_n(&s->ntids, __ATOMIC_ACQUIRE) : 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (s->tids[i].vtid && s->tids[i].rtid == kernel_tid)
+			return s->tids[i].vtid;
+	}
+	return kernel_tid;
+}

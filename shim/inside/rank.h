@@ -32,6 +32,10 @@ const char *gck_inside_environment(size_t *size);
  * differs from the kernel's TID of the thread. */
 bool gck_inside_has_tid(int32_t tid);
 
+/* The kernel's TID of the thread that the program knows as tid, and the other way round. */
+int32_t gck_inside_kernel_tid(int32_t tid);
+int32_t gck_inside_known_tid(int32_t kernel_tid);
+
 /* The process that Yama allows to trace this one, as for PR_SET_PTRACER. A caller that changes it
  * restores it. */
 pid_t gck_inside_tracer(void);

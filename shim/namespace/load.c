@@ -117,7 +117,7 @@ void gck_namespace_adopt(pthread_t thread)
 
 /* ---- forks of the program ------------------------------------------------------------------- */
 
-/* The copy whose locks the fork under way has: gck_namespace.restarts, and 1. */
+/* The copy whose locks the fork under way has: gck_namespace.copy; 0: none. */
 static __thread uint32_t locked __attribute__((tls_model("initial-exec")));
 
 /* Locks of a dead copy may be those of threads that did not come back. */
@@ -127,13 +127,13 @@ static void before_fork(void)
 	if (!gck_namespace_is_alive())
 		return;
 	gck_namespace.root->before_fork();
-	locked = gck_namespace.restarts + 1;
+	locked = gck_namespace.copy;
 }
 
 /* A restart may have come between. */
 static void after_fork(void)
 {
-	if (locked == gck_inside_restarts() + 1 && gck_namespace_is_alive())
+	if (locked == gck_namespace.copy && gck_namespace_is_alive())
 		gck_namespace.root->after_fork();
 }
 
@@ -256,6 +256,7 @@ int gck_namespace_load(const struct gck_namespace_library *library,
 				gck_namespace.library->name, gck_namespace_library());
 	gck_namespace.library = library;
 	gck_namespace.restarts = gck_inside_restarts();
+	gck_namespace.copy++;
 	gck_ns_signals_note();
 	if (load_all(owned, err) == 0)
 		return 0;
@@ -294,6 +295,12 @@ void gck_namespace_free(void *p)
 {
 	if (gck_namespace.root)
 		gck_namespace.root->free(p);
+}
+
+void gck_namespace_give_fd(int fd)
+{
+	if (gck_namespace.root)
+		gck_namespace.root->give_fd(fd);
 }
 
 /* ---- holding -------------------------------------------------------------------------------- */

@@ -54,7 +54,7 @@ struct gck_namespace_guard {
 /* Called before the load; without it, or where a function is NULL, that is not done. */
 void gck_namespace_guard_by(const struct gck_namespace_guard *by);
 
-/* Whether a copy is loaded, and this process was not restored since. */
+/* Whether a copy is loaded that lives: one that this process has loaded, or that was carried. */
 bool gck_namespace_is_alive(void);
 
 /* The path of the loaded library; NULL: none is loaded. */
@@ -65,6 +65,9 @@ void *gck_namespace_symbol(const char *name);
 
 /* Frees memory that a function of the copy has allocated for its caller. */
 void gck_namespace_free(void *p);
+
+/* A function of the copy has opened this descriptor for its caller, who closes it. */
+void gck_namespace_give_fd(int fd);
 
 /* Sets the copy's environment to the program's present one, except for values that would do harm.
  * For a function that reads it (MPI_Init, cuInit), since the program may have changed its
@@ -83,6 +86,12 @@ void gck_namespace_adopt(pthread_t thread);
  * Between the two no function of the real library may be called. */
 GCK_MUST_CHECK int gck_namespace_hold(int ms, struct gck_error *err);
 void gck_namespace_release(void);
+
+/* Before a capture that has the copy in the image, whole, with its threads and descriptors: it
+ * lives in the process that is made from the image, as in this one, and carried is called in each.
+ * Between the two no function of the real library may be called. Without a copy they do nothing. */
+void gck_namespace_carry(void);
+void gck_namespace_carried(void);
 
 /* Discards the dead copy in a restored process, where nothing that it owned exists. Takes its
  * threads out of libc's lists, unmaps its libraries without running their code, and restores the
@@ -104,7 +113,10 @@ GCK_MUST_CHECK int gck_namespace_kill(struct gck_error *err);
 struct gck_namespace {
 	const struct gck_namespace_library *library; /* stays when the copy goes; NULL: never any */
 	void *root_handle, *handle;
-	uint32_t restarts; /* gck_inside_restarts() when it was loaded; if not now, it is dead */
+	uint32_t copy;     /* counts the copies; stays, too */
+	uint32_t restarts; /* gck_inside_restarts() when it was loaded or carried last; if not now,
+			    * it is dead, unless it is in an image that has it (carried) */
+	bool carried;
 	long id; /* Lmid_t */
 	struct gck_ns_root *root;
 	struct gck_ns_exclusions *owned;

@@ -14,12 +14,15 @@ struct gck_namespace gck_namespace;
 
 void gck_namespace_forget(void)
 {
-	gck_namespace = (struct gck_namespace){.library = gck_namespace.library};
+	gck_namespace = (struct gck_namespace){
+		.library = gck_namespace.library, .copy = gck_namespace.copy,
+	};
 }
 
 bool gck_namespace_is_alive(void)
 {
-	return gck_namespace.root && gck_namespace.restarts == gck_inside_restarts();
+	return gck_namespace.root && (gck_namespace.carried ||
+				      gck_namespace.restarts == gck_inside_restarts());
 }
 
 struct link_map *gck_namespace_objects(void)

@@ -14,7 +14,7 @@
 #include "shim/namespace/state.h"
 
 #define GCK_NS_ROOT_SYMBOL "gck_ns_root"
-#define GCK_NS_ROOT_VERSION 2
+#define GCK_NS_ROOT_VERSION 3
 
 /* Functions of the outside. */
 struct gck_ns_root_host {
@@ -66,6 +66,7 @@ struct gck_ns_root {
 	void (*before_fork)(void), (*after_fork)(void);
 
 	void (*free)(void *memory);           /* from the namespace's heap, or the host's */
+	void (*give_fd)(int fd);              /* the copy's caller has it from now on */
 
 	/* functions of the namespace's libc */
 	int (*join)(pthread_t thread, void **result);

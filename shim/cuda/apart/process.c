@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ static struct {
 	DIR *(*opendir)(const char *path);
 	FILE *(*fopen)(const char *path, const char *mode);
 	int (*open)(const char *path, int flags, ...);
+	int (*stat)(const char *path, struct stat *about);
 	long (*syscall)(long nr, ...);
 } inner;
 
@@ -143,6 +145,13 @@ static int led_open(const char *path, int flags, ...)
 	return inner.open(own_path(path, space), flags, mode);
 }
 
+static int led_stat(const char *path, struct stat *about)
+{
+	char space[OWN_PATH];
+
+	return inner.stat(own_path(path, space), about);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static void find_inner(void)
@@ -153,6 +162,7 @@ static void find_inner(void)
 	*(void **)&inner.opendir = dlsym(root, "opendir");
 	*(void **)&inner.fopen = dlsym(root, "fopen");
 	*(void **)&inner.open = dlsym(root, "open");
+	*(void **)&inner.stat = dlsym(root, "stat");
 	*(void **)&inner.syscall = dlsym(root, "syscall");
 }
 
@@ -167,7 +177,7 @@ void gck_cuda_apart_process_lead(void *library)
 		{"bind", (void *)led_bind}, {"syscall", (void *)led_syscall},
 		{"opendir", (void *)led_opendir}, {"fopen", (void *)led_fopen},
 		{"fopen64", (void *)led_fopen}, {"open", (void *)led_open},
-		{"open64", (void *)led_open},
+		{"open64", (void *)led_open}, {"stat", (void *)led_stat},
 	};
 
 	if (!gck_preload_state)

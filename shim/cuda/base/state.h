@@ -10,12 +10,15 @@
 #include "shim/namespace/state.h"
 
 #define GCK_CUDA_STATE_MAGIC 0x616475636b6367ull
-#define GCK_CUDA_STATE_VERSION 7
+#define GCK_CUDA_STATE_VERSION 8
 #define GCK_CUDA_DEVICES_MAX GCK_LINK_CUDA_DEVICES /* at most the bits of a uint64_t */
 
 /* The name of the vault's threads (fd_vault.c). Each has a descriptor table of its own, which a
  * restored process does not need. */
 #define GCK_CUDA_VAULT_THREAD "gpuckpt-hold"
+
+#define GCK_CUDA_BY_IMAGE 1u
+#define GCK_CUDA_BY_REPLAY 2u
 
 /* The devices that a process sees, in its order. */
 struct gck_cuda_devices {
@@ -61,9 +64,10 @@ struct gck_cuda_state {
 	uint32_t managed_mib;    /* of device_bytes: managed memory, which is copied slowly. Written
 				  * by this process; 0 in images of 0.1.0 */
 	unsigned char onto[GCK_CUDA_DEVICES_MAX][16];
-	/* cuda=replay: the driver is loaded anew at a restart. What its library owns is not in the
-	 * image, whatever the state of the GPU */
+	/* Of the checkpoint under way or the last one: the driver is loaded anew at a restart, and
+	 * what its library owns is not in the image. Else the driver's own checkpoint is there */
 	uint32_t replays;
+	uint32_t ways;           /* GCK_CUDA_BY_*: those that a checkpoint of it can take */
 	struct gck_ns_exclusions exclusions;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How the driver comes through a checkpoint and a restart. A process keeps its engine for life.
- * All but `able` run in the CUDA thread, with the gate closed and the GPU idle. */
+ * How the driver comes through a checkpoint and a restart. Where its library is, is decided for a
+ * process's life; which engine a checkpoint uses, if there are two, at each checkpoint. All but
+ * `able` run in the CUDA thread, with the gate closed and the GPU idle. */
 #ifndef GCK_CUDA_ENGINE_H
 #define GCK_CUDA_ENGINE_H
 
@@ -12,9 +13,6 @@
 #include "shim/cuda/dispatch/load.h"
 
 struct gck_cuda_engine {
-	/* The name of cuda= for it. */
-	const char *name;
-	const struct gck_cuda_loader *loader;
 	/* As a participant's. */
 	void (*able)(gck_cuda_obstacle_fn *tell, void *arg);
 	/* Ready the driver for an image, by end_ns. -1: it is as it was. */
@@ -29,8 +27,22 @@ struct gck_cuda_engine {
 };
 
 extern const struct gck_cuda_engine gck_cuda_image_engine, gck_cuda_replay_engine;
+extern const struct gck_cuda_loader gck_cuda_replay_loader;
 
-/* The engine of this process: GPUCKPT_CUDA in the environment of its first call. */
+/* Changes what a library that was just loaded calls, for managed memory and moved devices. */
+void gck_cuda_library_hooks(void);
+
+/* The engine of the checkpoint under way, or of the last one. */
 const struct gck_cuda_engine *gck_cuda_engine(void);
+
+/* The engine that this process can use now; NULL: none, and what prevents each is told. Takes only
+ * locks that the program's threads hold for a moment. */
+const struct gck_cuda_engine *gck_cuda_engine_able(gck_cuda_obstacle_fn *tell, void *arg);
+
+/* Names what makes a checkpoint have the driver in its image, in a process that can do without. */
+void gck_cuda_engine_tell(gck_cuda_obstacle_fn *tell, void *arg);
+
+/* For the next checkpoint. */
+void gck_cuda_engine_use(const struct gck_cuda_engine *engine);
 
 #endif

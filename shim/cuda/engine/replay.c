@@ -32,13 +32,22 @@ static void *open_apart(const char *path, struct gck_error *err)
 	return gck_cuda_apart_load(path, &gck_cuda_state.exclusions, err);
 }
 
-/* Physical memory and its mappings, which the stand-in makes again itself. */
+/* Not recorded: physical memory and its mappings, which the stand-in makes again itself, and the
+ * driver's checkpoint, which leaves nothing behind. */
 static const char *const own[] = {
 	"cuMemCreate", "cuMemRelease", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemGetAccess",
 	"cuMemGetAllocationPropertiesFromHandle", "cuMemRetainAllocationHandle",
+	"cuMemImportFromShareableHandle",
+	"cuCheckpointProcessGetRestoreThreadId", "cuCheckpointProcessGetState",
+	"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint", "cuCheckpointProcessRestore",
+	"cuCheckpointProcessUnlock",
 };
 
 static CUresult (*recorded_init)(unsigned int flags);
+static CUresult (*recorded_pool)(void *out, CUmemoryPool pool, CUmemAllocationHandleType type,
+				 unsigned long long flags);
+static CUresult (*recorded_range)(void *out, CUdeviceptr at, size_t size,
+				  CUmemRangeHandleType type, unsigned long long flags);
 
 /* The program may have changed its environment since it loaded the library. */
 static CUresult init(unsigned int flags)
@@ -52,6 +61,37 @@ static CUresult init(unsigned int flags)
 	return recorded_init(flags);
 }
 
+/* ---- descriptors that the library opens for its caller ---- */
+
+static CUresult given(CUresult rc, const void *fd, bool is_descriptor)
+{
+	if (!rc && is_descriptor)
+		gck_namespace_give_fd(*(const int *)fd);
+	return rc;
+}
+
+/* Not recorded: the stand-in's own; the program's are named as long as their memory lives. */
+static CUresult export(void *out, CUmemGenericAllocationHandle handle,
+		       CUmemAllocationHandleType type, unsigned long long flags)
+{
+	return given(gck_cuda_driver.cuMemExportToShareableHandle(out, handle, type, flags), out,
+		     type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+static CUresult export_pool(void *out, CUmemoryPool pool, CUmemAllocationHandleType type,
+			    unsigned long long flags)
+{
+	return given(recorded_pool(out, pool, type, flags), out,
+		     type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+static CUresult export_range(void *out, CUdeviceptr at, size_t size, CUmemRangeHandleType type,
+			     unsigned long long flags)
+{
+	return given(recorded_range(out, at, size, type, flags), out,
+		     type == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
+}
+
 static void hook(struct gck_cuda_real *table, const struct gck_cuda_real *found)
 {
 	gck_cuda_driver = *found;
@@ -63,10 +103,16 @@ static void hook(struct gck_cuda_real *table, const struct gck_cuda_real *found)
 
 		*gck_cuda_member(table, f) = *gck_cuda_member(&gck_cuda_driver, f);
 	}
+	recorded_pool = table->cuMemPoolExportToShareableHandle;
+	recorded_range = table->cuMemGetHandleForAddressRange;
+	table->cuMemExportToShareableHandle = export;
+	table->cuMemPoolExportToShareableHandle = export_pool;
+	table->cuMemGetHandleForAddressRange = export_range;
 }
 
-static const struct gck_cuda_loader loader = {
-	.open = open_apart, .hook = hook, .admitted = gck_namespace_adopt,
+const struct gck_cuda_loader gck_cuda_replay_loader = {
+	.open = open_apart, .hook = hook, .loaded = gck_cuda_library_hooks,
+	.admitted = gck_namespace_adopt,
 };
 
 /* ---- a checkpoint --------------------------------------------------------------------------- */
@@ -131,6 +177,6 @@ static int up(bool restored, struct gck_error *err)
 }
 
 const struct gck_cuda_engine gck_cuda_replay_engine = {
-	.name = "replay", .loader = &loader, .able = able, .down = down, .up = up,
+	.able = able, .down = down, .up = up,
 	.complete = gck_cuda_records_complete, .release = gck_cuda_records_release,
 };

@@ -15,6 +15,7 @@
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 static _Atomic int64_t dropped_ns;                 /* when memory was last dropped */
+static _Atomic uint64_t stays;                     /* memory without a descriptor */
 static _Atomic bool lost;                          /* the driver cannot recall what it forgot */
 static _Atomic uint64_t looked_at = UINT64_MAX;    /* by device: whether recall was tried */
 
@@ -74,21 +75,36 @@ static void look(CUdevice device, int fd)
 		lost = true;
 }
 
-CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
+static CUresult put_into_vault(struct gck_cuda_physical *p, CUdevice device)
 {
 	int fd = -1;
 	CUresult rc;
 
-	if (gck_cuda_state.replays) {
-		p->vault_name = GCK_CUDA_STAYS;
-		return CUDA_SUCCESS;
-	}
+	if (!(gck_cuda_state.ways & GCK_CUDA_BY_IMAGE))
+		return CUDA_ERROR_NOT_SUPPORTED; /* nothing would ask for it */
 	rc = gck_cuda_real.cuMemExportToShareableHandle(&fd, p->handle, DESCRIPTOR, 0);
 	if (rc)
 		return rc;
 	look(device, fd);
 	p->vault_name = gck_cuda_vault_put(fd);
 	return p->vault_name ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
+{
+	CUresult rc;
+
+	rc = put_into_vault(p, device);
+	if (rc == CUDA_SUCCESS || !(gck_cuda_state.ways & GCK_CUDA_BY_REPLAY))
+		return rc;
+	p->vault_name = GCK_CUDA_STAYS;
+	stays++;
+	return CUDA_SUCCESS;
+}
+
+uint64_t gck_cuda_physical_stays(void)
+{
+	return stays;
 }
 
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p)
@@ -130,6 +146,7 @@ CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps)
 void gck_cuda_physical_reset(void)
 {
 	lost = false;
+	stays = 0;
 	looked_at = 0;
 	gck_cuda_instance_reset();
 }
@@ -148,7 +165,9 @@ void gck_cuda_physical_drop(struct gck_cuda_physical *p)
 {
 	gck_cuda_physical_forget(p);
 	if (p->vault_name) {
-		if (p->vault_name != GCK_CUDA_STAYS)
+		if (p->vault_name == GCK_CUDA_STAYS)
+			stays--;
+		else
 			gck_cuda_vault_drop(p->vault_name);
 		dropped_ns = gck_cuda_now_ns();
 	}

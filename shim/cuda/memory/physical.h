@@ -17,8 +17,8 @@ struct gck_cuda_physical {
 					      * the driver must not forget the memory */
 };
 
-/* In place of a name, with cuda=replay: no descriptor is needed, since the driver forgets nothing
- * in a checkpoint. */
+/* In place of a name, where the driver may be loaded anew at a restart: there is no descriptor, and
+ * a checkpoint in which the driver forgets the memory must not be. */
 #define GCK_CUDA_STAYS UINT64_MAX
 
 /* Make new memory that can be exported as a descriptor, whatever else prop asks for. */
@@ -52,6 +52,9 @@ void gck_cuda_physical_lost(struct gck_cuda_physical *p);
 
 /* Free the memory, known to the driver or not, after all its mappings. */
 void gck_cuda_physical_drop(struct gck_cuda_physical *p);
+
+/* How much memory there is without a descriptor. */
+uint64_t gck_cuda_physical_stays(void);
 
 /* When memory was last dropped; 0: never. The driver has it free only a while after that. */
 int64_t gck_cuda_physical_dropped_ns(void);

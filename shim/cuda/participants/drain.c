@@ -16,11 +16,6 @@
 
 /* ---- the participants ----------------------------------------------------------------------- */
 
-static void driver_able(gck_cuda_obstacle_fn *tell, void *arg)
-{
-	gck_cuda_engine()->able(tell, arg);
-}
-
 /* The last to resume. */
 static int driver_complete(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
 {
@@ -37,7 +32,7 @@ static void driver_release(void)
 }
 
 static const struct gck_cuda_participant driver_part = {
-	.name = "driver", .able = driver_able, .resume = driver_complete, .release = driver_release,
+	.name = "driver", .resume = driver_complete, .release = driver_release,
 };
 
 /* In the order in which they drain, NULL at the end. Memory goes before the stacks shrink, since
@@ -59,12 +54,18 @@ static bool takes_part(const struct gck_cuda_participant *p)
 	return !p->image_only || !gck_cuda_state.replays;
 }
 
-void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)
+static void parts_able(gck_cuda_obstacle_fn *tell, void *arg)
 {
 	for (size_t i = 0; parts[i]; i++) {
 		if (parts[i]->able && takes_part(parts[i]))
 			parts[i]->able(tell, arg);
 	}
+}
+
+void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	gck_cuda_engine_able(tell, arg);
+	parts_able(tell, arg);
 }
 
 /* ---- the steps ------------------------------------------------------------------------------ */
@@ -100,6 +101,18 @@ static int drain_parts(struct gck_error *err)
 			return gck_fail_in(err, "%s", p->name);
 	}
 	return 0;
+}
+
+static int drain_all(struct gck_error *err)
+{
+	const struct gck_cuda_engine *engine = gck_cuda_engine_able(refuse, err);
+
+	if (engine)
+		gck_cuda_engine_use(engine);
+	parts_able(refuse, err);
+	if (err->code || drain_parts(err))
+		return -1;
+	return gck_cuda_engine()->down(order.end_ns, err);
 }
 
 static int resume_parts(bool restored, struct gck_error *err)
@@ -187,8 +200,7 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *request, gck_cuda_fails_fn 
 		*lost = gck_cuda_follow_settle(0, err) != 0;
 		return -1;
 	}
-	gck_cuda_able(refuse, &why);
-	if (!why.code && drain_parts(&why) == 0 && gck_cuda_engine()->down(order.end_ns, &why) == 0)
+	if (drain_all(&why) == 0)
 		return 0;
 	if (resume_parts(false, &back) || gck_cuda_follow_settle(0, &back)) {
 		*lost = true;

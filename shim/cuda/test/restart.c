@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/options.h"
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/test/commands.h"
 #include "shim/process/process.h"
 #include "test/support/cuda_data.h"
@@ -231,6 +232,90 @@ static void replayed(void)
 	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
 }
 
+/* ---- both engines in one lineage ------------------------------------------------------------ */
+
+static bool has_driver(void)
+{
+	struct gck_cuda_state state = {.replays = 0};
+
+	agent_peek(l.pid, cuda.hello.state, &state, sizeof state);
+	return state.drained_for && !state.replays;
+}
+
+/* The stream's capture, if there is one, would end with an error if data were copied. */
+static void comes_back(uint64_t seq, bool with_driver, const char *name)
+{
+	ok(all_of(cuda_link_drain(&cuda, seq), has_driver() == with_driver,
+		  lineage_checkpoint(&l) == 0), "%s", name);
+	lineage_kill(&l);
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "%s: it is restored", name);
+	told_restored();
+	if (!with_driver)
+		is_int(told("sum"), 3 << 20, "it has its data");
+}
+
+/* The thread names its object first, then the reason. */
+static bool notes_capture(void)
+{
+	cuda_link_say(&cuda, GCK_LINK_CUDA_LIST_OBSTACLES, 0);
+	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_OBSTACLE && cuda.m.round &&
+	       strstr((const char *)cuda.m.data, "in a capture") &&
+	       cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_OBSTACLES_END;
+}
+
+/* A checkpoint has the driver in its image while there is something that could not be made again:
+ * here a capture under way. */
+static void mixed(void)
+{
+	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
+
+	l.argv = argv;
+	cuda.keep = 0;
+	setenv("GPUCKPT_CUDA", "auto", 1);
+	ok(all_of(told_start(&l), told("init") == 0, cuda_link_join(&cuda, &l.agent, false),
+		  told("more") == 0), "a rank may use either engine");
+	unsetenv("GPUCKPT_CUDA");
+	comes_back(1, false, "a first image without the driver");
+	is_int(told("capture"), 0, "a capture begins");
+	ok(notes_capture(), "able notes that the driver will be in the image");
+	ok(all_of(cuda_link_drain(&cuda, 2), has_driver(), lineage_checkpoint(&l) == 0,
+		  cuda_link_resume(&cuda, 2)), "an image has the driver, and the rank goes on");
+	comes_back(3, true, "an image with the driver");
+	comes_back(4, true, "a second one");
+	is_int(told("captured"), 0, "the capture ends");
+	is_int(told("sum"), 3 << 20, "it has its data");
+	comes_back(5, false, "an image without the driver again");
+	comes_back(6, false, "and another one");
+	lineage_kill(&l);
+}
+
+/* All that this program has comes back by the driver's own checkpoint, in its namespace. */
+static void carried(void)
+{
+	static char program[] = "./cuda_work", *argv[] = {program, NULL};
+	char alone[300];
+
+	l.argv = argv;
+	is_int(lineage_alone(&l), 0, "the program runs alone");
+	strcpy(alone, lineage_output(&l));
+	setenv("GPUCKPT_CUDA", "auto", 1);
+	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false),
+		  cuda_link_has_memory(&cuda, l.pid)), "it starts with either engine");
+	unsetenv("GPUCKPT_CUDA");
+	for (uint32_t i = 1; i <= 2; i++) {
+		ok(all_of(cuda_link_drain(&cuda, i), has_driver(), lineage_checkpoint(&l) == 0),
+		   "it is captured, with the driver");
+		lineage_kill(&l);
+		ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
+			  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "it is restored");
+		pause_ms(150);
+	}
+	filled(3);
+	is_int(lineage_wait(&l), 0, "the program ends well");
+	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
+}
+
 /* ---- a program that reads commands -------------------------------------------------------- */
 
 /* A drain comes while a copy to the reader is under way: that part of the snapshot stays until the
@@ -299,6 +384,8 @@ int main(void)
 	never_filled();
 	failed_before();
 	replayed();
+	mixed();
+	carried();
 	copy_under_way();
 	lineage_end(&l);
 	return tap_done();

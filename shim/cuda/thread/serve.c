@@ -9,6 +9,7 @@
 
 #include "shim/cuda/gate/backlog.h"
 #include "shim/cuda/gate/idle.h"
+#include "shim/cuda/engine/engine.h"
 #include "shim/cuda/participants/drain.h"
 #include "shim/cuda/participants/late_kernel.h"
 #include "shim/cuda/points/rewrite.h"
@@ -100,6 +101,18 @@ static void tell_no_points(void *arg, const char *object, const char *why)
 		  "doc/kernels.md has what is refused; or leave it out of kernels=", false);
 }
 
+/* No obstacle. */
+static void tell_in_image(void *arg, const char *object, const char *reason, const char *remedy)
+{
+	char text[320];
+
+	(void)remedy;
+	snprintf(text, sizeof text,
+		 "%s, so the driver is in the image: a checkpoint stops the rank longer, and a "
+		 "restart needs the same driver version and type of GPU", reason);
+	send_item(arg, object, text, "nothing needs to be done", false);
+}
+
 /* queued_ms: for so long what was queued was not done. */
 static int end_look(struct gck_cuda_thread *k, uint32_t queued_ms)
 {
@@ -114,6 +127,7 @@ static int end_look(struct gck_cuda_thread *k, uint32_t queued_ms)
 static int look(struct gck_cuda_thread *k)
 {
 	gck_cuda_able(tell_item, k);
+	gck_cuda_engine_tell(tell_in_image, k);
 	gck_cuda_without_points_tell(tell_no_points, k);
 	if (!k->lost.code)
 		gck_cuda_late_kernels_tell(tell_kernel, k);

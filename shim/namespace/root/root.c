@@ -117,6 +117,7 @@ GCK_EXPORT struct gck_ns_root gck_ns_root = {
 	.before_fork = before_fork,
 	.after_fork = after_fork,
 	.free = free,
+	.give_fd = gck_ns_fd_ends,
 	.clearenv = clearenv,
 	.setenv = setenv,
 	.ctype_b = __ctype_b_loc,

@@ -120,6 +120,8 @@ static void test_fds(void)
 	is_int(n, 12, "twelve descriptors are made in twelve ways");
 	ok(all, "all descriptors of the namespace are listed");
 	ok(!lists_fd(own), "the program's descriptor is not listed");
+	gck_namespace_give_fd(fds[0]);
+	ok(!lists_fd(fds[0]), "nor is one that the program was given");
 	m->close_fds(fds, n);
 	for (int i = 0; i < n; i++)
 		all &= !lists_fd(fds[i]);
@@ -403,6 +405,50 @@ static void test_numbers(void)
 	is_int(listed_threads(), 0, "threads with such a TID are gone");
 }
 
+static bool is_listed(int32_t tid)
+{
+	const int32_t *tids = (const int32_t *)(uintptr_t)owned.threads;
+	bool listed = false;
+
+	for (uint64_t i = 0; i < owned.nthreads; i++)
+		listed |= tids[i] == tid;
+	return listed;
+}
+
+/* The image has the copy, and each restart gives its threads new numbers. */
+static void test_carried(void)
+{
+	const int32_t *tids = (const int32_t *)(uintptr_t)owned.threads;
+	pthread_t thread;
+	int32_t tid;
+
+	m->make_thread(MODULE_PLAIN, &thread);
+	tid = tids[0];
+	gck_namespace_carry();
+	preload.restarts++;
+	ok(gck_namespace_is_alive(), "a copy in an image is alive after a restart");
+	preload.tids[0] = (struct gck_shim_tid){tid, 1};
+	preload.ntids = 1;
+	gck_namespace_carried();
+	ok(all_of(gck_namespace_is_alive(), is_listed(1), !is_listed(tid)),
+	   "so it is later, with its thread's number there");
+	((int32_t *)(uintptr_t)owned.threads)[0] = tid; /* 1 is no thread here */
+	preload.tids[0] = (struct gck_shim_tid){2, tid};
+	gck_namespace_carry();
+	ok(all_of(is_listed(2), !is_listed(tid)),
+	   "the image has the number that the program knows");
+	preload.restarts++;
+	gck_namespace_carried();
+	ok(all_of(gck_namespace_is_alive(), is_listed(tid)), "and it is carried again");
+	preload.ntids = 0;
+	preload.restarts++;
+	ok(!gck_namespace_is_alive(), "a copy that is not carried is dead after a restart");
+	preload.restarts--;
+	m->let_go();
+	m->join_thread(thread);
+	is_int(listed_threads(), 0, "its thread ends");
+}
+
 static void test_death(void)
 {
 	struct timespec pause = { .tv_nsec = 50000000 };
@@ -438,6 +484,7 @@ int main(void)
 	test_exit();
 	test_fork();
 	test_numbers();
+	test_carried();
 	test_death();
 	return tap_done();
 }

@@ -149,6 +149,7 @@ static void both(struct gck_exclusions *l, const struct gck_cuda_state *cuda)
 	is_int(gck_exclusions_read(l, getpid(), (uintptr_t)&mpi, 0, NULL), 0, "with MPI alone");
 	nfds = l->nfds;
 	nthreads = l->nthreads;
+	s.replays = 1;
 	s.exclusions = (struct gck_ns_exclusions){
 		.ranges = (uintptr_t)own, .nranges = 2, .fds = (uintptr_t)&fd, .nfds = 1,
 		.threads = (uintptr_t)&thread, .nthreads = 1};
@@ -160,6 +161,12 @@ static void both(struct gck_exclusions *l, const struct gck_cuda_state *cuda)
 	ok(all_of(gck_exclusions_thread(l, 88), l->nthreads == nthreads + 1), "and its threads");
 	for (size_t i = 1; i < l->ranges.n; i++)
 		ok(l->ranges.v[i - 1].end < l->ranges.v[i].start, "ranges of both are in order");
+	s.replays = 0;
+	ok(all_of(!gck_exclusions_read(l, getpid(), (uintptr_t)&mpi, (uintptr_t)&s, NULL),
+		  l->nfds == nfds), "if no restart replays it, the image has the library");
+	s.drained_for = 0;
+	ok(all_of(!gck_exclusions_read(l, getpid(), (uintptr_t)&mpi, (uintptr_t)&s, NULL),
+		  l->nfds == nfds + 1), "until the rank is drained that is not known");
 }
 
 static void gpu(struct gck_exclusions *l)
