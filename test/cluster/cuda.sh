@@ -20,8 +20,16 @@ else
 	install -D "$built/libcuda-fake.so" "$bin/fake/libcuda.so.1"
 fi
 
+# The driver of one program changes between its restarts: driver_is FILE, has_driver VERSION
+driver_is() { install -D "$built/$1" "$bin/other/libcuda.so.1"; }
+has_driver()
+{
+	check "the driver of CUDA $1 is loaded in it" \
+		wait_for 30 grep -qx "driver $1" "${dir["$fresh"]}/out"
+}
+
 names=()
-declare -A dir nodes tasks command job engine
+declare -A dir nodes tasks command job engine path
 
 # program_is NAME NODES TASKS COMMAND...: its answer is what it prints. When its work has begun it
 # makes the file "started" in GPUCKPT_SELF, or prints "step N" on stderr. It does not end while
@@ -36,8 +44,9 @@ program_is()
 run_alone()
 {
 	# shellcheck disable=SC2086 # a command
-	alice env LD_LIBRARY_PATH="$libraries" OMPI_MCA_mpi_yield_when_idle=1 srun -Q --mpi=pmix \
-		-N"${nodes[$1]}" -n"${tasks[$1]}" ${command[$1]} 2>"${dir[$1]}/alone" |
+	alice env LD_LIBRARY_PATH="${path[$1]-$libraries}" OMPI_MCA_mpi_yield_when_idle=1 \
+		srun -Q --mpi=pmix -N"${nodes[$1]}" -n"${tasks[$1]}" ${command[$1]} \
+		2>"${dir[$1]}/alone" |
 		sort >"${dir[$1]}/want"
 	[[ ${PIPESTATUS[0]} -eq 0 ]]
 }
@@ -49,7 +58,7 @@ start()
 	job[$1]=$(submit "${dir[$1]}" -N"${nodes[$1]}" -n"${tasks[$1]}" \
 		--ntasks-per-node=$((tasks[$1] / nodes[$1])) <<-END
 		#!/bin/bash
-		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=$libraries
+		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=${path[$1]-$libraries}
 		export GPUCKPT_SELF=${dir[$1]}
 		srun --mpi=pmix --gpu-ckpt${how:+=$how} ${command[$1]} >>${dir[$1]}/answers
 	END
@@ -130,8 +139,13 @@ if [[ ! $option ]] && "$python" -c 'import torch' 2>/dev/null; then
 		"$python" "$bin/train.py" 300
 fi
 
-engine["MPI and CUDA in fresh drivers"]=cuda=replay
-program_is "MPI and CUDA in fresh drivers" 2 2 "$bin/mpi_cuda" $rounds $mib 1000
+fresh="MPI and CUDA in fresh drivers"
+engine["$fresh"]=cuda=replay
+program_is "$fresh" 2 2 "$bin/mpi_cuda" $rounds $mib 1000
+if [[ $option ]]; then
+	path["$fresh"]=$bin/other
+	driver_is libcuda-fake.so
+fi
 # Last: node 1 has processors for all of them.
 program_is "MPI and CUDA" 2 4 "$bin/mpi_cuda" $rounds $mib 1000
 
@@ -154,13 +168,17 @@ for_all "it computes" 60 begun
 for_all "create" 0 create
 for_all "create again, and build the commit for a trial" 0 create_verified
 for_all "it runs on node 1" 0 on_n1
+[[ ! $option ]] || driver_is libcuda-fake-older.so
 node_dies 1
 for_all "the node dies: the job starts again" 90 restarted 1
 for_all "its ranks come back with their GPUs" 90 is_ready
+[[ ! $option ]] || has_driver 12080
 for_all "create, after the restart" 0 create
 if [[ -n $option || -n ${GPUCKPT_LONG-} ]]; then # time on a GPU is expensive
+	[[ ! $option ]] || driver_is libcuda-fake.so
 	for_all "requeue" 0 requeue
 	for_all "Slurm starts the job again" 90 restarted 2
+	[[ ! $option ]] || has_driver 13000
 fi
 for_all "it is released" 0 release
 for_all "the job ends" 120 ended

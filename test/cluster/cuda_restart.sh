@@ -11,15 +11,19 @@ built=${GPUCKPT_CUDA_PROGRAMS-}
 bin=$GPUCKPT_LAB/work/cuda_restart
 mkdir -p "$bin"
 cp "$built/cuda_bulk" "$bin"
-install -D "$built/libcuda-fake.so" "$bin/fake/libcuda.so.1"
 mib=64
 dir=$(work_dir)
 
-# The GPUs of all nodes, and the driver's version.
+# The GPUs of all nodes, and the driver.
 node_has() { printf '%s\n' "$@" >"$dir/node"; }
-driver_is() { echo "$1" >"$dir/version"; }
+driver_is() { install -D "$built/$1" "$bin/fake/libcuda.so.1"; }
 others_have() { echo "$1" >"$dir/taken"; } # MiB of each GPU
-mend() { node_has "a gpuckpt's device" "b gpuckpt's device"; driver_is 13000; others_have 0; }
+mend()
+{
+	node_has "a gpuckpt's device" "b gpuckpt's device"
+	driver_is libcuda-fake.so
+	others_have 0
+}
 mend
 environment="LD_LIBRARY_PATH=$bin/fake FAKE_CUDA_MEMORY=512"
 environment+=" FAKE_CUDA_NODE=$dir/node FAKE_CUDA_TAKEN=$dir/taken"
@@ -58,7 +62,7 @@ refused()
 alice touch "$dir/hold"
 job=$(submit "$dir" -N1 -n1 --open-mode=append <<-END
 	#!/bin/bash
-	export $environment FAKE_CUDA_VERSION=\$(cat $dir/version)
+	export $environment
 	srun --gpu-ckpt=cuda=nvidia $bin/cuda_bulk $mib 400 $dir >>$dir/answer
 END
 )
@@ -73,9 +77,9 @@ refused "another type of GPU" \
 	"nodes with GPUs of that type"
 node_has "a gpuckpt's device"
 refused "too few GPUs" "the image has 2 GPUs (gpuckpt's device), the task here 1" "as many GPUs"
-driver_is 13010
+driver_is libcuda-fake-older.so
 refused "another driver" \
-	"the image is of the NVIDIA driver of CUDA 13.0, the one here is of CUDA 13.1" \
+	"the image is of the NVIDIA driver of CUDA 13.0, the one here is of CUDA 12.8" \
 	"nodes with that driver"
 
 check "create" alice gpuckpt create "$job"

@@ -2,9 +2,9 @@
  * MPI ranks that compute on GPUs: mpi_cuda ROUNDS MIB [PAUSE-US]. Each has a field of MIB MiB on
  * the device of its number on its node, mixes it, and sends a part of it to the next rank; every
  * tenth round all agree on a sum. Each prints a line with its results; rank 0 reports its progress
- * on stderr. Half-way they continue to send, without an effect on the results, while the folder
- * GPUCKPT_SELF has a file "hold". There are two versions of the kernel: for a GPU, and for the fake
- * driver (test/support/driver). */
+ * on stderr, and when the driver has another version. Half-way they continue to send, without an
+ * effect on the results, while the folder GPUCKPT_SELF has a file "hold". There are two versions of
+ * the kernel: for a GPU, and for the fake driver (test/support/driver). */
 #include <cuda.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -129,6 +129,17 @@ static int is_held(void)
 	return held;
 }
 
+static void tell_driver(void)
+{
+	static int told;
+	int version = 0;
+
+	MUST(cuDriverGetVersion(&version));
+	if (rank == 0 && version != told)
+		fprintf(stderr, "driver %d\n", version);
+	told = version;
+}
+
 static uint64_t sum_of_field(void)
 {
 	uint64_t *copy = malloc(field.words * 8), sum = 0;
@@ -156,6 +167,7 @@ int main(int argc, char **argv)
 		hand_on();
 		while (i == rounds / 2 && is_held()) {
 			hand_on();
+			tell_driver();
 			usleep(pause);
 		}
 		take_over();

@@ -25,11 +25,13 @@
 #define UNIT (2ul << 20)
 #define PAGE 4096ul
 #define TRIES 64
+#define ROOM (1ul << 30)
 
 struct mapping {
 	uint64_t object;
 	uintptr_t at;
 	size_t length;
+	size_t slot;      /* bytes of addresses that nothing else gets */
 	size_t mapped;    /* bytes of it in this copy */
 	int prot, flags;
 	uint32_t copy;    /* the last one that made it */
@@ -68,6 +70,12 @@ static size_t round_up(size_t n, size_t unit)
 	return (n + unit - 1) & -unit;
 }
 
+/* Room for as much again, for another version of the library. */
+static size_t slot_of(size_t length)
+{
+	return round_up(length + (length < ROOM ? length : ROOM), UNIT);
+}
+
 static int grow(void)
 {
 	size_t capacity = list.capacity ? 2 * list.capacity : 1024;
@@ -85,23 +93,37 @@ static int grow(void)
 	return 0;
 }
 
-static bool is_like(const struct mapping *m, size_t length, int prot, int flags)
+/* As another version of the library may map more or less for an object. */
+static bool fits(const struct mapping *m, size_t length, int prot, int flags)
 {
-	return m->object == object && m->length == length && m->prot == prot && m->flags == flags;
+	return m->copy != list.copy && m->object == object && m->prot == prot &&
+	       m->flags == flags && length <= m->slot;
 }
 
-/* The first such mapping that this copy has not made yet; a new one, if there is none. NULL: no
- * memory. */
+/* The first such mapping that this copy has not made yet, best of the same length; a new one, if
+ * there is none. NULL: no memory. */
 static struct mapping *take(size_t length, int prot, int flags)
 {
+	struct mapping *other = NULL;
+
 	for (size_t i = 0; i < list.n; i++) {
-		if (list.v[i].copy != list.copy && is_like(&list.v[i], length, prot, flags))
-			return &list.v[i];
+		struct mapping *m = &list.v[i];
+
+		if (!fits(m, length, prot, flags))
+			continue;
+		if (m->length == length)
+			return m;
+		if (!other && object)
+			other = m;
+	}
+	if (other) {
+		other->length = length;
+		return other;
 	}
 	if (list.n == list.capacity && grow())
 		return NULL;
-	list.v[list.n] = (struct mapping){.object = object, .length = length, .prot = prot,
-					  .flags = flags};
+	list.v[list.n] = (struct mapping){.object = object, .length = length,
+					  .slot = slot_of(length), .prot = prot, .flags = flags};
 	return &list.v[list.n++];
 }
 
@@ -163,7 +185,7 @@ static void *map_in_zone(const struct mapping *m, int fd, off_t offset)
 
 	for (int i = 0; i < TRIES && r == MAP_FAILED; i++) {
 		r = map_at(list.next, m, fd, offset);
-		list.next += round_up(m->length, UNIT);
+		list.next += m->slot;
 	}
 	return r;
 }

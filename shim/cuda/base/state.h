@@ -13,6 +13,8 @@
 #define GCK_CUDA_STATE_VERSION 8
 #define GCK_CUDA_DEVICES_MAX GCK_LINK_CUDA_DEVICES /* at most the bits of a uint64_t */
 
+#define GCK_CUDA_FUNCTIONS_SIZE 65536 /* 256 unknown names of 64 bytes, and all of functions.tbl */
+
 /* The name of the vault's threads (fd_vault.c). Each has a descriptor table of its own, which a
  * restored process does not need. */
 #define GCK_CUDA_VAULT_THREAD "gpuckpt-hold"
@@ -31,6 +33,13 @@ struct gck_cuda_devices {
 		unsigned char uuid[16];
 		char name[64];
 	} v[GCK_CUDA_DEVICES_MAX];
+};
+
+/* What gpuckpt-gpus answers. */
+struct gck_cuda_here {
+	struct gck_cuda_devices devices;
+	char lacks[160];         /* the functions that it was asked for and the driver lacks, as far
+				  * as there is room; "": none */
 };
 
 /* The memory of a device, as far as this process knows. */
@@ -69,6 +78,10 @@ struct gck_cuda_state {
 	uint32_t replays;
 	uint32_t ways;           /* GCK_CUDA_BY_*: those that a checkpoint of it can take */
 	struct gck_ns_exclusions exclusions;
+	/* The driver's functions that the program has called or has the address of, which another
+	 * driver must have, too: names that end with NUL, at this address */
+	uint64_t functions;
+	uint64_t functions_size; /* at most GCK_CUDA_FUNCTIONS_SIZE */
 };
 
 /* The state of this rank. */

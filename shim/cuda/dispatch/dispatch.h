@@ -4,6 +4,8 @@
 #ifndef GCK_CUDA_DISPATCH_H
 #define GCK_CUDA_DISPATCH_H
 
+#include "common/base/error.h"
+
 /* libc's dlsym, which ours hides; set by gck_cuda_find_dlsym. */
 typedef void *gck_cuda_dlsym_fn(void *handle, const char *name);
 extern gck_cuda_dlsym_fn *gck_cuda_real_dlsym;
@@ -24,8 +26,21 @@ extern const char gck_cuda_unknown_code[]; /* GCK_CUDA_UNKNOWN jumps of GCK_CUDA
 extern void *gck_cuda_unknown_real[GCK_CUDA_UNKNOWN];
 extern unsigned char gck_cuda_unknown_used[GCK_CUDA_UNKNOWN];
 
-/* Lead the jumps to the library that was loaded again. */
-void gck_cuda_unknown_again(void);
+/* Its name; NULL: there are no more. */
+const char *gck_cuda_unknown_name(unsigned i);
+
+/* Lead the jumps to the library that was loaded again. -1: it lacks one of the functions. */
+GCK_MUST_CHECK int gck_cuda_unknown_again(struct gck_error *err);
+
+/* The program has the address of ours for this function of the driver, or has called it. */
+struct gck_cuda_function;
+void gck_cuda_needs(const struct gck_cuda_function *f);
+/* The same by name, which functions.tbl has. */
+void gck_cuda_needs_name(const char *name);
+
+/* Note all of these that the driver has, and those that functions.tbl does not list, in
+ * gck_cuda_state.functions. Only the CUDA thread calls it. */
+void gck_cuda_needs_note(void);
 
 /* Make a library (a handle of dlopen's) call ours in place of the libc function of that name, by
  * its global offset table. The program's calls and those of other libraries are not touched.

@@ -176,7 +176,8 @@ int gck_cuda_load_again(struct gck_error *err)
 	if (find(load.path, sizeof load.path, err) || open_library(err))
 		return -1;
 	bind();
-	gck_cuda_unknown_again();
+	if (gck_cuda_unknown_again(err))
+		return -1;
 	if (load.by->loaded)
 		load.by->loaded();
 	return 0;

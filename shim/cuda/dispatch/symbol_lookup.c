@@ -49,14 +49,35 @@ static void *unknown_jump(const char *name, void *real)
 	return jump;
 }
 
-/* None was called, or there had been no checkpoint. */
-void gck_cuda_unknown_again(void)
+const char *gck_cuda_unknown_name(unsigned i)
+{
+	const char *name;
+
+	pthread_mutex_lock(&unknown.lock);
+	name = i < unknown.n ? unknown.names[i] : NULL;
+	pthread_mutex_unlock(&unknown.lock);
+	return name;
+}
+
+/* The restart has asked for them before (gck_cuda_needs_note). */
+int gck_cuda_unknown_again(struct gck_error *err)
 {
 	for (unsigned i = 0; i < unknown.n; i++) {
 		void *found = gck_cuda_real_dlsym(gck_cuda_handle(), unknown.names[i]);
 
-		gck_cuda_unknown_real[i] = found ?: (void *)gck_cuda_real.cuGetErrorName;
+		if (!found)
+			return gck_fail(err, ENOTSUP, "the fresh driver lacks %s",
+					unknown.names[i]);
+		gck_cuda_unknown_real[i] = found;
 	}
+	return 0;
+}
+
+/* The program gets ours. */
+static void *given(const struct gck_cuda_function *f)
+{
+	gck_cuda_needs(f);
+	return f->ours;
 }
 
 /* The driver has chosen a function. Its answer is the address of an exported function; if it
@@ -68,7 +89,7 @@ static void *ours(const char *symbol, void *real, int version, cuuint64_t flags)
 	if (!f)
 		f = gck_cuda_by_version(symbol, version,
 					flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-	return f ? f->ours : unknown_jump(symbol, real);
+	return f ? given(f) : unknown_jump(symbol, real);
 }
 
 GCK_CUDA_FUNCTION(cuGetProcAddress_v2, (const char *symbol, void **pfn, int version,
@@ -181,7 +202,9 @@ static void *through_jump(void *found, const char *name)
 static void *in_driver(const struct gck_cuda_function *f, void *found, const char *name)
 {
 	gck_cuda_load();
-	if (!gck_cuda_handle() || (f && gck_cuda_has(*f->real)))
+	if (f && gck_cuda_has(*f->real))
+		return given(f);
+	if (!gck_cuda_handle())
 		return found;
 	return gck_cuda_find_dlsym()(gck_cuda_handle(), name);
 }
@@ -202,5 +225,5 @@ void *gck_cuda_dlsym(void *handle, const char *name)
 	if (!found || found == f->ours)
 		return found;
 	gck_cuda_load();
-	return found == *f->real ? f->ours : found;
+	return found == *f->real ? given(f) : found;
 }

@@ -10,6 +10,7 @@
 #include "shim/cuda/apart/apart.h"
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/base/visible_devices.h"
+#include "shim/cuda/dispatch/dispatch.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/dispatch/function_table.h"
 #include "shim/cuda/engine/engine.h"
@@ -92,10 +93,27 @@ static CUresult export_range(void *out, CUdeviceptr at, size_t size, CUmemRangeH
 		     type == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
 }
 
+/* Records call functions that an older driver lacks. */
+static CUresult no_function(void)
+{
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+static void fill_gaps(struct gck_cuda_real *table)
+{
+	for (size_t i = 0; i < gck_cuda_nfunctions; i++) {
+		void **member = gck_cuda_member(table, &gck_cuda_functions[i]);
+
+		if (!*member)
+			*member = (void *)no_function;
+	}
+}
+
 static void hook(struct gck_cuda_real *table, const struct gck_cuda_real *found)
 {
 	gck_cuda_driver = *found;
 	gck_cuda_records_hook(table);
+	fill_gaps(&gck_cuda_driver);
 	recorded_init = table->cuInit;
 	table->cuInit = init;
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
@@ -132,6 +150,8 @@ static int down(int64_t end_ns, struct gck_error *err)
 
 	if (gck_cuda_records_save(err))
 		return -1;
+	gck_cuda_records_called(gck_cuda_needs_name);
+	gck_cuda_needs_note();
 	return gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err);
 }
 

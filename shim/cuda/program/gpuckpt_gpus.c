@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt-gpus LIBRARY: writes the devices that the driver shows to a process with this
- * environment to standard output, as a struct gck_cuda_devices. Exit status 1: the reason, as
- * text. A restart runs it in place of the task to be restored. LIBRARY is the driver's library
- * that the rank had loaded; if that file does not exist, the loader chooses. */
+ * gpuckpt-gpus LIBRARY [FUNCTION...]: writes the devices that the driver shows to a process with
+ * this environment to standard output, and which of the functions it lacks, as a struct
+ * gck_cuda_here. Exit status 1: the reason, as text. A restart runs it in place of the task to be
+ * restored. LIBRARY is the driver's library that the rank had loaded; if that file does not exist,
+ * the loader chooses. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,10 +33,21 @@ static bool find(void *library, struct gck_cuda_device_calls *eyes)
 	return eyes->count && eyes->get && eyes->uuid && eyes->name && eyes->version;
 }
 
+static void ask_for(void *library, char *const *functions, char *lacks, size_t size)
+{
+	size_t n = 0;
+
+	for (; *functions && n < size; functions++) {
+		if (!dlsym(library, *functions))
+			n += (size_t)snprintf(lacks + n, size - n, "%s%s", n ? ", " : "",
+					      *functions);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	void *library = open_library(argc > 1 ? argv[1] : "");
-	struct gck_cuda_devices seen;
+	struct gck_cuda_here here = {.lacks = ""};
 	struct gck_cuda_device_calls eyes;
 	CUresult (*init)(unsigned int);
 	char text[32];
@@ -51,9 +63,11 @@ int main(int argc, char **argv)
 	if (rc)
 		return fail("cuInit",
 			    rc == CUDA_ERROR_NO_DEVICE ? "there is no GPU for this task" : text);
-	rc = gck_cuda_visible_devices_read(&eyes, &seen);
+	rc = gck_cuda_visible_devices_read(&eyes, &here.devices);
 	snprintf(text, sizeof text, "CUDA error %d", (int)rc);
 	if (rc)
 		return fail("asking for GPUs", text);
-	return fwrite(&seen, sizeof seen, 1, stdout) != 1;
+	if (argc > 2)
+		ask_for(library, argv + 2, here.lacks, sizeof here.lacks);
+	return fwrite(&here, sizeof here, 1, stdout) != 1;
 }

@@ -7,6 +7,7 @@
  * any other to a jump that notes that it is called: nothing is known of what it does. The table
  * with the hash function stays as it is. After a restart the program still has the addresses of
  * the old driver's tables, so they are there again, with ours and the jumps. */
+#include "shim/cuda/records/jumps.h"
 #include "shim/cuda/records/records.h"
 
 #include <errno.h>
@@ -16,49 +17,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define WORDS 128 /* of a table, at most */
 #define DEVICES 64
-
-typedef void function(void);
-
-enum { PRIMARY, CALLBACKS, CURRENT, STORAGE, CHECKS, CONTEXT_ID, TOOLS, CACHE, NVML, RUNTIME, HASH,
-       TABLES };
-
-/* ---- jumps to the driver's functions --------------------------------------------------------- */
-
-#define JUMP_SIZE 32
-
-extern const char gck_record_jumps[] __attribute__((visibility("hidden")));
-extern function *gck_record_jump_to[TABLES * WORDS] __attribute__((visibility("hidden")));
-extern unsigned char gck_record_jump_used[TABLES * WORDS] __attribute__((visibility("hidden")));
-function *gck_record_jump_to[TABLES * WORDS];
-unsigned char gck_record_jump_used[TABLES * WORDS];
-_Static_assert(TABLES * WORDS == 1408, "the number below");
-
-__asm__(".text\n"
-	"	.p2align 5\n"
-	"	.globl gck_record_jumps\n"
-	"	.hidden gck_record_jumps\n"
-	"gck_record_jumps:\n"
-	"	.set i, 0\n"
-	"	.rept 1408\n"
-	"	.p2align 5\n"
-	"	endbr64\n"
-	"	movb $1, gck_record_jump_used + i(%rip)\n"
-	"	jmp *(gck_record_jump_to + 8 * i)(%rip)\n"
-	"	.set i, i + 1\n"
-	"	.endr\n");
-
-static function *jump(int number)
-{
-	return (function *)(uintptr_t)(gck_record_jumps + JUMP_SIZE * number);
-}
 
 /* In the place of a function that a fresh driver does not have. */
 static CUresult no_function(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
+#define NO_FUNCTION ((function *)no_function)
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
@@ -124,10 +90,6 @@ static struct table {
 };
 static bool unknown_table; /* one that is not listed was asked for */
 
-/* The driver's function. */
-#define REAL(table, slot, ours) \
-	((__typeof__(ours) *)gck_record_jump_to[(table) * WORDS + (slot)])
-
 static bool is_known(const struct table *t, unsigned slot, function **ours)
 {
 	for (unsigned i = 0; i < t->nknown; i++) {
@@ -177,9 +139,19 @@ static int lead(struct table *t, function **at)
 
 		is_known(t, i, &ours);
 		if (gck_record_jump_to[first + (int)i])
-			at[i] = ours ? ours : jump(first + (int)i);
+			at[i] = ours ? ours : gck_record_jump(first + (int)i);
 	}
 	return 0;
+}
+
+/* The first of the known functions that an earlier driver had and this one lacks; -1: none. */
+static int lost(const struct table *t)
+{
+	for (unsigned i = 0; i < t->nknown; i++) {
+		if (gck_record_jump_to[(t - tables) * WORDS + t->known[i].slot] == NO_FUNCTION)
+			return (int)t->known[i].slot;
+	}
+	return -1;
 }
 
 /* Takes a table of the present driver. */
@@ -194,7 +166,7 @@ static int take(struct table *t, function **at)
 		if (i < n && at[i])
 			to[i] = at[i];
 		else if (to[i])
-			to[i] = (function *)no_function;
+			to[i] = NO_FUNCTION;
 	}
 	t->at = at;
 	t->n = n;
@@ -626,21 +598,27 @@ static int listeners_again(struct gck_error *err)
 
 /* ---- checkpoint and restart ------------------------------------------------------------------ */
 
+/* The beginning of a table's id. */
+static const char *id_text(const struct table *t, char text[9])
+{
+	for (int k = 0; k < 4; k++)
+		snprintf(text + 2 * k, 3, "%02x", (unsigned char)t->id[k]);
+	return text;
+}
+
 const char *gck_record_private_unable(void)
 {
 	static char text[96];
+	char id[9];
 	function *ours;
-	int n;
 
 	for (int i = 0; i < TABLES * WORDS; i++) {
 		const struct table *t = &tables[i / WORDS];
 
 		if (!gck_record_jump_used[i] || is_known(t, (unsigned)i % WORDS, &ours))
 			continue;
-		n = snprintf(text, sizeof text, "function %d of the driver's private table ",
-			     i % WORDS);
-		for (int k = 0; k < 4; k++)
-			snprintf(text + n + 2 * k, 3, "%02x", (unsigned char)t->id[k]);
+		snprintf(text, sizeof text, "function %d of the driver's private table %s",
+			 i % WORDS, id_text(t, id));
 		return text;
 	}
 	if (unknown_table)
@@ -685,15 +663,27 @@ int gck_record_private_keep(struct gck_error *err)
 		      : 0;
 }
 
-int gck_record_private_again(struct gck_error *err)
+static int table_again(struct table *t, struct gck_error *err)
 {
 	const void *at;
+	char id[9];
 
+	if (ask(t, &at) || take(t, (function **)(uintptr_t)at))
+		return gck_fail(err, EIO, "the fresh driver has no private table %s",
+				id_text(t, id));
+	if (lost(t) >= 0)
+		return gck_fail(err, ENOTSUP,
+				"the fresh driver's private table %s lacks function %d: restart "
+				"the job where the driver is that of before, or a later one",
+				id_text(t, id), lost(t));
+	return 0;
+}
+
+int gck_record_private_again(struct gck_error *err)
+{
 	for (int i = 0; i < TABLES; i++) {
-		struct table *t = &tables[i];
-
-		if (t->at && (ask(t, &at) || take(t, (function **)(uintptr_t)at)))
-			return gck_fail(err, EIO, "the fresh driver's private table %d", i);
+		if (tables[i].at && table_again(&tables[i], err))
+			return -1;
 	}
 	return listeners_again(err);
 }

@@ -28,6 +28,10 @@ void gck_cuda_records_find(struct gck_cuda_real *table, gck_records_find_fn *fin
 /* Fills a table with the hooks; where there is none, with the driver's functions. */
 void gck_cuda_records_hook(struct gck_cuda_real *table);
 
+/* Names each function that was called behind a hook. */
+typedef void gck_records_tell_fn(const char *name);
+void gck_cuda_records_called(gck_records_tell_fn *tell);
+
 /* Who steers the library's mappings (shim/cuda/apart): told for which object the calling thread's
  * following ones are, 0: for none; and of an object that has ended for good. */
 struct gck_records_maps {

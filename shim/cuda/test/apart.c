@@ -213,6 +213,22 @@ static void test_order(void)
 	       "the others keep their order when one is forgotten");
 }
 
+/* Another version of the library maps more or less for an object. */
+static void test_other_lengths(void)
+{
+	uintptr_t first[3] = {map_for(20, 4 * UNIT), map_for(20, 2 * UNIT), map_for(21, UNIT)};
+
+	restart();
+	is_int(map_for(20, 8 * UNIT) == first[0] && map_for(20, 2 * UNIT) == first[1] &&
+	       map_for(21, UNIT / 2) == first[2], 1, "longer and shorter ones are in their places");
+	restart();
+	is_int(map_for(20, 3 * UNIT) == first[0] && map_for(20, 4 * UNIT) == first[1], 1,
+	       "also after the next restart");
+	ok(map_for(20, UNIT) > first[2], "one more is elsewhere");
+	restart();
+	ok(map_for(20, 9 * UNIT) > first[2], "and one for which there is no room");
+}
+
 static void test_taken(void)
 {
 	uintptr_t at = map_for(10, UNIT), got;
@@ -522,6 +538,7 @@ int main(int argc, char **argv)
 	test_ended();
 	test_unmapped();
 	test_order();
+	test_other_lengths();
 	test_taken();
 	test_many();
 	test_handles();

@@ -43,11 +43,11 @@ static const char *chosen(const char *was, const char *visible, const char *here
 	static char text[sizeof((struct gck_error *)0)->text];
 	struct gck_cuda_state s = {.devices = devices(was, "580"), .nonto = 99,
 				   .replays = replays};
-	const struct gck_cuda_devices now = devices(here, driver);
+	const struct gck_cuda_here now = {.devices = devices(here, driver)};
 	struct gck_error err = {0};
 
 	snprintf(s.visible, sizeof s.visible, "%s", visible);
-	if (choose(&s, &now, &err)) {
+	if (driver_suits(&s, &now, &err) || choose(&s, &now.devices, &err)) {
 		snprintf(text, sizeof text, "%s", s.nonto == 99 ? err.text : "changed");
 		return text;
 	}

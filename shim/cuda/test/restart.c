@@ -22,6 +22,7 @@
 
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
+static char program[] = "./cuda_work";
 
 /* The vaults' threads of the image end, since they have no descriptors. */
 static bool has_one_vault(void)
@@ -203,21 +204,31 @@ static void failed_before(void)
 
 /* ---- cuda=replay --------------------------------------------------------------------------- */
 
+static char replay[] = "replay", more[32], *replay_argv[] = {program, replay, more, NULL};
+static char replay_alone[300];
+
+/* what: besides (restart_kept.c) */
+static bool start_replay(const char *what)
+{
+	bool good;
+
+	strcpy(more, what);
+	l.argv = replay_argv;
+	setenv("GPUCKPT_CUDA", "replay", 1);
+	good = lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false) &&
+	       cuda_link_has_memory(&cuda, l.pid);
+	unsetenv("GPUCKPT_CUDA");
+	cuda.keep = 0;
+	return good;
+}
+
 /* The driver is not in the image: a fresh one is loaded in each restored process. */
 static void replayed(void)
 {
-	static char program[] = "./cuda_work", replay[] = "replay",
-		    *argv[] = {program, replay, NULL};
-	char alone[300];
-
-	l.argv = argv;
+	l.argv = replay_argv;
 	is_int(lineage_alone(&l), 0, "the program runs alone");
-	strcpy(alone, lineage_output(&l));
-	setenv("GPUCKPT_CUDA", "replay", 1);
-	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false),
-		  cuda_link_has_memory(&cuda, l.pid)), "it starts with cuda=replay");
-	unsetenv("GPUCKPT_CUDA");
-	cuda.keep = 0;
+	strcpy(replay_alone, lineage_output(&l));
+	ok(start_replay(""), "it starts with cuda=replay");
 	ok(all_of(cuda_link_drain(&cuda, 1), lineage_checkpoint(&l) == 0),
 	   "it is drained and captured");
 	ok(cuda_link_resume(&cuda, 1), "the original goes on");
@@ -229,7 +240,76 @@ static void replayed(void)
 	   "it is restored with a fresh driver");
 	filled(3);
 	is_int(lineage_wait(&l), 0, "the program ends well");
-	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
+	is_str(lineage_output(&l), replay_alone, "its answer is that of a run alone");
+}
+
+/* The file of the driver's library, of one version or the other. */
+static char driver[300];
+
+static void driver_is(const char *library)
+{
+	unlink(driver);
+	if (symlink(library, driver))
+		abort();
+}
+
+/* A checkpoint, and the end of the process. */
+static bool ends(uint64_t seq)
+{
+	bool good;
+
+	pause_ms(100); /* the program computes */
+	good = cuda_link_drain(&cuda, seq) && lineage_checkpoint(&l) == 0;
+	lineage_kill(&l);
+	return good;
+}
+
+static bool comes_back(void)
+{
+	return lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
+	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
+}
+
+static void other_versions(void)
+{
+	snprintf(driver, sizeof driver, "%s/libcuda.so.1", l.directory);
+	setenv("GPUCKPT_CUDA_LIBRARY", driver, 1);
+	driver_is(GCK_TEST_OLDER_DRIVER);
+	ok(all_of(start_replay(""), ends(1)), "a program runs on an older driver");
+	driver_is(GCK_TEST_DRIVER);
+	ok(all_of(comes_back(), ends(2)), "it is restored on a newer one");
+	driver_is(GCK_TEST_OLDER_DRIVER);
+	ok(all_of(comes_back(), ends(3)), "and on the older one");
+	driver_is(GCK_TEST_DRIVER);
+	ok(comes_back(), "and again on the newer one");
+	is_int(lineage_wait(&l), 0, "the program ends well");
+	is_str(lineage_output(&l), replay_alone, "its answer is that of a run alone");
+}
+
+/* The program has what an older driver lacks. */
+static void too_old(void)
+{
+	ok(all_of(start_replay("newer,cache"), ends(1)), "a program uses newer functions");
+	driver_is(GCK_TEST_OLDER_DRIVER);
+	ok(lineage_restore(&l, l.seq) < 0, "it is not restored on a driver that lacks them");
+	ok(all_of(strstr(l.failure, "of CUDA 13.0, the one here is of CUDA 12.8"),
+		  strstr(l.failure,
+			 ": cuCtxSynchronize_v2, cuMemDiscardBatchAsync, cuFakeFuture:")),
+	   "the driver and the functions are named: %s", l.failure);
+	lineage_kill(&l);
+	driver_is(GCK_TEST_DRIVER);
+	ok(comes_back(), "it is where they are");
+	lineage_kill(&l);
+	ok(all_of(start_replay("cache"), ends(1)), "a program has a private table");
+	driver_is(GCK_TEST_OLDER_DRIVER);
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true)),
+	   "it is restored on a driver whose table has less");
+	is_lost();
+	ok(strstr((const char *)cuda.m.data,
+		  "the fresh driver's private table da9151d3 lacks function 4"),
+	   "the table and the function are named");
+	lineage_kill(&l);
+	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 }
 
 /* ---- both engines in one lineage ------------------------------------------------------------ */
@@ -268,7 +348,7 @@ static bool notes_capture(void)
  * here a capture under way. */
 static void mixed(void)
 {
-	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
+	static char reads[] = "./cuda_rank", *argv[] = {reads, NULL};
 
 	l.argv = argv;
 	cuda.keep = 0;
@@ -293,7 +373,7 @@ static void mixed(void)
 /* All that this program has comes back by the driver's own checkpoint, in its namespace. */
 static void carried(void)
 {
-	static char program[] = "./cuda_work", *argv[] = {program, NULL};
+	static char *argv[] = {program, NULL};
 	char alone[300];
 
 	l.argv = argv;
@@ -322,7 +402,7 @@ static void carried(void)
  * device is idle. */
 static void copy_under_way(void)
 {
-	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
+	static char other[] = "./cuda_rank", *argv[] = {other, NULL};
 	char busy[300];
 	struct cuda_data d;
 	int before;
@@ -362,7 +442,7 @@ static void copy_under_way(void)
 
 int main(void)
 {
-	static char program[] = "./cuda_work", *argv[] = {program, NULL};
+	static char *argv[] = {program, NULL};
 	char alone[300];
 
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
@@ -386,6 +466,8 @@ int main(void)
 	replayed();
 	mixed();
 	carried();
+	other_versions();
+	too_old();
 	copy_under_way();
 	lineage_end(&l);
 	return tap_done();

@@ -3,7 +3,8 @@
  * to restore: streams, events, graphs, host functions, pinned memory that a second thread counts
  * in, two contexts, and a process that was forked meanwhile, as a DataLoader's worker. It prints
  * the same line however often it was stopped. It does not pause while $GPUCKPT_TEST_HURRY exists.
- * With "replay" it has nothing that cuda=replay refuses. */
+ * With "replay" it has nothing that cuda=replay refuses, and keeps more of the driver
+ * (restart_kept.h). */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/test/kernels.h"
+#include "shim/cuda/test/restart_kept.h"
 #include "shim/cuda/test/vmm_model.h"
 
 #define ROUNDS 400
@@ -211,7 +213,7 @@ int main(int argc, char **argv)
 	CHECK(cuMemsetD8(other, 1, 1 << 20));
 	CHECK(cuCtxSynchronize()); /* of this context: the other one uses it, too */
 	CHECK(cuCtxSetCurrent(context));
-	CHECK(cuModuleLoadData(&module, all ? "" : ".version 6.3\n"));
+	CHECK(cuModuleLoadData(&module, all ? "" : kept_ptx));
 	CHECK(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
 	CHECK(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
 	CHECK(cuEventCreate(&event, 0));
@@ -226,6 +228,8 @@ int main(int argc, char **argv)
 	worker = start_worker();
 	pthread_create(&thread, NULL, count, NULL);
 	wrong = vmm_begin(1);
+	if (!wrong && !all)
+		wrong = kept_begin(module, argc > 2 ? argv[2] : "");
 	wrong = wrong || !getenv("FAKE_CUDA_PARTS") ? wrong : vmm_parts();
 	for (uint64_t i = 0; i < ROUNDS; i++) {
 		if (i == ROUNDS - 1)
@@ -244,6 +248,7 @@ int main(int argc, char **argv)
 		compute_in_order(module, i % 3 ? one : two, results, i);
 		worked += square(i);
 		wrong = wrong ? wrong : vmm_steps(2);
+		wrong = wrong || all ? wrong : kept_look();
 		pause_us(5000);
 	}
 	CHECK(cuCtxSynchronize());

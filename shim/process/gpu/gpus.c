@@ -59,10 +59,8 @@ static char **without_preload(const char *text, size_t size)
 	return list;
 }
 
-static void become(const char *path, const char *library, char **list, int out)
+static void become(const char *path, char *const *argv, char **list, int out)
 {
-	char *const argv[] = {(char *)PROGRAM, (char *)library, NULL};
-
 	dup2(out, STDOUT_FILENO);
 	execve(path, argv, list);
 	dprintf(STDOUT_FILENO, "%s: %s: check the installation", path, strerror(errno));
@@ -84,7 +82,7 @@ static size_t read_output(int fd, void *buffer, size_t size)
 }
 
 /* Start the program. Returns the reading end of its output. */
-static int start(const char *library, char **list, pid_t *pid, struct gck_error *err)
+static int start(char *const *argv, char **list, pid_t *pid, struct gck_error *err)
 {
 	char path[PATH_MAX];
 	int ends[2];
@@ -95,7 +93,7 @@ static int start(const char *library, char **list, pid_t *pid, struct gck_error 
 		return gck_fail(err, errno, "pipe: %s", strerror(errno));
 	*pid = fork();
 	if (*pid == 0)
-		become(path, library, list, ends[1]);
+		become(path, argv, list, ends[1]);
 	close(ends[1]);
 	if (*pid > 0)
 		return ends[0];
@@ -116,39 +114,66 @@ static bool is_list_sound(const struct gck_cuda_devices *l)
 	return true;
 }
 
-/* Run gpuckpt-gpus. environment: the task's, entries that end with NUL; NULL: this process's. */
-static int ask_gpus(const char *library, const char *environment, size_t size,
-		    struct gck_cuda_devices *out, struct gck_error *err)
+/* The program's arguments. functions: names that end with NUL. Its pointers point into both. */
+static char **arguments(const char *library, const char *functions, size_t size)
+{
+	size_t n = 0;
+	char **argv;
+
+	for (size_t at = 0; at < size; at++)
+		n += !functions[at];
+	argv = malloc((n + 3) * sizeof *argv);
+	if (!argv)
+		return NULL;
+	argv[0] = (char *)PROGRAM;
+	argv[1] = (char *)library;
+	n = 2;
+	for (size_t at = 0; at < size; at += strlen(functions + at) + 1)
+		argv[n++] = (char *)functions + at;
+	argv[n] = NULL;
+	return argv;
+}
+
+static int read_answer(int fd, struct gck_cuda_here *out, struct gck_error *err)
 {
 	struct {
-		struct gck_cuda_devices devices; /* or a text */
+		struct gck_cuda_here here; /* or a text */
 		char end[8];
 	} answer = {.end = ""};
+	size_t got = read_output(fd, &answer, sizeof answer.here);
+
+	if (got != sizeof answer.here)
+		return gck_fail(err, ENODEV, "it needs GPUs: %.200s",
+				got ? (const char *)&answer
+				    : "the driver does not answer");
+	if (!is_list_sound(&answer.here.devices) ||
+	    !memchr(answer.here.lacks, '\0', sizeof answer.here.lacks))
+		return gck_fail(err, EBADMSG,
+				PROGRAM " gave an invalid answer: is it of another release?");
+	*out = answer.here;
+	return 0;
+}
+
+/* Run gpuckpt-gpus. environment: the task's, entries that end with NUL; NULL: this process's. */
+static int ask_gpus(char *const *argv, const char *environment, size_t size,
+		    struct gck_cuda_here *out, struct gck_error *err)
+{
 	char **list = environment ? without_preload(environment, size) : environ;
-	int fd, status = -1;
-	size_t got;
+	int fd, failed;
 	pid_t pid = -1;
 
 	if (!list)
 		return gck_fail(err, ENOMEM, "no memory for an environment");
-	fd = start(library, list, &pid, err);
+	fd = start(argv, list, &pid, err);
 	if (list != environ)
 		free(list);
 	if (fd < 0)
 		return -1;
-	got = read_output(fd, &answer, sizeof answer.devices);
+	failed = read_answer(fd, out, err);
 	close(fd);
 	kill(pid, SIGKILL); /* its output is complete, or it hangs */
-	waitpid(pid, &status, 0);
-	if (got != sizeof answer.devices)
-		return gck_fail(err, ENODEV, "it needs GPUs: %.200s",
-				got ? (const char *)&answer
-				    : "the driver does not answer");
-	if (!is_list_sound(&answer.devices))
-		return gck_fail(err, EBADMSG,
-				PROGRAM " gave an invalid answer: is it of another release?");
-	*out = answer.devices;
-	return 0;
+	waitpid(pid, NULL, 0);
+	return failed;
 }
 
 /* ---- choose -------------------------------------------------------------------------------- */
@@ -226,17 +251,32 @@ static int place_hidden(const struct gck_cuda_devices *was, const struct gck_cud
 	return 0;
 }
 
+/* The driver's state is in the image, or a fresh driver must have the program's functions. */
+static int driver_suits(const struct gck_cuda_state *s, const struct gck_cuda_here *here,
+			struct gck_error *err)
+{
+	const char *was = s->devices.driver, *is = here->devices.driver;
+
+	if (!s->replays && strcmp(was, is))
+		return gck_fail(err, ENOTSUP,
+				"the image is of the NVIDIA driver %s, the one here is %s, which "
+				"cannot restore it: restart it on nodes with that driver",
+				was, is);
+	if (*here->lacks)
+		return gck_fail(err, ENOTSUP,
+				"the image is of the NVIDIA driver %s, the one here is %s and "
+				"lacks functions that the program has: %s: restart it on nodes "
+				"with that driver or a later one",
+				was, is, here->lacks);
+	return 0;
+}
+
 static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 		  struct gck_error *err)
 {
 	const struct gck_cuda_devices *was = &s->devices;
 	uint32_t place[GCK_CUDA_DEVICES_MAX];
 
-	if (!s->replays && strcmp(was->driver, here->driver))
-		return gck_fail(err, ENOTSUP,
-				"the image is of the NVIDIA driver %s, the one here is %s, which "
-				"cannot restore it: restart it on nodes with that driver",
-				was->driver, here->driver);
 	/* A fresh driver must show as many as before. */
 	if (sees_all(here, was) && (!s->replays || here->n == was->n)) {
 		s->nonto = 0;
@@ -264,12 +304,34 @@ static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 static bool is_sound(const struct gck_cuda_state *s)
 {
 	return is_list_sound(&s->devices) && memchr(s->library, '\0', sizeof s->library) &&
-	       memchr(s->visible, '\0', sizeof s->visible);
+	       memchr(s->visible, '\0', sizeof s->visible) &&
+	       s->functions_size <= GCK_CUDA_FUNCTIONS_SIZE;
+}
+
+/* What the task has here. */
+static int look(struct gck_restore *r, const struct gck_cuda_state *s, struct gck_cuda_here *here,
+		struct gck_error *err)
+{
+	char functions[GCK_CUDA_FUNCTIONS_SIZE], **argv;
+	size_t size = s->functions_size;
+	int failed;
+
+	if (size && gck_remote_read(&r->remote, s->functions, functions, size, err))
+		return -1;
+	if (size && functions[size - 1])
+		return gck_fail(err, EBADMSG, "the image's list of the driver's functions is "
+				"invalid: restart from another commit");
+	argv = arguments(s->library, functions, size);
+	if (!argv)
+		return gck_fail(err, ENOMEM, "no memory for a list of functions");
+	failed = ask_gpus(argv, r->environment, r->environment_size, here, err);
+	free(argv);
+	return failed;
 }
 
 int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *err)
 {
-	struct gck_cuda_devices here;
+	struct gck_cuda_here here;
 	struct gck_cuda_state s;
 
 	if (gck_remote_read(&r->remote, address, &s, sizeof s, err))
@@ -285,8 +347,8 @@ int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *
 		return gck_fail(err, EBADMSG,
 				"the image's list of GPUs is invalid: restart from "
 				"another commit");
-	if (ask_gpus(s.library, r->environment, r->environment_size, &here, err) ||
-	    choose(&s, &here, err))
+	if (look(r, &s, &here, err) || driver_suits(&s, &here, err) ||
+	    choose(&s, &here.devices, err))
 		return -1;
 	return gck_remote_write(&r->remote, address, &s, sizeof s, err);
 }

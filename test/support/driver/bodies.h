@@ -19,7 +19,8 @@ BODY(cuDevicePrimaryCtxReset); BODY(cuDevicePrimaryCtxReset_v2); BODY(cuDevicePr
 BODY(cuCtxCreate); BODY(cuCtxCreate_v2); BODY(cuCtxCreate_v4); BODY(cuCtxDestroy);
 BODY(cuCtxDestroy_v2); BODY(cuCtxPushCurrent); BODY(cuCtxPushCurrent_v2); BODY(cuCtxPopCurrent);
 BODY(cuCtxPopCurrent_v2); BODY(cuCtxSetCurrent); BODY(cuCtxGetCurrent); BODY(cuCtxGetDevice);
-BODY(cuCtxGetApiVersion); BODY(cuCtxGetId); BODY(cuCtxSynchronize); BODY(cuCtxSetLimit);
+BODY(cuCtxGetApiVersion); BODY(cuCtxGetId); BODY(cuCtxSynchronize); BODY(cuCtxSynchronize_v2);
+ BODY(cuCtxSetLimit);
 BODY(cuCtxGetLimit); BODY(cuCtxRecordEvent); BODY(cuCtxEnablePeerAccess);
 BODY(cuCtxDisablePeerAccess);
 BODY(cuCtxGetStreamPriorityRange); BODY(cuThreadExchangeStreamCaptureMode);

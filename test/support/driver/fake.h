@@ -28,8 +28,9 @@
  *   FAKE_CUDA_LATE=MS       exported memory is free MS milliseconds after its release
  *   FAKE_CUDA_PARTS=1       cuMemMap maps parts of memory, which driver 580 refuses
  *   FAKE_CUDA_PTX=FILE      the last text that was loaded or linked is written there
- *   FAKE_CUDA_VERSION=N     the answer of cuDriverGetVersion, 13000; cuGetProcAddress does not
- *                           return later functions
+ *
+ * libcuda-fake-older.so is the same driver in an older version (version.c). A program that is
+ * restored gets the one that has the library's path then.
  *
  * A module that begins with ".version" or "//" is text of PTX, not taken if it gives the kernel
  * `refused` points; its .global and .const variables without sizes are of 8 bytes each, at
@@ -56,6 +57,21 @@
 struct fake_grid {
 	unsigned int grid[3], block[3], shared;
 };
+
+/* ---- the version (version.c) ----------------------------------------------------------------- */
+
+#define FAKE_LATER_SLOTS 2 /* of a private table, at most */
+
+struct fake_version {
+	int cuda;             /* cuDriverGetVersion's answer. Later functions are not exported */
+	bool is_older;
+	unsigned later_slots; /* of each private table, behind the functions that all have */
+	unsigned cache_words; /* of the table of a cache, which has less in an older version */
+	size_t callbacks;     /* words that the runtime reads */
+	size_t modules;       /* bytes of addresses for modules' variables */
+};
+
+extern const struct fake_version fake_version;
 
 /* ---- devices (node.c) ------------------------------------------------------------------------ */
 

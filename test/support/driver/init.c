@@ -43,7 +43,7 @@ CUresult fake_cuInit(unsigned int flags)
 
 CUresult fake_cuDriverGetVersion(int *version)
 {
-	*version = number("FAKE_CUDA_VERSION", 13000);
+	*version = fake_version.cuda;
 	return CUDA_SUCCESS;
 }
 
@@ -115,7 +115,8 @@ CUresult fake_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, c
 		return CUDA_ERROR_INVALID_VALUE;
 	*pfn = NULL;
 	for (const struct fake_function *f = fake_functions; f->name; f++) {
-		if (!f->since || !means(f->name, symbol, &pt) || (pt && !want))
+		if (!f->since || f->since > fake_version.cuda || !means(f->name, symbol, &pt) ||
+		    (pt && !want))
 			continue;
 		later = later || f->since > version;
 		if (f->since <= version && (!best || pt > best_pt ||
@@ -126,7 +127,7 @@ CUresult fake_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, c
 	}
 	if (best)
 		*pfn = best->at;
-	else if (!strcmp(symbol, "cuFakeFuture"))
+	else if (!strcmp(symbol, "cuFakeFuture") && !fake_version.is_older)
 		*pfn = (void *)cuFakeFuture;
 	if (status)
 		*status = *pfn ? CU_GET_PROC_ADDRESS_SUCCESS : later

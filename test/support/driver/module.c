@@ -37,7 +37,7 @@ struct CUkern_st {
 
 /* ---- modules -------------------------------------------------------------------------------- */
 
-#define PTX_MODULES ((size_t)16 << 20) /* bytes of addresses for all modules' variables */
+#define PTX_MODULES ((size_t)16 << 20) /* most bytes of addresses for all modules' variables */
 
 static char *places;               /* of modules of PTX: a page each, as they come and go */
 static bool taken[PTX_MODULES / 4096];
@@ -68,11 +68,11 @@ static CUresult take_place_of_module(CUmodule module)
 	size_t i = 0;
 
 	if (!places)
-		places = mmap(NULL, PTX_MODULES, PROT_NONE,
+		places = mmap(NULL, fake_version.modules, PROT_NONE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	while (i < PTX_MODULES / 4096 && taken[i])
+	while (i < fake_version.modules / 4096 && taken[i])
 		i++;
-	if (i == PTX_MODULES / 4096)
+	if (i == fake_version.modules / 4096)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	taken[i] = true;
 	module->variables = places + 4096 * i;

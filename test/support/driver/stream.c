@@ -315,9 +315,8 @@ CUresult fake_cuStreamSynchronize(CUstream stream)
 	return rc;
 }
 
-CUresult fake_cuCtxSynchronize(void)
+static CUresult synchronize(CUcontext c)
 {
-	CUcontext c = fake_current();
 	struct CUstream_st *captured;
 	CUresult rc;
 
@@ -334,6 +333,16 @@ CUresult fake_cuCtxSynchronize(void)
 		rc = c->broken;
 	fake_unlock();
 	return rc;
+}
+
+CUresult fake_cuCtxSynchronize(void)
+{
+	return synchronize(fake_current());
+}
+
+CUresult fake_cuCtxSynchronize_v2(CUcontext c)
+{
+	return synchronize(c);
 }
 
 CUresult fake_cuStreamGetCtx(CUstream stream, CUcontext *context)

@@ -9,15 +9,17 @@
 #include <sys/mman.h>
 
 #define ROOM 8192
-#define CALLBACKS 512 /* words */
+#define LATER FAKE_LATER_SLOTS
+#define CALLBACKS 512 /* words, at most */
 #define MORE_CALLBACKS 14
 
 typedef void function(void);
 typedef void destructor(CUcontext context, void *key, void *value);
 
 static struct memory {
-	function *primary[4], *callbacks[7], *current[3], *storage[4], *checks[4], *id[5],
-		*tools[8], *cache[5], *hash[3], *listeners[26];
+	function *primary[3 + LATER], *callbacks[7 + LATER], *current[3 + LATER],
+		*storage[4 + LATER], *checks[4 + LATER], *id[5 + LATER], *tools[8 + LATER],
+		*cache[5 + LATER], *hash[3 + LATER], *listeners[26 + LATER];
 	uint32_t buffer[CALLBACKS], more[MORE_CALLBACKS];
 } *memory;
 _Static_assert(sizeof *memory <= ROOM, "the tables fit");
@@ -76,7 +78,7 @@ static CUresult context_id(CUcontext context, uint32_t *id)
 static void *callbacks(void **at, size_t *size)
 {
 	*at = memory->buffer;
-	*size = CALLBACKS;
+	*size = fake_version.callbacks;
 	return *at;
 }
 
@@ -302,7 +304,24 @@ void fake_listeners_tell(enum fake_listened what)
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-#define FIRST(table) (table)[0] = (function *)sizeof(table)
+/* A function that drivers before this one lack. */
+static CUresult later(void)
+{
+	return CUDA_SUCCESS;
+}
+
+/* Fills what comes behind the functions that all versions have. */
+static void fill_end(function **table, size_t words)
+{
+	for (unsigned i = 0; i < fake_version.later_slots; i++)
+		table[words - LATER + i] = (function *)later;
+}
+
+#define WORDS(table) (sizeof(table) / sizeof *(table))
+#define FIRST(table) \
+	((table)[0] = (function *)((WORDS(table) - LATER + fake_version.later_slots) * \
+				   sizeof *(table)), \
+	 fill_end(table, WORDS(table)))
 
 static void fill(void)
 {
@@ -318,6 +337,7 @@ static void fill(void)
 	m->storage[0] = (function *)storage_put;
 	m->storage[1] = (function *)storage_delete;
 	m->storage[2] = (function *)storage_get;
+	fill_end(m->storage, WORDS(m->storage) - 1);
 	FIRST(m->checks);
 	m->checks[2] = (function *)check_context;
 	m->checks[3] = (function *)check;
@@ -330,6 +350,7 @@ static void fill(void)
 	m->cache[2] = (function *)cache_close;
 	m->cache[3] = (function *)cache_get;
 	m->cache[4] = (function *)cache_put;
+	m->cache[0] = (function *)(fake_version.cache_words * sizeof *m->cache);
 	FIRST(m->listeners);
 	m->listeners[19] = (function *)listener_make;
 	m->listeners[20] = (function *)listener_drop;
@@ -338,7 +359,7 @@ static void fill(void)
 	m->listeners[24] = m->listeners[25] = (function *)lock_listeners;
 	FIRST(m->hash);
 	m->hash[1] = (function *)hash;
-	m->buffer[CALLBACKS - 1] = 1;
+	m->buffer[fake_version.callbacks - 1] = 1;
 	m->more[MORE_CALLBACKS - 1] = 2;
 }
 
