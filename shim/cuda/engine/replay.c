@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The driver's library is in a link namespace of its own and never in an image. Hooks record what
  * the program, and the stand-in itself, hold in it; a checkpoint leaves it up, and a restart makes
- * that again in a fresh one. Device memory of slabs and of cuMemCreate is the stand-in's own:
- * memory_checkpoint.c makes and fills it. */
+ * that again in a fresh one. Device memory of slabs and of cuMemCreate, and managed memory, are the
+ * stand-in's own: participants/ makes and fills them. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,12 +33,12 @@ static void *open_apart(const char *path, struct gck_error *err)
 	return gck_cuda_apart_load(path, &gck_cuda_state.exclusions, err);
 }
 
-/* Not recorded: physical memory and its mappings, which the stand-in makes again itself, and the
- * driver's checkpoint, which leaves nothing behind. */
+/* Not recorded: physical memory and its mappings, and arenas of managed memory, which the stand-in
+ * makes again itself; and the driver's checkpoint, which leaves nothing behind. */
 static const char *const own[] = {
 	"cuMemCreate", "cuMemRelease", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemGetAccess",
 	"cuMemGetAllocationPropertiesFromHandle", "cuMemRetainAllocationHandle",
-	"cuMemImportFromShareableHandle",
+	"cuMemImportFromShareableHandle", "cuMemAllocManaged",
 	"cuCheckpointProcessGetRestoreThreadId", "cuCheckpointProcessGetState",
 	"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint", "cuCheckpointProcessRestore",
 	"cuCheckpointProcessUnlock",

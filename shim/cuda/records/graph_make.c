@@ -7,7 +7,7 @@
 
 #define DRIVER gck_cuda_driver
 
-/* ---- what cannot be made again, and saving --------------------------------------------------- */
+/* ---- what cannot be made again, and what graphs hold ----------------------------------------- */
 
 static const char *flags_of(const struct gck_record *r)
 {
@@ -64,14 +64,6 @@ static struct gck_graph *ask(const struct gck_record *r, const char **why)
 }
 
 const char *gck_record_graph_unable(struct gck_record *r)
-{
-	const char *why;
-
-	gck_graph_free(ask(r, &why));
-	return why;
-}
-
-const char *gck_record_graph_save(struct gck_record *r)
 {
 	cuuint64_t flags = 0;
 	const char *why;

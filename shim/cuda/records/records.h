@@ -338,10 +338,10 @@ void gck_record_executable_updated(CUgraphExec executable, CUgraph graph);
 
 /* ---- graph_ask.c, graph_make.c --------------------------------------------------------------- */
 
-/* Why a graph cannot be made again; NULL: it can. Stores what it holds; makes it of that. A graph
- * is ready if all that it holds is older, or it is made. */
+/* Why a graph cannot be made again; NULL: it can, and what it holds is stored, since memory without
+ * a record may be away later. Makes it of that. A graph is ready if all that it holds is older, or
+ * it is made. */
 const char *gck_record_graph_unable(struct gck_record *r);
-const char *gck_record_graph_save(struct gck_record *r);
 bool gck_record_graph_is_ready(const struct gck_record *r);
 CUresult gck_record_graph_make(struct gck_record *r, uint64_t *now);
 
@@ -437,9 +437,9 @@ struct gck_graph {
 
 /* What is kept of a graph and of an executable one, besides its record. */
 struct gck_record_graph {
-	struct gck_graph *asked;  /* from the save on, until it is made again */
+	struct gck_graph *asked;  /* by the last question why not, until it is made again */
 	uint64_t own;             /* an executable graph's own graph; 0: it could not be copied */
-	cuuint64_t flags;         /* an executable graph's, from the save on */
+	cuuint64_t flags;         /* an executable graph's, as long as `asked` */
 	bool again;               /* it was made again: by `pairs` are its nodes known */
 	/* Nodes of the program: those of an executable graph's own graph, which are disabled; of a
 	 * graph that is a copy: which nodes are copies of which. */

@@ -245,14 +245,6 @@ static bool is_graph(const struct gck_record *r)
 	return r->kind == GCK_RECORD_GRAPH || r->kind == GCK_RECORD_EXECUTABLE;
 }
 
-static int save_graph(struct gck_record *r, struct gck_error *err)
-{
-	const char *why = gck_record_graph_save(r);
-
-	return why ? gck_fail(err, EIO, "%s 0x%llx: %s", gck_record_kinds[r->kind],
-			      (unsigned long long)r->handle, why) : 0;
-}
-
 int gck_cuda_records_save(struct gck_error *err)
 {
 	int failed = 0;
@@ -268,8 +260,6 @@ int gck_cuda_records_save(struct gck_error *err)
 			failed = find_host(r, true, err);
 		else if (r->kind == GCK_RECORD_MODULE && !r->died)
 			failed = save_variables(r, err);
-		else if (is_graph(r))
-			failed = save_graph(r, err);
 	}
 	failed = failed || gck_record_private_save(err) || gck_record_events_save(err) ? -1 : 0;
 	gck_records_unlock();

@@ -71,14 +71,12 @@ static void launch_add(CUmodule module, CUstream stream, CUdeviceptr at, uint64_
 	CHECK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
 }
 
-static void *managed_memory(bool has)
+static void *managed_memory(void)
 {
-	static uint64_t other[100000 / 8];
 	CUdeviceptr at = 0;
 
-	if (has)
-		CHECK(cuMemAllocManaged(&at, sizeof other, CU_MEM_ATTACH_GLOBAL));
-	return has ? (void *)at : other;
+	CHECK(cuMemAllocManaged(&at, 100000, CU_MEM_ATTACH_GLOBAL));
+	return (void *)at;
 }
 
 static CUgraphExec graph_of(CUmodule module, CUstream stream, CUdeviceptr at)
@@ -88,6 +86,7 @@ static CUgraphExec graph_of(CUmodule module, CUstream stream, CUdeviceptr at)
 
 	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	launch_add(module, stream, at, 100);
+	CHECK(cuMemcpyDtoDAsync((CUdeviceptr)(managed + 2000), at, 8, stream));
 	CHECK(cuStreamEndCapture(stream, &graph));
 	CHECK(cuGraphInstantiate(&exec, graph, 0));
 	return exec;
@@ -221,8 +220,8 @@ int main(int argc, char **argv)
 	CHECK(cuMemAlloc(&sum, 8));
 	CHECK(cuMemsetD8(sum, 0, 8));
 	CHECK(cuMemAllocHost((void **)&pinned, 8));
-	managed = managed_memory(all);
-	managed[0] = managed[1000] = 0;
+	managed = managed_memory();
+	managed[0] = managed[1000] = managed[2000] = 0;
 	CHECK(cuCtxSynchronize());
 	graph = graph_of(module, one, sum);
 	worker = start_worker();
@@ -243,8 +242,7 @@ int main(int argc, char **argv)
 		CHECK(cuEventRecord(event, two));
 		CHECK(cuStreamWaitEvent(one, event, 0));
 		launch_add(module, two, other, 1);
-		if (all)
-			launch_add(module, two, (CUdeviceptr)(managed + 1000), i);
+		launch_add(module, two, (CUdeviceptr)(managed + 1000), i);
 		compute_in_order(module, i % 3 ? one : two, results, i);
 		worked += square(i);
 		wrong = wrong ? wrong : vmm_steps(2);
@@ -258,11 +256,12 @@ int main(int argc, char **argv)
 	pthread_join(thread, NULL);
 	CHECK(cuMemcpyDtoH(&a, sum, 8));
 	CHECK(cuMemcpyDtoH(&b, other, 8));
-	printf("sum %llu, other %llu, calls %llu, pinned %llu, managed %llu %llu, in order %llu, "
-	       "worked %llu %d, own: %s\n",
+	printf("sum %llu, other %llu, calls %llu, pinned %llu, managed %llu %llu %llu, "
+	       "in order %llu, worked %llu %d, own: %s\n",
 	       (unsigned long long)a, (unsigned long long)b, (unsigned long long)calls,
 	       (unsigned long long)*pinned, (unsigned long long)managed[0],
-	       (unsigned long long)managed[1000], (unsigned long long)sum_of(results),
+	       (unsigned long long)managed[1000], (unsigned long long)managed[2000],
+	       (unsigned long long)sum_of(results),
 	       (unsigned long long)worked, end_worker(worker), wrong ? wrong : "right");
 	return 0;
 }
