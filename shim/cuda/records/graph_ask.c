@@ -107,17 +107,8 @@ static int device_of_memory(CUdeviceptr at)
 /* Whether a copy in the context can use the memory. */
 static bool is_usable(const struct gck_record *context, CUmemorytype type, CUdeviceptr at)
 {
-	CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
-	unsigned long long flags = 0;
-	CUmemorytype memory;
-
-	if (type == CU_MEMORYTYPE_ARRAY || type == CU_MEMORYTYPE_HOST)
-		return true;
-	if (!gck_record_at(GCK_RECORD_RESERVATION, at))
-		return !DRIVER.cuPointerGetAttribute(&memory, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-						     at);
-	location.id = (int)gck_record_device_of(context);
-	return !DRIVER.cuMemGetAccess(&flags, &location, at) && flags;
+	return type == CU_MEMORYTYPE_ARRAY || type == CU_MEMORYTYPE_HOST ||
+	       gck_record_memory_usable(context, at);
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */

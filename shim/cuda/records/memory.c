@@ -28,6 +28,19 @@ const char *gck_record_memory_unable(const struct gck_record *r)
 	return NULL; /* an export is named itself */
 }
 
+bool gck_record_memory_usable(const struct gck_record *context, CUdeviceptr at)
+{
+	CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+	unsigned long long flags = 0;
+	CUmemorytype type;
+
+	if (!gck_record_at(GCK_RECORD_RESERVATION, at))
+		return !gck_cuda_driver.cuPointerGetAttribute(
+			&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
+	location.id = context ? (int)gck_record_device_of(context) : 0;
+	return !gck_cuda_driver.cuMemGetAccess(&flags, &location, at) && (flags || !context);
+}
+
 /* ---- where it can be copied ------------------------------------------------------------------ */
 
 struct window {

@@ -187,7 +187,9 @@ static void note_make(const struct call *c)
 	r->of = owner_of(c, handle);
 	r->maps = making;
 	making = 0;
-	if (r->kind != GCK_RECORD_CONTEXT)
+	if (r->of && r->of->kind == GCK_RECORD_MIPMAP)
+		r->context = r->of->context;
+	else if (r->kind != GCK_RECORD_CONTEXT)
 		r->context = gck_record_current();
 	if (r->kind == GCK_RECORD_GRAPH || r->kind == GCK_RECORD_EXECUTABLE)
 		gck_record_graph_made(r, c->function->kinds[1] == GCK_RECORD_GRAPH ? c->words[1]

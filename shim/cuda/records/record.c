@@ -146,7 +146,7 @@ static bool has_dependents(enum gck_record_kind kind)
 {
 	return kind == GCK_RECORD_CONTEXT || kind == GCK_RECORD_MODULE ||
 	       kind == GCK_RECORD_LIBRARY || kind == GCK_RECORD_KERNEL ||
-	       kind == GCK_RECORD_RESERVATION;
+	       kind == GCK_RECORD_RESERVATION || kind == GCK_RECORD_MIPMAP;
 }
 
 /* ---- contexts, modules and libraries that have ended ---------------------------------------- */

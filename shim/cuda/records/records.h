@@ -256,6 +256,9 @@ uint64_t gck_record_device_of(const struct gck_record *context);
 
 /* Why memory or a mapping of it cannot be made again; NULL: it can. */
 const char *gck_record_memory_unable(const struct gck_record *r);
+/* Whether a context can use memory at an address, also such that has no record; NULL: whether there
+ * is any. */
+bool gck_record_memory_usable(const struct gck_record *context, CUdeviceptr at);
 /* Copies memory's contents to r->data, or from there when all is mapped again; then it is held as
  * often as it was. */
 CUresult gck_record_memory_save(struct gck_record *physical);
@@ -290,6 +293,13 @@ const char *gck_record_texture_unable(const struct gck_record *r);
 CUresult gck_record_array_copy(struct gck_record *r, bool save);
 /* Makes a texture or surface again, if possible with its number, in its context. */
 CUresult gck_record_texture_make(const struct gck_record *r, uint64_t *now);
+
+/* ---- pools.c --------------------------------------------------------------------------------- */
+
+/* Why a pool cannot be made again; NULL: it can. Stores its settings in r->data; sets them. */
+const char *gck_record_pool_unable(const struct gck_record *r);
+CUresult gck_record_pool_save(struct gck_record *r);
+CUresult gck_record_pool_set(struct gck_record *r);
 
 /* ---- graph_nodes.c: nodes, and graphs in nodes ----------------------------------------------- */
 

@@ -136,9 +136,12 @@ static const char *record_unable(struct gck_record *r)
 	case GCK_RECORD_HOST:
 		return gck_record_host_unable(r);
 	case GCK_RECORD_ARRAY:
+	case GCK_RECORD_MIPMAP:
 	case GCK_RECORD_TEXTURE:
 	case GCK_RECORD_SURFACE:
 		return gck_record_texture_unable(r);
+	case GCK_RECORD_POOL:
+		return gck_record_pool_unable(r);
 	case GCK_RECORD_GRAPH:
 	case GCK_RECORD_EXECUTABLE:
 		return gck_record_graph_unable(r);
@@ -240,6 +243,21 @@ static int find_host(struct gck_record *r, bool save, struct gck_error *err)
 	return 0;
 }
 
+/* The settings of a pool. */
+static int save_pool(struct gck_record *r, struct gck_error *err)
+{
+	CUresult rc = gck_record_pool_save(r);
+
+	return rc ? fails("the settings of pool", r->handle, rc, err) : 0;
+}
+
+static int set_pool(struct gck_record *r, struct gck_error *err)
+{
+	CUresult rc = r->kind == GCK_RECORD_POOL ? gck_record_pool_set(r) : CUDA_SUCCESS;
+
+	return rc ? fails("the settings of pool", r->handle, rc, err) : 0;
+}
+
 static bool is_graph(const struct gck_record *r)
 {
 	return r->kind == GCK_RECORD_GRAPH || r->kind == GCK_RECORD_EXECUTABLE;
@@ -258,6 +276,8 @@ int gck_cuda_records_save(struct gck_error *err)
 			failed = copy_array(r, true, err);
 		else if (r->kind == GCK_RECORD_HOST)
 			failed = find_host(r, true, err);
+		else if (r->kind == GCK_RECORD_POOL)
+			failed = save_pool(r, err);
 		else if (r->kind == GCK_RECORD_MODULE && !r->died)
 			failed = save_variables(r, err);
 	}
@@ -513,7 +533,7 @@ int gck_cuda_records_replay(struct gck_error *err)
 	/* Contents come after the access to them. */
 	gck_record_nodes_forget();
 	failed = gck_record_private_again(err) || make_all(err) || for_all(put_storage, err) ||
-		 for_all(set_states, err);
+		 for_all(set_states, err) || for_all(set_pool, err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
 }

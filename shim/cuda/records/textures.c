@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Arrays with their contents, and textures and surfaces. The handle of one of these is a number
- * that may be stored on the device, so the fresh driver has to give the same. */
+ * that may be stored on the device, so the fresh driver has to give the same. A mipmapped array has
+ * its contents in levels, which are arrays that it lends: one that was never asked for has none. */
 #include "shim/cuda/records/records.h"
 
 #include <errno.h>
@@ -52,9 +53,11 @@ static const char *texture_unable(const struct gck_record *r)
 	const struct gck_record *array;
 
 	if (d->resType == CU_RESOURCE_TYPE_LINEAR || d->resType == CU_RESOURCE_TYPE_PITCH2D)
-		return gck_record_at(GCK_RECORD_MAPPING, d->res.linear.devPtr)
+		return gck_record_memory_usable(NULL, d->res.linear.devPtr)
 			       ? NULL : "its memory is not mapped";
-	array = gck_record_find(GCK_RECORD_ARRAY, (uintptr_t)d->res.array.hArray);
+	array = gck_record_find(d->resType == CU_RESOURCE_TYPE_ARRAY ? GCK_RECORD_ARRAY
+								     : GCK_RECORD_MIPMAP,
+				(uintptr_t)d->res.array.hArray);
 	return array && array->born < r->born ? NULL : "its array has ended";
 }
 
@@ -79,14 +82,19 @@ static size_t bytes_of(CUarray_format format)
 	}
 }
 
-/* Its extents, none of which is 0, the width in bytes; 0: it is of a kind that is not known. */
-static size_t size_of(const struct gck_record *r, CUDA_ARRAY3D_DESCRIPTOR *d)
+static bool is_known(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
 			       CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
 
+	return !(d->Flags & ~known) && bytes_of(d->Format);
+}
+
+/* Its extents, none of which is 0, the width in bytes; 0: it is of a kind that is not known. */
+static size_t size_of(const struct gck_record *r, CUDA_ARRAY3D_DESCRIPTOR *d)
+{
 	if (gck_cuda_driver.cuArray3DGetDescriptor_v2(d, (CUarray)(uintptr_t)r->now) ||
-	    d->Flags & ~known)
+	    !is_known(d))
 		return 0;
 	d->Width *= d->NumChannels * bytes_of(d->Format);
 	d->Height = d->Height ? d->Height : 1;
@@ -120,9 +128,11 @@ const char *gck_record_texture_unable(const struct gck_record *r)
 {
 	CUDA_ARRAY3D_DESCRIPTOR d;
 
-	if (r->kind != GCK_RECORD_ARRAY)
-		return texture_unable(r);
-	return size_of(r, &d) ? NULL : "an array of another kind";
+	if (r->kind == GCK_RECORD_MIPMAP)
+		return is_known(r->made.copies[1]) ? NULL : "a mipmapped array of another kind";
+	if (r->kind == GCK_RECORD_ARRAY)
+		return size_of(r, &d) ? NULL : "an array of another kind";
+	return texture_unable(r);
 }
 
 /* ---- making again ---------------------------------------------------------------------------- */

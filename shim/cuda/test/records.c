@@ -28,6 +28,7 @@
 #define DEVICES 2
 #define THREADS 3
 #define DEEP 16
+#define LARGEST 256 /* elements of an array */
 #define GRANULE ((size_t)16 << 10)
 
 /* Both steps of a restart. */
@@ -861,32 +862,71 @@ static void destroy_array(void)
 		end(i);
 }
 
-/* An element is written and read. */
+/* All of it is written, or read. */
 static void use_array(void)
 {
-	uint64_t value = (uint64_t)rand(), v[WORLDS] = {0};
-	int i = any("array");
-	CUDA_MEMCPY3D c = {.WidthInBytes = 8, .Height = 1, .Depth = 1};
+	static uint64_t data[WORLDS][LARGEST];
+	int i = any("array"), first = rand();
+	const unsigned *n = i < 0 ? NULL : objects[i].extent;
+	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			   .dstMemoryType = CU_MEMORYTYPE_HOST};
 
 	if (i < 0)
 		return;
-	c.srcXInBytes = c.dstXInBytes = 8 * ((unsigned)rand() % objects[i].extent[0]);
-	c.srcY = c.dstY = (unsigned)rand() % objects[i].extent[1];
-	c.srcZ = c.dstZ = (unsigned)rand() % objects[i].extent[2];
+	c.WidthInBytes = c.srcPitch = c.dstPitch = 8 * n[0];
+	c.Height = c.srcHeight = c.dstHeight = n[1];
+	c.Depth = n[2];
 	if (rand() % 2) {
-		c.srcMemoryType = CU_MEMORYTYPE_HOST;
-		c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-		c.srcHost = (char *)&value - c.srcXInBytes;
-		c.srcY = c.srcZ = 0;
-		BOTH(cuMemcpy3D_v2((c.dstArray = H(CUarray, i), &c)));
+		BOTH(cuMemcpy3D_v2((c.srcArray = H(CUarray, i), c.dstHost = data[W], &c)));
+		if (memcmp(data[PLAIN], data[ENGINE], 8 * n[0] * n[1] * n[2]))
+			wrong = "the contents of an array";
 		return;
 	}
-	c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-	c.dstMemoryType = CU_MEMORYTYPE_HOST;
-	c.dstY = c.dstZ = 0;
-	BOTH(cuMemcpy3D_v2((c.srcArray = H(CUarray, i),
-			    c.dstHost = (char *)&v[W] - c.dstXInBytes, &c)));
-	same(v, "the contents of an array");
+	for (unsigned k = 0; k < n[0] * n[1] * n[2]; k++)
+		data[PLAIN][k] = (uint64_t)first + k;
+	c.srcMemoryType = CU_MEMORYTYPE_HOST;
+	c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+	BOTH(cuMemcpy3D_v2((c.dstArray = H(CUarray, i), c.srcHost = data[PLAIN], &c)));
+}
+
+/* A level of one that is there, known or not. */
+static void get_level(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = any("mipmap"), level = rand() % 5, array;
+
+	if (i < 0 || BOTH(cuMipmappedArrayGetLevel((CUarray *)&v[W], H(CUmipmappedArray, i),
+						   (unsigned)level)))
+		return;
+	array = note("array", v, i);
+	for (int k = 0; k < 3 && array >= 0; k++)
+		objects[array].extent[k] = objects[i].extent[k] >> level
+						   ? objects[i].extent[k] >> level : 1;
+}
+
+static void create_mipmap(void)
+{
+	const unsigned w = 1 + (unsigned)rand() % 16, h = (unsigned)rand() % 16;
+	const CUDA_ARRAY3D_DESCRIPTOR about = {w, h, 0, CU_AD_FORMAT_UNSIGNED_INT32, 2, 0};
+	uint64_t v[WORLDS] = {0};
+	unsigned levels = (unsigned)rand() % 6;
+	int i;
+
+	if (BOTH(cuMipmappedArrayCreate((CUmipmappedArray *)&v[W], &about, levels)))
+		return;
+	i = add_object("mipmap", v, current());
+	if (i >= 0)
+		memcpy(objects[i].extent, (const unsigned[]){w, h ? h : 1, 1},
+		       sizeof objects[i].extent);
+	get_level();
+}
+
+static void destroy_mipmap(void)
+{
+	int i = any("mipmap");
+
+	if (i >= 0 && rand() % 2 && !BOTH(cuMipmappedArrayDestroy(H(CUmipmappedArray, i))))
+		end(i);
 }
 
 static CUDA_RESOURCE_DESC resource_of(int i, int world)
@@ -895,6 +935,12 @@ static CUDA_RESOURCE_DESC resource_of(int i, int world)
 
 	if (is(i, "array")) {
 		d.res.array.hArray = (CUarray)(uintptr_t)objects[i].handle[world];
+		return d;
+	}
+	if (is(i, "mipmap")) {
+		d.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+		d.res.mipmap.hMipmappedArray =
+			(CUmipmappedArray)(uintptr_t)objects[i].handle[world];
 		return d;
 	}
 	d.resType = CU_RESOURCE_TYPE_LINEAR;
@@ -908,9 +954,10 @@ static CUDA_RESOURCE_DESC resource_of(int i, int world)
 static void create_texture(void)
 {
 	const CUDA_TEXTURE_DESC about = {.maxAnisotropy = (unsigned)rand() % 16};
+	static const char *const kinds[] = {"array", "array", "mipmap", "mapping"};
 	CUDA_RESOURCE_DESC d[WORLDS];
 	uint64_t v[WORLDS] = {0};
-	int on = any(rand() % 4 ? "array" : "mapping"), i;
+	int on = any(kinds[rand() % 4]), i;
 	bool is_surface = rand() % 2;
 
 	if (on < 0 || (is(on, "mapping") && !objects[on].open))
@@ -959,10 +1006,85 @@ static void look_at_texture(void)
 	} else {
 		BOTH(cuSurfObjectGetResourceDesc(&d[W], H(CUsurfObject, i)));
 	}
-	for (int W = 0; W < WORLDS && is(objects[i].on, "array"); W++) {
+	for (int W = 0; W < WORLDS && (is(objects[i].on, "array") || is(objects[i].on, "mipmap"));
+	     W++) {
 		if (d[W].res.array.hArray != H(CUarray, objects[i].on))
 			wrong = "the array of a texture";
 	}
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+static void create_pool(void)
+{
+	const CUmemPoolProps about = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+						   .id = rand() % DEVICES}};
+	uint64_t v[WORLDS] = {0};
+	int i;
+
+	if (BOTH(cuMemPoolCreate((CUmemoryPool *)&v[W], &about)))
+		return;
+	i = add_object("pool", v, -1);
+	if (i >= 0)
+		objects[i].device = about.location.id;
+}
+
+/* A device's own is not. */
+static void destroy_pool(void)
+{
+	int i = any("pool");
+
+	if (i >= 0 && rand() % 2 && !BOTH(cuMemPoolDestroy(H(CUmemoryPool, i))))
+		end(i);
+}
+
+/* That of a device, its own or the present one. */
+static void get_pool(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int device = rand() % DEVICES, i;
+
+	if (rand() % 2 ? BOTH(cuDeviceGetDefaultMemPool((CUmemoryPool *)&v[W], device))
+		       : BOTH(cuDeviceGetMemPool((CUmemoryPool *)&v[W], device)))
+		return;
+	i = note("pool", v, -1);
+	if (i >= 0)
+		objects[i].device = device;
+}
+
+static void set_pool(void)
+{
+	int i = any("pool"), which = rand() % 6, device;
+	uint64_t value = which < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? (uint64_t)rand() % 2
+								    : (uint64_t)rand();
+	const CUmemAccessDesc access = {{.type = CU_MEM_LOCATION_TYPE_DEVICE,
+					 .id = rand() % (DEVICES + 1)},
+					rand() % 2 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						   : CU_MEM_ACCESS_FLAGS_PROT_NONE};
+
+	if (i < 0)
+		return;
+	BOTH(cuMemPoolSetAttribute(H(CUmemoryPool, i), (CUmemPool_attribute)which, &value));
+	if (rand() % 2)
+		BOTH(cuMemPoolSetAccess(H(CUmemoryPool, i), &access, 1));
+	device = rand() % 8 ? objects[i].device : DEVICES;
+	if (rand() % 2)
+		BOTH(cuDeviceSetMemPool(device, H(CUmemoryPool, i)));
+}
+
+static void look_at_pool(void)
+{
+	int i = any("pool"), which = rand() % (CU_MEMPOOL_ATTR_USED_MEM_HIGH + 2);
+	CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = rand() % DEVICES};
+	uint64_t v[WORLDS] = {0};
+
+	if (i < 0)
+		return;
+	BOTH(cuMemPoolGetAttribute(H(CUmemoryPool, i), (CUmemPool_attribute)which, &v[W]));
+	same(v, "a setting of a pool");
+	BOTH(cuMemPoolGetAccess((CUmemAccess_flags *)&v[W], H(CUmemoryPool, i), &location));
+	same(v, "access to a pool");
 }
 
 /* ---- private tables -------------------------------------------------------------------------- */
@@ -1159,11 +1281,12 @@ static void (*const steps[])(void) = {
 	get_variable_of_library, get_variable_of_library, reserve, free_reservation,
 	create_memory, create_memory, map_again, open_all, release_memory, retain_memory, unmap,
 	write_memory, write_memory, read_memory, read_memory, read_memory, create_array,
-	create_array, destroy_array, use_array, use_array, use_array, create_texture,
+	create_mipmap, create_mipmap, destroy_mipmap, get_level, get_level, create_array, destroy_array, use_array, use_array, use_array, create_texture,
 	create_texture, create_texture, destroy_any_texture, look_at_texture, look_at_texture,
 	pin, unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory,
 	free_memory, look_at_primary, keep, keep, look_at_kept, look_at_kept, look_at_private,
-	look_at_buffers, graph_step, graph_step, graph_step, graph_step, graph_step, graph_step,
+	create_pool, destroy_pool, get_pool, get_pool, set_pool, set_pool, look_at_pool,
+	look_at_pool, look_at_buffers, graph_step, graph_step, graph_step, graph_step, graph_step, graph_step,
 };
 
 /* With which a program of graphs begins. */
@@ -1206,11 +1329,18 @@ static void run(void (*what)(void))
 	run_in(what == graph_step && rand() % 4 ? 0 : rand() % THREADS, what);
 }
 
+/* How many objects may be recorded that the program does not know: functions of kernels' nodes,
+ * devices' own pools, which an earlier program has asked for. */
+static int unknown_of(const char *kind)
+{
+	return !strcmp(kind, "function") ? MOST : !strcmp(kind, "pool") ? DEVICES : 0;
+}
+
 static bool counts_agree(void)
 {
 	static const char *const kinds[] = {"context", "stream", "event", "module", "function",
 					    "variable", "library", "kernel", "reservation",
-					    "physical", "mapping", "memory", "array", "texture",
+					    "physical", "mapping", "memory", "array", "mipmap", "pool", "texture",
 					    "surface", "host", "graph", "executable"};
 
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -1218,8 +1348,7 @@ static bool counts_agree(void)
 
 		for (int i = 0; i < n_objects; i++)
 			n += is(i, kinds[k]);
-		/* Functions of kernels' nodes are recorded, too. */
-		if (strcmp(kinds[k], "function") ? n != recorded : n > recorded) {
+		if (recorded < n || recorded > n + unknown_of(kinds[k])) {
 			printf("# %d of kind %s, %d records\n", n, kinds[k], recorded);
 			return false;
 		}
@@ -1341,6 +1470,8 @@ static void clear_objects(void)
 			give_back(i);
 		else if (is(i, "library"))
 			BOTH(cuLibraryUnload(H(CUlibrary, i)));
+		else if (is(i, "pool"))
+			BOTH(cuMemPoolDestroy(H(CUmemoryPool, i)));
 		else if (is(i, "context") && !objects[i].primary)
 			BOTH(cuCtxDestroy_v2(H(CUcontext, i)));
 		while (is(i, "physical") && objects[i].uses--) {
@@ -1673,6 +1804,7 @@ static void test_textures(void)
 	__typeof__(gck_cuda_driver.cuArrayCreate_v2) before = gck_cuda_driver.cuArrayCreate_v2;
 	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY};
 	CUDA_TEXTURE_DESC about = {0};
+	CUmipmappedArray mipmap;
 	CUtexObject texture;
 	CUcontext context;
 	CUarray array;
@@ -1681,6 +1813,9 @@ static void test_textures(void)
 	E->cuArray3DCreate_v2(&array, &sparse);
 	refuses("an array of another kind", "a sparse array");
 	E->cuArrayDestroy(array);
+	E->cuMipmappedArrayCreate(&mipmap, &sparse, 2);
+	refuses("a mipmapped array of another kind", "a sparse mipmapped array");
+	E->cuMipmappedArrayDestroy(mipmap);
 	refuse_unmapped();
 	E->cuArrayCreate_v2(&given, &flat);
 	resource.res.array.hArray = given;
@@ -1780,11 +1915,14 @@ static void test_options(void)
 
 static void test_refusals(void)
 {
+	const CUmemPoolProps host = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA}};
 	CUcontext context, other;
 	CUdeviceptr at;
 	CUmodule a, b;
 	CUgraph graph;
 	CUstream stream;
+	CUmemoryPool pool;
 	pthread_t id;
 
 	E->cuCtxCreate_v2(&context, 0, 0);
@@ -1792,6 +1930,9 @@ static void test_refusals(void)
 	E->cuMemAlloc_v2(&at, 100);
 	refuses("cuMemAlloc_v2", "memory of the driver's own");
 	E->cuMemFree_v2(at);
+	E->cuMemPoolCreate(&pool, &host);
+	refuses("a pool of another kind", "a pool of the host's memory");
+	E->cuMemPoolDestroy(pool);
 	E->cuModuleLoadData(&a, unknown);
 	refuses("cuModuleLoadData", "a module of an unknown kind of fatbin");
 	E->cuModuleUnload(a);

@@ -169,6 +169,14 @@ static int any_other(uint64_t *offset)
 	return rand() % 2 ? any("host") : any_place(offset);
 }
 
+/* An array in the context, or a level of one; -1: none. */
+static int any_array(int context)
+{
+	int mipmap = rand() % 3 ? -1 : any_of("mipmap", context);
+
+	return any_of("array", mipmap >= 0 ? mipmap : context);
+}
+
 /* False: there is nothing of which it could be. */
 static bool choose(struct spec *s, CUgraphNodeType type)
 {
@@ -192,7 +200,7 @@ static bool choose(struct spec *s, CUgraphNodeType type)
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		s->memory = any_place(&s->offset);
 		s->other = rand() % 2 ? any_other(&s->other_offset)
-				      : any_of("array", s->context);
+				      : any_array(s->context);
 		add_ref(&s->refs, s->memory);
 		add_ref(&s->refs, s->other);
 		return s->memory >= 0 && s->other >= 0;

@@ -115,6 +115,67 @@ static uint64_t sum_of(CUdeviceptr results)
 	return sum;
 }
 
+/* ---- objects that are used only once ---------------------------------------------------------- */
+
+#define THRESHOLD ((cuuint64_t)12345678)
+#define LEVEL 2
+#define ROW 8 /* bytes of that level */
+
+static struct {
+	CUmemoryPool pool;
+	CUtexObject linear;
+	CUmipmappedArray mipmap;
+} others;
+
+/* Of a level, to it or from it. */
+static void copy_level(uint64_t *row, bool back)
+{
+	CUDA_MEMCPY3D c = {.srcMemoryType = back ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST,
+			   .dstMemoryType = back ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY,
+			   .srcHost = row, .dstHost = row, .WidthInBytes = ROW, .Height = 1,
+			   .Depth = 1};
+	CUarray level;
+
+	CHECK(cuMipmappedArrayGetLevel(&level, others.mipmap, LEVEL));
+	*(back ? &c.srcArray : &c.dstArray) = level;
+	CHECK(cuMemcpy3D(&c));
+}
+
+static void make_others(CUdeviceptr memory)
+{
+	const CUmemPoolProps about = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	const CUDA_ARRAY3D_DESCRIPTOR extent = {8, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0};
+	const CUDA_RESOURCE_DESC resource = {
+		.resType = CU_RESOURCE_TYPE_LINEAR,
+		.res.linear = {memory, CU_AD_FORMAT_UNSIGNED_INT32, 1, 8}};
+	const CUDA_TEXTURE_DESC texture = {.flags = CU_TRSF_READ_AS_INTEGER};
+	cuuint64_t threshold = THRESHOLD;
+	uint64_t row = 77;
+
+	CHECK(cuMemPoolCreate(&others.pool, &about));
+	CHECK(cuMemPoolSetAttribute(others.pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	CHECK(cuDeviceSetMemPool(0, others.pool));
+	CHECK(cuMipmappedArrayCreate(&others.mipmap, &extent, 4));
+	copy_level(&row, false);
+	CHECK(cuTexObjectCreate(&others.linear, &resource, &texture, NULL));
+}
+
+static bool has_others(CUdeviceptr memory)
+{
+	CUDA_RESOURCE_DESC resource;
+	cuuint64_t threshold;
+	CUmemoryPool pool;
+	uint64_t row = 0;
+
+	CHECK(cuDeviceGetMemPool(&pool, 0));
+	CHECK(cuMemPoolGetAttribute(others.pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	copy_level(&row, true);
+	CHECK(cuTexObjectGetResourceDesc(&resource, others.linear));
+	return pool == others.pool && threshold == THRESHOLD && row == 77 &&
+	       resource.res.linear.devPtr == memory;
+}
+
 /* ---- a worker ------------------------------------------------------------------------------- */
 
 /* Such a process has the driver's devices from its parent. It makes one here, if it may. */
@@ -216,8 +277,9 @@ int main(int argc, char **argv)
 	CHECK(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
 	CHECK(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
 	CHECK(cuEventCreate(&event, 0));
-	CHECK(cuMemAllocAsync(&results, 8 * ROUNDS, one));
 	CHECK(cuMemAlloc(&sum, 8));
+	make_others(sum);
+	CHECK(cuMemAllocAsync(&results, 8 * ROUNDS, one));
 	CHECK(cuMemsetD8(sum, 0, 8));
 	CHECK(cuMemAllocHost((void **)&pinned, 8));
 	managed = managed_memory();
@@ -253,6 +315,7 @@ int main(int argc, char **argv)
 	CHECK(cuDeviceGetDefaultMemPool(&pool, 0) | cuMemPoolTrimTo(pool, 0));
 	wrong = wrong || !getenv("FAKE_CUDA_PARTS") ? wrong : vmm_parts_end();
 	wrong = wrong ? wrong : vmm_end();
+	wrong = wrong || has_others(sum) ? wrong : "another pool, level or texture";
 	pthread_join(thread, NULL);
 	CHECK(cuMemcpyDtoH(&a, sum, 8));
 	CHECK(cuMemcpyDtoH(&b, other, 8));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: arrays, and the textures and surfaces that mean them or memory. */
+ * The fake driver: arrays, also mipmapped ones, and the textures and surfaces that mean them or
+ * memory. */
 #include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
@@ -13,9 +14,18 @@ struct CUarray_st {
 	CUDA_ARRAY3D_DESCRIPTOR about; /* no extent is 0 */
 	size_t row;                    /* bytes */
 	char *data;
+	CUmipmappedArray mipmap;       /* of which it is a level */
+};
+
+struct CUmipmappedArray_st {
+	struct CUmipmappedArray_st *next;
+	CUcontext context;
+	unsigned n;
+	CUarray levels[32];
 };
 
 static struct CUarray_st *arrays;
+static struct CUmipmappedArray_st *mipmaps;
 static struct object {
 	CUcontext context;             /* NULL: a free number */
 	bool is_surface;
@@ -40,17 +50,21 @@ static size_t bytes_of(CUarray_format format)
 	}
 }
 
-CUresult fake_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *about)
+static CUresult may_make(const CUDA_ARRAY3D_DESCRIPTOR *about)
 {
-	CUarray a;
-
 	if (!fake_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!about->Width || !about->NumChannels || about->NumChannels > 4)
-		return CUDA_ERROR_INVALID_VALUE;
-	a = calloc(1, sizeof *a);
+	return !about->Width || !about->NumChannels || about->NumChannels > 4
+		       ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUarray make(const CUDA_ARRAY3D_DESCRIPTOR *about, CUmipmappedArray mipmap)
+{
+	CUarray a = calloc(1, sizeof *a);
+
 	a->context = fake_current();
 	a->about = *about;
+	a->mipmap = mipmap;
 	a->row = about->Width * about->NumChannels * bytes_of(about->Format);
 	a->data = calloc(about->Depth ? about->Depth : 1,
 			 (about->Height ? about->Height : 1) * a->row);
@@ -58,8 +72,16 @@ CUresult fake_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *
 	a->next = arrays;
 	arrays = a;
 	fake_unlock();
-	*array = a;
-	return CUDA_SUCCESS;
+	return a;
+}
+
+CUresult fake_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *about)
+{
+	CUresult rc = may_make(about);
+
+	if (!rc)
+		*array = make(about, NULL);
+	return rc;
 }
 
 CUresult fake_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *about)
@@ -93,19 +115,21 @@ bool fake_is_array_on(CUarray array, CUdevice device)
 	return is_array(array) && array->context->device == device;
 }
 
-/* Its handle is not used again. */
+static void end(CUarray array)
+{
+	*place_of(array) = array->next;
+	free(array->data);
+}
+
+/* Its handle is not used again. A level ends with its mipmapped array. */
 CUresult fake_cuArrayDestroy(CUarray array)
 {
-	struct CUarray_st **at;
 	bool found;
 
 	fake_lock();
-	at = place_of(array);
-	found = *at != NULL;
-	if (found) {
-		*at = array->next;
-		free(array->data);
-	}
+	found = *place_of(array) && !array->mipmap;
+	if (found)
+		end(array);
 	fake_unlock();
 	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -116,6 +140,83 @@ CUresult fake_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *about, CUarray 
 		return CUDA_ERROR_INVALID_HANDLE;
 	*about = array->about;
 	return CUDA_SUCCESS;
+}
+
+/* ---- mipmapped arrays ------------------------------------------------------------------------ */
+
+/* Half of an extent in each level; not the number of layers. */
+static size_t extent(size_t n, unsigned level)
+{
+	return n >> level || !n ? n >> level : 1;
+}
+
+/* The number of levels is that which the extents have, at most. */
+CUresult fake_cuMipmappedArrayCreate(CUmipmappedArray *mipmap, const CUDA_ARRAY3D_DESCRIPTOR *about,
+				     unsigned int levels)
+{
+	bool layers = about->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+	CUresult rc = may_make(about);
+	CUmipmappedArray m;
+
+	if (rc || !levels)
+		return rc ? rc : CUDA_ERROR_INVALID_VALUE;
+	m = calloc(1, sizeof *m);
+	m->context = fake_current();
+	do {
+		CUDA_ARRAY3D_DESCRIPTOR a = *about;
+
+		a.Width = extent(a.Width, m->n);
+		a.Height = extent(a.Height, m->n);
+		a.Depth = layers ? a.Depth : extent(a.Depth, m->n);
+		m->levels[m->n] = make(&a, m);
+	} while (++m->n < levels && (about->Width >> m->n || about->Height >> m->n ||
+				     (!layers && about->Depth >> m->n)));
+	fake_lock();
+	m->next = mipmaps;
+	mipmaps = m;
+	fake_unlock();
+	*mipmap = m;
+	return CUDA_SUCCESS;
+}
+
+/* With the lock. */
+static struct CUmipmappedArray_st **place_of_mipmap(CUmipmappedArray mipmap)
+{
+	struct CUmipmappedArray_st **at = &mipmaps;
+
+	while (*at && *at != mipmap)
+		at = &(*at)->next;
+	return at;
+}
+
+CUresult fake_cuMipmappedArrayGetLevel(CUarray *array, CUmipmappedArray mipmap, unsigned int level)
+{
+	CUresult rc;
+
+	fake_lock();
+	rc = !*place_of_mipmap(mipmap) ? CUDA_ERROR_INVALID_HANDLE
+	     : level >= mipmap->n      ? CUDA_ERROR_INVALID_VALUE
+				       : CUDA_SUCCESS;
+	if (!rc)
+		*array = mipmap->levels[level];
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuMipmappedArrayDestroy(CUmipmappedArray mipmap)
+{
+	struct CUmipmappedArray_st **at;
+	bool found;
+
+	fake_lock();
+	at = place_of_mipmap(mipmap);
+	found = *at != NULL;
+	for (unsigned i = 0; found && i < mipmap->n; i++)
+		end(mipmap->levels[i]);
+	if (found)
+		*at = mipmap->next;
+	fake_unlock();
+	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -179,8 +280,11 @@ static bool is_there(const CUDA_RESOURCE_DESC *resource)
 	if (resource->resType == CU_RESOURCE_TYPE_ARRAY)
 		return is_array(resource->res.array.hArray);
 	fake_lock();
-	is = resource->resType == CU_RESOURCE_TYPE_LINEAR &&
-	     fake_find(resource->res.linear.devPtr);
+	if (resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+		is = *place_of_mipmap(resource->res.mipmap.hMipmappedArray);
+	else
+		is = resource->resType == CU_RESOURCE_TYPE_LINEAR &&
+		     fake_find(resource->res.linear.devPtr);
 	fake_unlock();
 	return is;
 }
@@ -191,6 +295,8 @@ static CUresult create(unsigned long long *handle, const struct object *o)
 
 	if (!o->context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (o->is_surface && o->resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_there(&o->resource))
 		return CUDA_ERROR_INVALID_VALUE;
 	fake_lock();
@@ -285,6 +391,12 @@ void fake_context_arrays_end(CUcontext context)
 		} else {
 			at = &a->next;
 		}
+	}
+	for (struct CUmipmappedArray_st **m = &mipmaps; *m;) {
+		if ((*m)->context == context)
+			*m = (*m)->next;
+		else
+			m = &(*m)->next;
 	}
 	for (int i = 0; i < OBJECTS; i++) {
 		if (objects[i].context == context)

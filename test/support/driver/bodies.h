@@ -77,6 +77,7 @@ BODY(cuFuncGetName); BODY(cuFuncGetModule); BODY(cuFuncGetParamInfo); BODY(cuKer
 BODY(cuLibraryGetGlobal);
 
 BODY(cuArrayCreate_v2); BODY(cuArray3DCreate_v2); BODY(cuArrayDestroy);
+BODY(cuMipmappedArrayCreate); BODY(cuMipmappedArrayGetLevel); BODY(cuMipmappedArrayDestroy);
 BODY(cuArray3DGetDescriptor_v2); BODY(cuMemcpy3D_v2); BODY(cuTexObjectCreate);
 BODY(cuTexObjectDestroy); BODY(cuTexObjectGetResourceDesc); BODY(cuTexObjectGetTextureDesc);
 BODY(cuSurfObjectCreate); BODY(cuSurfObjectDestroy); BODY(cuSurfObjectGetResourceDesc);

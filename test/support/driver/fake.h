@@ -337,5 +337,6 @@ void fake_reservations_anew(void);
 void fake_graphs_anew(void);
 void fake_executables_anew(void);
 void fake_events_anew(void);
+void fake_pools_anew(void);
 
 #endif

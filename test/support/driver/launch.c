@@ -142,5 +142,6 @@ void fake_anew(void)
 	fake_graphs_anew();
 	fake_executables_anew();
 	fake_events_anew();
+	fake_pools_anew();
 	fake_unlock();
 }

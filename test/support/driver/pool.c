@@ -5,8 +5,10 @@
 #include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct CUmemPoolHandle_st {
+	struct CUmemPoolHandle_st *next;
 	CUdevice device;
 	int reuse[3];
 	/* by attribute, from the threshold on */
@@ -18,30 +20,49 @@ struct CUmemPoolHandle_st {
 #define RESERVED(pool) ((pool)->figures[CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT])
 #define USED(pool) ((pool)->figures[CU_MEMPOOL_ATTR_USED_MEM_CURRENT])
 
-static struct CUmemPoolHandle_st default_pools[FAKE_MAX_DEVICES];
+static CUmemoryPool default_pools[FAKE_MAX_DEVICES]; /* NULL: nobody has asked for it */
 static CUmemoryPool current_pools[FAKE_MAX_DEVICES]; /* NULL: the default one */
+static struct CUmemPoolHandle_st *pools;
 
 /* ---- pools ---------------------------------------------------------------------------------- */
 
-static void begin(CUmemoryPool pool, CUdevice device)
+/* With the lock. */
+static CUmemoryPool begin(CUdevice device)
 {
-	*pool = (struct CUmemPoolHandle_st){.device = device, .reuse = {1, 1, 1}};
+	CUmemoryPool pool = malloc(sizeof *pool);
+
+	*pool = (struct CUmemPoolHandle_st){pools, .device = device, .reuse = {1, 1, 1}};
 	pool->accessible[device] = true;
+	pools = pool;
+	return pool;
 }
 
-static bool is_default(CUmemoryPool pool)
+/* Not one of a driver that was loaded before. */
+static bool is_pool(CUmemoryPool pool)
 {
-	return pool >= default_pools && pool < default_pools + FAKE_MAX_DEVICES;
+	CUmemoryPool p;
+
+	fake_lock();
+	p = pools;
+	while (p && p != pool)
+		p = p->next;
+	fake_unlock();
+	return p;
 }
 
 CUresult fake_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 {
 	CUresult rc = fake_device(device);
 
-	*pool = rc ? NULL : &default_pools[device];
-	if (*pool && !(*pool)->accessible[device])
-		begin(*pool, device);
-	return rc;
+	*pool = NULL;
+	if (rc)
+		return rc;
+	fake_lock();
+	if (!default_pools[device])
+		default_pools[device] = begin(device);
+	*pool = default_pools[device];
+	fake_unlock();
+	return CUDA_SUCCESS;
 }
 
 CUresult fake_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
@@ -57,7 +78,7 @@ CUresult fake_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
 	CUresult rc = fake_device(device);
 
-	if (rc || !pool || pool->device != device)
+	if (rc || !is_pool(pool) || pool->device != device)
 		return rc ? rc : CUDA_ERROR_INVALID_VALUE;
 	current_pools[device] = pool;
 	return CUDA_SUCCESS;
@@ -67,17 +88,27 @@ CUresult fake_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
 	CUresult rc = fake_device(props->location.id);
 
-	*pool = rc ? NULL : malloc(sizeof **pool);
-	if (*pool)
-		begin(*pool, props->location.id);
-	return rc;
+	*pool = NULL;
+	if (rc)
+		return rc;
+	fake_lock();
+	*pool = begin(props->location.id);
+	fake_unlock();
+	return CUDA_SUCCESS;
 }
 
 /* Its memory is not freed: there may still be allocations of it. */
 CUresult fake_cuMemPoolDestroy(CUmemoryPool pool)
 {
-	if (!pool || is_default(pool))
+	CUmemoryPool *at = &pools;
+
+	if (!is_pool(pool) || default_pools[pool->device] == pool)
 		return CUDA_ERROR_INVALID_VALUE;
+	fake_lock();
+	while (*at != pool)
+		at = &(*at)->next;
+	*at = pool->next;
+	fake_unlock();
 	if (current_pools[pool->device] == pool)
 		current_pools[pool->device] = NULL;
 	return CUDA_SUCCESS;
@@ -91,7 +122,7 @@ static void keep(CUmemoryPool pool, uint64_t bytes)
 
 CUresult fake_cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
 {
-	if (!pool)
+	if (!is_pool(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	fake_lock();
 	keep(pool, bytes);
@@ -108,7 +139,7 @@ CUresult fake_cuDeviceGraphMemTrim(CUdevice device)
 
 CUresult fake_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value)
 {
-	if (!pool || !which || which > CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+	if (!is_pool(pool) || !which || which > CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (which < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 		pool->reuse[which - 1] = *(const int *)value;
@@ -125,7 +156,7 @@ CUresult fake_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which
 
 CUresult fake_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value)
 {
-	if (!pool || !which || which > CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+	if (!is_pool(pool) || !which || which > CU_MEMPOOL_ATTR_USED_MEM_HIGH)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (which < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 		*(int *)value = pool->reuse[which - 1];
@@ -137,7 +168,7 @@ CUresult fake_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which
 CUresult fake_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!pool || map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		if (!is_pool(pool) || map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		    fake_device(map[i].location.id) ||
 		    (map[i].location.id == pool->device && !map[i].flags))
 			return CUDA_ERROR_INVALID_VALUE;
@@ -149,7 +180,7 @@ CUresult fake_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
 CUresult fake_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 				 CUmemLocation *location)
 {
-	if (!pool || location->type != CU_MEM_LOCATION_TYPE_DEVICE || fake_device(location->id))
+	if (!is_pool(pool) || location->type != CU_MEM_LOCATION_TYPE_DEVICE || fake_device(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = pool->accessible[location->id] ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 						: CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -177,9 +208,9 @@ CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemor
 	s = fake_stream(stream);
 	fake_unlock();
 	fake_capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	rc = !s      ? CUDA_ERROR_INVALID_HANDLE
-	     : !pool ? CUDA_ERROR_INVALID_VALUE
-		     : fake_cuMemAlloc_v2(address, size);
+	rc = !s		      ? CUDA_ERROR_INVALID_HANDLE
+	     : !is_pool(pool) ? CUDA_ERROR_INVALID_VALUE
+			      : fake_cuMemAlloc_v2(address, size);
 	fake_capture_mode = before;
 	if (rc)
 		return rc;
@@ -267,4 +298,12 @@ CUresult fake_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 void fake_pool_free(struct fake_block *b)
 {
 	leave_pool(b);
+}
+
+/* Handles are not used again. */
+void fake_pools_anew(void)
+{
+	pools = NULL;
+	memset(default_pools, 0, sizeof default_pools);
+	memset(current_pools, 0, sizeof current_pools);
 }
