@@ -13,6 +13,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/rank/helper_link.h"
+#include "shim/process/ring/ring.h"
 #include "shim/process/tree/tree.h"
 
 /* Wait between two scans of a rank that changes; doubled each time, about 0.6 s in all if its MPI
@@ -225,6 +226,23 @@ static int hold_rank(struct gck_capture *c, int timeout_ms, struct gck_error *er
 	}
 }
 
+/* Do something with a process, and then with those below it. */
+static int with_all(struct gck_capture *c, int (*act)(struct gck_capture *, struct gck_error *),
+		    struct gck_error *err)
+{
+	if (act(c, err))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	for (size_t i = 0; i < c->nchildren; i++)
+		if (with_all(c->children[i], act, err))
+			return -1;
+	return 0;
+}
+
+static int settle_rings(struct gck_capture *c, struct gck_error *err)
+{
+	return gck_rings_settle(&c->t, &c->held, err);
+}
+
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 {
 	int timeout_ms = (int)(c->o.hold_ms / 2 > 1000 ? c->o.hold_ms / 2 : 1000);
@@ -232,7 +250,8 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 	if (gck_target_refresh(&c->t, err))
 		return -1;
 	gck_threads_wait_transfers(&c->t);
-	if (!hold_rank(c, timeout_ms, err) && !gck_tree_hold(c, timeout_ms, err))
+	if (!hold_rank(c, timeout_ms, err) && !gck_tree_hold(c, timeout_ms, err) &&
+	    !with_all(c, settle_rings, err))
 		return 0;
 	gck_capture_resume(c);
 	return -1;
@@ -327,18 +346,6 @@ static int copy_memory(struct gck_capture *c, struct gck_error *err)
 
 	h.memory = true;
 	return gck_hold_ipc(&h) || gck_hold_objects(&h) || gck_hold_files(&h);
-}
-
-/* Do something with a process, and then with those below it. */
-static int with_all(struct gck_capture *c, int (*act)(struct gck_capture *, struct gck_error *),
-		    struct gck_error *err)
-{
-	if (act(c, err))
-		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	for (size_t i = 0; i < c->nchildren; i++)
-		if (with_all(c->children[i], act, err))
-			return -1;
-	return 0;
 }
 
 static int ask_clone(struct gck_capture *c, struct gck_error *err)

@@ -171,6 +171,8 @@ static int find_same(struct holding *const *known, size_t n, const struct holdin
 		if (order < 0)
 			return gck_fail(err, errno, "cannot compare descriptors: %s",
 					strerror(errno));
+		if (order == 0 && file_of(x)->kind == GCK_FD_RING)
+			return refuse(x, "an io_uring that another process has, too", err);
 		if (order == 0)
 			return share(known[i], x);
 	}

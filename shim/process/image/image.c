@@ -153,3 +153,11 @@ uint64_t gck_image_device_bytes(const struct gck_image *img)
 		sum += gck_image_device_bytes(&img->processes[i]);
 	return sum;
 }
+
+int gck_image_fd_of(const struct gck_image *img, size_t file)
+{
+	for (size_t i = 0; i < img->nfds; i++)
+		if (img->fds[i].file == file)
+			return img->fds[i].fd;
+	return -1;
+}

@@ -92,6 +92,7 @@ enum gck_map_kind {
 	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and similar ones are moved, not filled; the
 			    * vdso's bytes are in `pages`, for another kernel */
 	GCK_MAP_VVAR,
+	GCK_MAP_RING,      /* of an io_uring: `ring` */
 };
 
 #define GCK_MAP_DONTFORK 1u
@@ -120,6 +121,7 @@ struct gck_map {
 	int32_t object;            /* index into objects, -1: none */
 	uint64_t offset;           /* in the content or object */
 	char *name;                /* "[heap]", "[vdso]", a path: for messages */
+	uint64_t ring;             /* the `id` of an io_uring; 0: it is not of one */
 	bool changes_only;         /* capture: a file's mapping in the rank, ANON in the image,
 				    * which has only its changed pages */
 	bool empty;                /* capture: a device's memory in the rank, ANON in the image,
@@ -228,6 +230,31 @@ enum gck_fd_kind {
 	GCK_FD_PROC,       /* of /proc: `path` below it, or below the directory of `process` */
 	GCK_FD_INOTIFY,
 	GCK_FD_QUEUE,      /* a POSIX message queue: `path` is its name, `id` its own */
+	GCK_FD_RING,       /* io_uring; `id`: its own. `data`: its memory, as it is mapped: the
+			    * rings, then the submission queue's entries */
+};
+
+#define GCK_RING_MOST (1u << 28) /* a restart counts up to what was submitted */
+#define GCK_RING_TABLE 4096      /* registered buffers, or files */
+
+struct gck_ring_buffer {
+	uint64_t address, size;    /* size 0: this place is empty */
+};
+
+struct gck_ring_file {
+	int32_t fd;                /* a descriptor of the registered file; -1: none */
+};
+
+struct gck_ring {
+	uint32_t submissions, completions; /* entries of its two queues */
+	uint32_t submitted;        /* what the kernel has taken, and completed, modulo 2^32 */
+	unsigned char offsets[80]; /* of struct io_uring_params: sq_off, cq_off */
+	struct gck_ring_buffer *buffers; /* registered */
+	size_t nbuffers;
+	struct gck_ring_file *files;
+	size_t nfiles;
+	/* not in the manifest: */
+	bool single;               /* capture: only one thread may submit */
 };
 
 #define GCK_WATCH_MAX (1u << 18) /* a restart counts up to a watch's number */
@@ -360,6 +387,8 @@ struct gck_file {
 	int32_t peer_pid;          /* of unix sockets, SO_PEERCRED: the program's number of who made
 				    * the other end, or listens; 0: nobody, or unknown */
 	int64_t mq_most, mq_size;  /* QUEUE: messages that it holds, and bytes of each */
+	struct gck_ring *rings;    /* RING: one */
+	size_t nrings;
 	/* not in the manifest: */
 	uint32_t in_flight;        /* descriptors in its queue */
 	int32_t first_right;       /* the number of the first one */
@@ -487,6 +516,9 @@ const struct gck_page_groups *gck_image_device(const struct gck_image *img, int3
 
 /* Bytes of device data of all processes. */
 uint64_t gck_image_device_bytes(const struct gck_image *img);
+
+/* A descriptor of the process for img->files[file]; -1: it has none. */
+int gck_image_fd_of(const struct gck_image *img, size_t file);
 
 /* Check what the tables of image_fields.c cannot express: order, overlap, indexes. */
 int gck_image_check(const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;

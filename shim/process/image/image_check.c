@@ -41,6 +41,14 @@ static int check_content(const struct gck_page_groups *w, uint64_t size, const c
 	return 0;
 }
 
+static bool has_ring(const struct gck_image *img, uint64_t ring)
+{
+	for (size_t i = 0; ring && i < img->nfiles; i++)
+		if (img->files[i].kind == GCK_FD_RING && img->files[i].id == ring)
+			return true;
+	return false;
+}
+
 static int check_map(const struct gck_image *img, const struct gck_map *m, struct gck_error *err)
 {
 	bool shared = m->kind == GCK_MAP_SHARED || m->kind == GCK_MAP_SHARED_FILE;
@@ -52,6 +60,9 @@ static int check_map(const struct gck_image *img, const struct gck_map *m, struc
 	    (m->content >= 0 && (size_t)m->content >= img->ncontents) ||
 	    (m->object >= 0 && (size_t)m->object >= img->nobjects))
 		return gck_fail(err, EINVAL, "%" PRIx64 " maps something that is not there",
+				m->start);
+	if ((m->kind == GCK_MAP_RING) != has_ring(img, m->ring))
+		return gck_fail(err, EINVAL, "%" PRIx64 " maps an io_uring that is not there",
 				m->start);
 	if (m->kind == GCK_MAP_SHARED_FILE && !img->objects[m->object].has_path)
 		return gck_fail(err, EINVAL, "%" PRIx64 " maps a file without a path", m->start);
@@ -260,6 +271,26 @@ static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
 	return low < img->nfds && img->fds[low].fd == fd ? &img->fds[low] : NULL;
 }
 
+static bool is_power(uint32_t x)
+{
+	return !(x & (x - 1));
+}
+
+/* Its tables name files that are open. */
+static bool ring_fits(const struct gck_image *img, const struct gck_file *f)
+{
+	const struct gck_ring *x = f->rings;
+	bool fit = (f->kind == GCK_FD_RING) == (f->nrings == 1);
+
+	if (f->kind != GCK_FD_RING || !fit)
+		return fit;
+	fit = f->id && is_power(x->submissions) && is_power(x->completions) &&
+	      x->completions >= x->submissions;
+	for (size_t i = 0; i < x->nfiles && fit; i++)
+		fit = x->files[i].fd < 0 || find_fd(img, x->files[i].fd);
+	return fit;
+}
+
 /* Only a connected socket brings descriptors, which are under way themselves. */
 static int check_rights(const struct gck_image *img, const struct gck_file *f,
 			const struct gck_packet *p, struct gck_error *err)
@@ -313,6 +344,8 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 		return gck_fail(err, EINVAL, "file %zu has watches that inotify cannot have", i);
 	if (!queue_fits(f))
 		return gck_fail(err, EINVAL, "file %zu is not a message queue that can be made", i);
+	if (!ring_fits(img, f))
+		return gck_fail(err, EINVAL, "file %zu is not an io_uring that can be made", i);
 	if (check_name(f, err))
 		return gck_fail_in(err, "file %zu", i);
 	if (f->nterminals && f->kind != GCK_FD_STDIO &&

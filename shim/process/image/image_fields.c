@@ -80,14 +80,15 @@ static const struct gck_field map_fields[] = {
 	HEX(gck_map, start, MAX_ADDRESS),
 	HEX(gck_map, end, MAX_ADDRESS),
 	INT(gck_map, prot, 0, 7),
-	INT(gck_map, kind, 0, GCK_MAP_VVAR),
+	INT(gck_map, kind, 0, GCK_MAP_RING),
 	INT(gck_map, flags, 0, GCK_MAP_ALL),
 	INT(gck_map, content, -1, INT32_MAX),
 	INT(gck_map, object, -1, INT32_MAX),
 	INT(gck_map, offset, 0, MAX_SIZE),
 	TEXT(gck_map, name, 1),
+	HEX(gck_map, ring, UINT64_MAX),
 };
-static const struct gck_shape map_shape = SHAPE("mapping", gck_map, map_fields);
+static const struct gck_shape map_shape = SHAPE_GROWN("mapping", gck_map, map_fields, 1);
 
 static const struct gck_field content_fields[] = {
 	TEXT(gck_content, path, 1),
@@ -214,8 +215,31 @@ static const struct gck_field terminal_fields[] = {
 };
 static const struct gck_shape terminal_shape = SHAPE("terminal", gck_terminal, terminal_fields);
 
+static const struct gck_field buffer_fields[] = {
+	HEX(gck_ring_buffer, address, MAX_ADDRESS),
+	INT(gck_ring_buffer, size, 0, UINT32_MAX),
+};
+static const struct gck_shape buffer_shape =
+	SHAPE("registered buffer", gck_ring_buffer, buffer_fields);
+
+static const struct gck_field registered_fields[] = {
+	INT(gck_ring_file, fd, -1, INT32_MAX),
+};
+static const struct gck_shape registered_shape =
+	SHAPE("registered file", gck_ring_file, registered_fields);
+
+static const struct gck_field ring_fields[] = {
+	INT(gck_ring, submissions, 1, 1 << 15),
+	INT(gck_ring, completions, 1, 1 << 16),
+	INT(gck_ring, submitted, 0, GCK_RING_MOST),
+	FIXED(gck_ring, offsets),
+	LIST(gck_ring, buffers, nbuffers, 0, GCK_RING_TABLE, buffer_shape),
+	LIST(gck_ring, files, nfiles, 0, GCK_RING_TABLE, registered_shape),
+};
+static const struct gck_shape ring_shape = SHAPE("io_uring", gck_ring, ring_fields);
+
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_QUEUE),
+	INT(gck_file, kind, 0, GCK_FD_RING),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),
@@ -263,8 +287,9 @@ static const struct gck_field file_fields[] = {
 	INT(gck_file, owner_type, F_OWNER_TID, F_OWNER_PGRP),
 	INT(gck_file, mq_most, 0, MAX_MESSAGES),
 	INT(gck_file, mq_size, 0, MAX_PACKET),
+	LIST(gck_file, rings, nrings, 0, 1, ring_shape),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 18);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 19);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

@@ -264,6 +264,14 @@ static int segment_area(struct gck_scan *s, const struct area *a, struct gck_map
 	return m->object < 0 ? -1 : 0;
 }
 
+/* Each ring has an inode of its own. */
+static int ring_area(const struct area *a, struct gck_map *m)
+{
+	m->kind = GCK_MAP_RING;
+	m->ring = a->vma->inode;
+	return 0;
+}
+
 /* Find out whether this name still belongs to the mapped file. On btrfs, and on overlayfs of older
  * kernels, stat(2) and /proc/PID/maps report different devices. */
 static void find_file(struct area *a)
@@ -294,6 +302,8 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 	}
 	if (gck_exclusions_parents_device(&s->t->excluded, x->name))
 		return empty_area(m);
+	if (!strcmp(x->name, "anon_inode:[io_uring]"))
+		return ring_area(a, m);
 	find_file(a);
 	if (refused(s, a))
 		return 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Descriptors without a file: eventfd, timerfd, signalfd, epoll, pidfd. Scan and restore; timers.c
- * starts a timerfd when the rank runs, and watch/ has inotify. */
+ * starts a timerfd when the rank runs, watch/ has inotify, and ring/ io_uring. */
 #include "config.h"
 
 #include <errno.h>
@@ -19,6 +19,7 @@
 
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/ring/ring.h"
 #include "shim/process/tree/tree.h"
 #include "shim/process/watch/watch.h"
 
@@ -129,6 +130,12 @@ static int read_inotify(struct gck_scan *s, const struct gck_fd_view *v, struct 
 	return gck_watch_scan(s, v->fd, v->info, x);
 }
 
+static int read_ring(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	x->id = v->st.st_ino;
+	return gck_ring_scan(s, v->fd, x);
+}
+
 int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	static const struct {
@@ -141,6 +148,7 @@ int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck
 		{"anon_inode:[eventpoll]", read_epoll},
 		{"anon_inode:[pidfd]", read_pidfd},
 		{"anon_inode:inotify", read_inotify},
+		{"anon_inode:[io_uring]", read_ring},
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

@@ -21,6 +21,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
+#include "shim/process/ring/ring.h"
 #include "shim/process/terminal/terminal.h"
 #include "shim/process/watch/watch.h"
 
@@ -369,6 +370,7 @@ int gck_scan_fds(struct gck_scan *s)
 	}
 	if (s->held && add_flight(&w, first))
 		goto out;
+	gck_rings_check_maps(s);
 	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))
 		goto out;
 	if (join_unlinked(&w))
@@ -402,6 +404,8 @@ static int hold_one(struct gck_hold *h, uint32_t i)
 		return gck_hold_socket(h, i);
 	if (x->kind == GCK_FD_QUEUE)
 		return gck_hold_queue(h, i);
+	if (x->kind == GCK_FD_RING)
+		return gck_hold_ring(h, i);
 	if (x->kind == GCK_FD_TERMINAL && x->nterminals)
 		return gck_terminal_hold(h, x->terminals, gck_image_fd_of(h->img, i));
 	return 0;
@@ -456,6 +460,7 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 		return gck_make_queue(r, f, err);
 	case GCK_FD_MEMFD:
 		return gck_make_reopen(r->objects[f->object], f, err);
+	case GCK_FD_RING:
 	case GCK_FD_STDIO:
 		break;
 	}
@@ -477,6 +482,8 @@ static int place_one(struct gck_restore *r, size_t i, struct gck_error *err)
 	if (r->img->files[i].kind == GCK_FD_STDIO)
 		return gck_terminal_set_own(r, &r->img->files[i], err) ||
 				       gck_restore_place(r, i, -1, err) ? -1 : 0;
+	if (r->img->files[i].kind == GCK_FD_RING)
+		return gck_ring_place(r, i, err);
 	fd = shared && *shared >= 0 ? *shared : make(r, i, err);
 	if (fd < 0)
 		return -1;

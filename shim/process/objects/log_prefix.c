@@ -21,14 +21,6 @@ struct gck_prefix {
 	int32_t file;            /* index into files of the image; -1 until finished */
 };
 
-int gck_image_fd_of(const struct gck_image *img, size_t file)
-{
-	for (size_t i = 0; i < img->nfds; i++)
-		if (img->fds[i].file == file)
-			return img->fds[i].fd;
-	return -1;
-}
-
 static bool appended(const struct gck_file *x)
 {
 	return x->kind == GCK_FD_FILE && x->written && !x->whole && !x->unlinked;

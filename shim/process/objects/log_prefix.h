@@ -33,7 +33,4 @@ int gck_prefixes_sync(const struct gck_prefixes *p, const struct gck_image *img,
 		      struct gck_error *err) GCK_MUST_CHECK;
 void gck_prefixes_free(struct gck_prefixes *p);
 
-/* A descriptor of the rank for img->files[file]. */
-int gck_image_fd_of(const struct gck_image *img, size_t file);
-
 #endif

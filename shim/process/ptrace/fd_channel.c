@@ -175,9 +175,7 @@ static int run_dups(struct gck_restore *r, struct gck_batch *b, struct gck_error
 	return 0;
 }
 
-/* Copy the target's descriptor `there` to all places where the image has its file, and close
- * `there` unless it is one of the task's own. */
-static int spread(struct gck_restore *r, size_t file, int there, struct gck_error *err)
+int gck_restore_spread(struct gck_restore *r, size_t file, int there, struct gck_error *err)
 {
 	bool stays = there >= r->high;
 	struct gck_batch b;
@@ -214,7 +212,7 @@ int gck_restore_place(struct gck_restore *r, size_t file, int fd, struct gck_err
 		there = gck_restore_give(r, fd, err);
 	if (there < 0)
 		return -1;
-	if (spread(r, file, there, err))
+	if (gck_restore_spread(r, file, there, err))
 		return f->kind == GCK_FD_STDIO
 			       ? gck_fail_in(err, "the new task's descriptor %d", f->peer)
 			       : -1;

@@ -22,6 +22,11 @@ int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err) GCK_M
 /* A descriptor of ours for the process's open file description fd, or -1. */
 int gck_restore_take(const struct gck_restore *r, int fd, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Copy the process's descriptor `there` to all places where the image has this file, and close
+ * `there` unless it is one of the task's own. */
+int gck_restore_spread(struct gck_restore *r, size_t file, int there,
+		       struct gck_error *err) GCK_MUST_CHECK;
+
 /* Put a descriptor in all places where the image has this file. fd is ours; it is ignored for the
  * task's own descriptors 0 to 2 (GCK_FD_STDIO). */
 int gck_restore_place(struct gck_restore *r, size_t file, int fd,

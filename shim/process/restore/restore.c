@@ -21,6 +21,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ptrace/fd_channel.h"
+#include "shim/process/ring/ring.h"
 #include "shim/process/terminal/terminal.h"
 #include "shim/process/threads/threads.h"
 #include "shim/process/tree/tree.h"
@@ -107,7 +108,7 @@ static int check(struct gck_restore *r, struct gck_error *err)
 	return gck_restore_check_node(r, err) || gck_restore_check_guards(r, err) ||
 	       gck_restore_check_seals(r, err) || gck_restore_check_locks(r, err) ||
 	       gck_restore_check_attributes(r, err) || gck_restore_check_owners(r, err) ||
-	       gck_restore_check_contents(r, err) ||
+	       gck_restore_check_rings(r, err) || gck_restore_check_contents(r, err) ||
 	       gck_restore_check_files(r, err) ? -1 : 0;
 }
 
@@ -262,6 +263,7 @@ static int build(struct gck_restore *r, struct gck_error *err)
 		gck_restore_try_files,
 		gck_restore_sockets,
 		gck_restore_fds,
+		gck_restore_rings,
 		gck_restore_take_locks,
 		gck_restore_process,
 		gck_restore_threads,
@@ -376,6 +378,7 @@ int gck_restore_reopen(struct gck_restore *r, struct gck_error *err)
 		gck_restore_owners,
 		gck_restore_close_flight,
 		gck_restore_open_files,
+		gck_restore_ring_tables,
 	};
 	int failed = 0;
 

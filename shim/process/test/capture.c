@@ -34,7 +34,8 @@ static bool passes(const char *name)
 	static const char *const passing[] = {"connected", "broken-lease", "write-lease",
 					      "log-lease", "mapped-lease",
 					      "owner-outside", "unnamed-lease", "bare-child",
-					      "mpi-child", "static-child", "zombie", "orphans",
+					      "mpi-child", "static-child", "zombie", "ring-poll",
+					      "ring-timeout", "ring-more", "orphans",
 					      "procfd", "procother", "procthread", "unread",
 					      "mq", "mq-outside", "half-segment", "static-ipc",
 					      "sem-outside", "msg-outside", "shm-outside"};
@@ -99,6 +100,17 @@ static void test_able(void)
 		{"shm-mode", "its owner may not use it"}, {"mq", "a notification (mq_notify)"},
 		{"mq-mode", "may not read and write the message queue"},
 		{"mq-outside", "none of the rank's, has the message queue"},
+		{"ring-poll", "io_uring: a poll that does not end is under way"},
+		{"ring-timeout", "io_uring: 1 requests are under way that do not end"},
+		{"ring-more", "io_uring: it has had 2 completions more than requests"},
+		{"ring-thread", "an io_uring with a kernel's thread"},
+		{"ring-disabled", "an io_uring that is not enabled"},
+		{"ring-personality", "an io_uring with personalities"},
+		{"ring-closed", "an io_uring whose descriptor was closed"},
+		{"ring-provided", "an io_uring with provided buffers"},
+		{"ring-selected", "an io_uring with provided buffers"},
+		{"ring-file", "a registered file that the process has not open"},
+		{"ring-twice", "a registered file that the process has open twice"},
 		{"aio", "asynchronous I/O of the kernel"}, {"userfault", "[userfaultfd]"},
 		{"guarded", "shared memory with guard pages"},
 		{"traced", "it is traced by process"},
@@ -489,6 +501,41 @@ static void check_flight(void)
 	ok(is_copied("event-flight"), "copies of what is under way are closed before it runs on");
 }
 
+/* What only the held rank tells of its io_urings; and one that is used all the time. */
+static void test_rings(void)
+{
+	static const char *const bad[][2] = {
+		{"ring-wide", "an io_uring whose memory is laid out otherwise"},
+		{"ring-eventfd", "an io_uring with an eventfd"},
+		{"ring-own-eventfd", "an io_uring with an eventfd"},
+		{"ring-number", "uses an io_uring by a registered number"},
+		{"ring-child", "an io_uring that another process has, too"},
+	};
+	int taken = 0;
+
+	start();
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		tell("do", bad[i][0]);
+		ok(fails(bad[i][1]), "refused once it is held: %s", bad[i][1]);
+		ok(tell("undo", bad[i][0]), "the rank goes on, and its ring works");
+	}
+	tell("do", "ring-busy");
+	for (int i = 0; i < 20; i++) {
+		struct gck_error err = {0};
+		json_t *manifest = NULL;
+		struct gck_image *img = checkpoint(&manifest, &err);
+
+		taken += img != NULL;
+		if (!img)
+			printf("# %s\n", err.text);
+		gck_image_free(img);
+		json_decref(manifest);
+	}
+	is_int(taken, 20, "a rank that uses an io_uring all the time is captured");
+	ok(tell("undo", "ring-busy"), "and none of its requests is cut short or lost");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* A file that whoever opens it waits for: F_UNLCK lets it go on. */
 static int lease_program(void)
 {
@@ -800,6 +847,7 @@ int main(void)
 	test_lease();
 	test_held();
 	test_append();
+	test_rings();
 	test_headless();
 	test_child();
 	test_starting();

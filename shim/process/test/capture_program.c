@@ -53,6 +53,7 @@
 #include "shim/mpi/base/state.h"
 #include "shim/process/image/image.h"
 #include "shim/process/test/capture_clock.h"
+#include "shim/process/test/capture_rings.h"
 
 #define PAGE 4096
 
@@ -1646,6 +1647,23 @@ static const struct {
 	{"closing", do_closing, undo_unlike},
 	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
 	{"forks", do_forks, undo_churn},
+	{"ring-poll", ring_do_poll, ring_undo},
+	{"ring-timeout", ring_do_timeout, ring_undo},
+	{"ring-more", ring_do_more, ring_undo},
+	{"ring-thread", ring_do_thread, ring_undo},
+	{"ring-disabled", ring_do_disabled, ring_undo},
+	{"ring-personality", ring_do_personality, ring_undo},
+	{"ring-closed", ring_do_closed, ring_undo},
+	{"ring-provided", ring_do_provided, ring_undo},
+	{"ring-selected", ring_do_selected, ring_undo},
+	{"ring-file", ring_do_file, ring_undo},
+	{"ring-twice", ring_do_twice, ring_undo},
+	{"ring-wide", ring_do_wide, ring_undo},
+	{"ring-eventfd", ring_do_eventfd, ring_undo},
+	{"ring-own-eventfd", ring_do_own_eventfd, ring_undo},
+	{"ring-number", ring_do_number, ring_undo},
+	{"ring-child", ring_do_child, ring_undo},
+	{"ring-busy", ring_do_busy, ring_undo},
 	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
 	{"shared-clock", clock_do_shared, clock_undo}, {"headless", do_headless, NULL},
 };

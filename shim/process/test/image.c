@@ -95,16 +95,17 @@ static void fill_threads(struct gck_image *img)
 static void fill_memory(struct gck_image *img)
 {
 	static const struct gck_map maps[] = {
-		{0x400000, 0x500000, PROT_READ, GCK_MAP_FILE, 0, 0, -1, 0, NULL},
-		{0x500000, 0x600000, PROT_WRITE, GCK_MAP_ANON, 5, -1, -1, 0, NULL},
-		{0x700000, 0x800000, 3, GCK_MAP_SHARED, 0, -1, 0, 4096, NULL},
-		{0x800000, 0x900000, 3, GCK_MAP_SHARED_FILE, 0, -1, 1, 0, NULL},
-		{0x7fff00000000, 0x7fff00001000, 5, GCK_MAP_VDSO, 0, -1, -1, 0, NULL},
+		{0x400000, 0x500000, PROT_READ, GCK_MAP_FILE, 0, 0, -1, 0, NULL, 0},
+		{0x500000, 0x600000, PROT_WRITE, GCK_MAP_ANON, 5, -1, -1, 0, NULL, 0},
+		{0x700000, 0x800000, 3, GCK_MAP_SHARED, 0, -1, 0, 4096, NULL, 0},
+		{0x800000, 0x900000, 3, GCK_MAP_SHARED_FILE, 0, -1, 1, 0, NULL, 0},
+		{0x900000, 0x901000, 3, GCK_MAP_RING, 0, -1, -1, 0x10000000, NULL, 88},
+		{0x7fff00000000, 0x7fff00001000, 5, GCK_MAP_VDSO, 0, -1, -1, 0, NULL, 0},
 	};
 
-	img->nmaps = 5;
-	img->maps = zeroed(5, sizeof(*img->maps));
-	for (int i = 0; i < 5; i++) {
+	img->nmaps = 6;
+	img->maps = zeroed(6, sizeof(*img->maps));
+	for (int i = 0; i < 6; i++) {
 		img->maps[i] = maps[i];
 		img->maps[i].name = strdup(i ? "" : "/bin/\xfe");
 	}
@@ -124,11 +125,28 @@ static void fill_memory(struct gck_image *img)
 	group(&img->pages, 0x580000, 63, 1);
 }
 
+static void fill_ring(struct gck_file *f)
+{
+	struct gck_ring *x = zeroed(1, sizeof *x);
+
+	f->kind = GCK_FD_RING;
+	f->id = 88;
+	f->nrings = 1;
+	f->rings = x;
+	x->submissions = x->completions = 8;
+	x->submitted = GCK_RING_MOST;
+	x->nbuffers = x->nfiles = 2;
+	x->buffers = zeroed(2, sizeof *x->buffers);
+	x->buffers[1] = (struct gck_ring_buffer){0x500000, 4096};
+	x->files = zeroed(2, sizeof *x->files);
+	x->files[1].fd = -1;
+}
+
 static void fill_files(struct gck_image *img)
 {
-	img->nfiles = 5;
-	img->files = zeroed(5, sizeof(*img->files));
-	for (int i = 0; i < 5; i++)
+	img->nfiles = 6;
+	img->files = zeroed(6, sizeof(*img->files));
+	for (int i = 0; i < 6; i++)
 		img->files[i].object = -1;
 	img->files[0].kind = GCK_FD_FILE;
 	img->files[0].path = strdup("/tmp/out");
@@ -147,6 +165,7 @@ static void fill_files(struct gck_image *img)
 	img->files[4].kind = GCK_FD_QUEUE;
 	img->files[4].path = strdup("/q");
 	img->files[4].mq_most = img->files[4].mq_size = 10;
+	fill_ring(&img->files[5]);
 	img->nfds = 5;
 	img->fds = zeroed(5, sizeof(*img->fds));
 	for (int i = 0; i < 5; i++)
@@ -273,13 +292,13 @@ static void test_keys(void)
 	are_keys(image, "objects",
 		 "name,has_path,mode,seals,size,device,inode,windows,mtime_ns,owner,"
 		 "shared,elsewhere,segment,ranks,number");
-	are_keys(image, "maps", "start,end,prot,kind,flags,content,object,offset,name");
+	are_keys(image, "maps", "start,end,prot,kind,flags,content,object,offset,name,ring");
 	are_keys(image, "files", "kind,flags,offset,path,size,least,mtime_ns,mode,unlinked,"
 		 "whole,written,prefix,data,data_size,id,name,sock_type,"
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
 		 "was.inode,was.owner,shared,locks,queue,to,terminals,process,peer_pid,"
-		 "watches,async,signo,owner,owner_type,mq_most,mq_size");
+		 "watches,async,signo,owner,owner_type,mq_most,mq_size,rings");
 	are_keys(image, "ipc", "kind,id,number,key,mode,size,object,used,data,messages,ranks,"
 		 "common,elsewhere");
 	are_keys(image, "undo", "id,semaphore,value");
@@ -465,7 +484,7 @@ static void test_relations(void)
 	refused("children 2 runs", json_true(), "0 images");
 	refused("processes", json_pack("[{}]"), "vpid is missing");
 	refused("fds 1 fd", json_integer(0), "out of order");
-	refused("fds 1 file", json_integer(5), "not there");
+	refused("fds 1 file", json_integer(6), "not there");
 	refused("files 3 entries",
 		json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"), "not open");
 	refused("files 0 path", json_null(), "no path");
@@ -479,6 +498,13 @@ static void test_relations(void)
 	refused("files 4 mq_most", json_integer(0), "not a message queue");
 	refused("files 4 path", json_string("q"), "not a message queue");
 	refused("files 1 mq_size", json_integer(1), "not a message queue");
+	refused("maps 4 ring", json_string("77"), "maps an io_uring that is not there");
+	refused("maps 3 ring", json_string("58"), "maps an io_uring that is not there");
+	refused("files 5 id", json_string("0"), "io_uring that is not there");
+	refused("files 5 rings", json_array(), "not an io_uring that can be made");
+	refused("files 5 rings 0 submissions", json_integer(7), "not an io_uring that can be made");
+	refused("files 5 rings 0 completions", json_integer(4), "not an io_uring that can be made");
+	refused("files 5 rings 0 files 0 fd", json_integer(1), "not an io_uring that can be made");
 	refused("ipc 0 object", json_integer(1), "System V object 0 is not whole");
 	refused("ipc 0 id", json_integer(1), "System V object 0 is not whole");
 	refused("ipc 1 size", json_integer(3), "System V object 1 is not whole");
@@ -507,12 +533,15 @@ static void test_later(void)
 		{"files", "was.inode"}, {"files", "was.owner"},
 		{"files", "shared"}, {"files", "queue"}, {"files", "to"},
 		{"files", "terminals"}, {"files", "process"}, {"files", "watches"},
+		{"files", "rings"}, {"maps", "ring"}, /* it had no io_uring */
 	};
 	json_t *j = make_manifest(), *image = json_object_get(j, "image"), *one;
 	struct gck_error err = {0};
 	struct gck_image *img;
 	size_t k;
 
+	json_array_remove(json_object_get(image, "files"), 5);
+	json_array_remove(json_object_get(image, "maps"), 4);
 	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
 		json_array_foreach(json_object_get(image, later[i][0]), k, one)
 			if (json_object_del(one, later[i][1]))

@@ -279,7 +279,7 @@ int main(int argc, char **argv)
 		{"terminals", "2000", 4, 300},   {"pidfds", "1000", 3, 200},
 		{"proc", "1000", 3, 200},        {"watches", "1000", 4, 200},
 		{"made", "500", 4, 200},         {"queues", "2000", 4, 200},
-		{"ipc", "2000", 4, 300},
+		{"ipc", "2000", 4, 300},         {"rings", "1000", 4, 200},
 	};
 
 	srand((unsigned)time(NULL));

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/io_uring.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
@@ -39,6 +40,7 @@
 #include <sys/time.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -2305,6 +2307,176 @@ static void run_watches(void)
 	printf("watches %ld\n", rounds);
 }
 
+/* ---- rings: io_uring, with what is not read and not submitted yet --------------------------- */
+
+#define NO_ARRAY (1u << 16) /* IORING_SETUP_NO_SQARRAY, of Linux 6.6 */
+#define ONE_ISSUER (1u << 12) /* IORING_SETUP_SINGLE_ISSUER */
+#define DEFERRED (1u << 13) /* IORING_SETUP_DEFER_TASKRUN */
+#define BLOCK 4096
+
+struct ring {
+	int fd;
+	char *memory;
+	struct io_uring_sqe *entries;
+	struct io_uring_params p;
+};
+
+static uint32_t *of_ring(const struct ring *r, uint32_t offset)
+{
+	return (uint32_t *)(void *)(r->memory + offset);
+}
+
+static void make_ring(struct ring *r, uint32_t entries, uint32_t flags)
+{
+	size_t size;
+
+	*r = (struct ring){.p = {.flags = flags}};
+	r->fd = (int)syscall(SYS_io_uring_setup, entries, &r->p);
+	CHECK(r->fd >= 0);
+	size = r->p.cq_off.cqes + r->p.cq_entries * sizeof(struct io_uring_cqe);
+	if (!(flags & NO_ARRAY))
+		size = r->p.sq_off.array + r->p.sq_entries * sizeof(uint32_t);
+	r->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
+			 IORING_OFF_SQ_RING);
+	r->entries = mmap(NULL, r->p.sq_entries * sizeof *r->entries, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, r->fd, IORING_OFF_SQES);
+	CHECK(r->memory != MAP_FAILED && r->entries != MAP_FAILED);
+}
+
+/* From the last entry to the first, where the ring has such an array. */
+static void put_entry(const struct ring *r, struct io_uring_sqe x)
+{
+	uint32_t tail = *of_ring(r, r->p.sq_off.tail), place = tail & (r->p.sq_entries - 1);
+
+	if (!(r->p.flags & NO_ARRAY)) {
+		uint32_t entry = r->p.sq_entries - 1 - place;
+
+		of_ring(r, r->p.sq_off.array)[place] = entry;
+		place = entry;
+	}
+	r->entries[place] = x;
+	__atomic_store_n(of_ring(r, r->p.sq_off.tail), tail + 1, __ATOMIC_RELEASE);
+}
+
+static void submit(const struct ring *r, int n)
+{
+	CHECK(syscall(SYS_io_uring_enter, r->fd, n, n, IORING_ENTER_GETEVENTS, NULL, 0) == n);
+}
+
+static void take_completion(const struct ring *r, uint64_t data, int32_t result)
+{
+	uint32_t head = *of_ring(r, r->p.cq_off.head);
+	const struct io_uring_cqe *all = (void *)(r->memory + r->p.cq_off.cqes);
+	struct io_uring_cqe x = all[head & (r->p.cq_entries - 1)];
+
+	CHECK(__atomic_load_n(of_ring(r, r->p.cq_off.tail), __ATOMIC_ACQUIRE) != head);
+	CHECK(x.user_data == data && x.res == result);
+	__atomic_store_n(of_ring(r, r->p.cq_off.head), head + 1, __ATOMIC_RELEASE);
+}
+
+/* A block of a file, by a registered buffer and file or not. */
+static struct io_uring_sqe transfer(bool write, bool registered, int fd, void *block, long at,
+				    uint64_t data)
+{
+	uint8_t usual = write ? IORING_OP_WRITE : IORING_OP_READ;
+	uint8_t fixed = write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
+
+	return (struct io_uring_sqe){.opcode = registered ? fixed : usual, .fd = fd,
+				     .flags = registered ? IOSQE_FIXED_FILE : 0,
+				     .addr = (uint64_t)(uintptr_t)block, .len = BLOCK,
+				     .off = (uint64_t)at * BLOCK, .user_data = data,
+				     .buf_index = registered ? 1 : 0};
+}
+
+/* Write a block and read it again. What of it is not submitted, or not read, waits meanwhile. */
+static void ring_round(const struct ring *r, bool registered, int fd, char *blocks, long i)
+{
+	char *to = blocks + BLOCK, *from = blocks;
+	uint64_t data = (uint64_t)i * 4;
+
+	for (size_t k = 0; k < BLOCK; k++)
+		from[k] = (char)((size_t)i * 7 + k * k);
+	memset(to, 0, BLOCK);
+	put_entry(r, transfer(true, registered, fd, from, i % 16, data));
+	pause_us(500);
+	submit(r, 1);
+	put_entry(r, transfer(false, registered, fd, to, i % 16, data + 1));
+	put_entry(r, (struct io_uring_sqe){.opcode = IORING_OP_NOP, .user_data = data + 2});
+	pause_us(500);
+	submit(r, 2);
+	pause_us(200);
+	for (uint64_t k = 0; k < 3; k++)
+		take_completion(r, data + k, k < 2 ? BLOCK : 0);
+	CHECK(!memcmp(to, from, BLOCK));
+}
+
+static void register_table(const struct ring *r, uint32_t what, const void *table, uint32_t n)
+{
+	CHECK(!syscall(SYS_io_uring_register, r->fd, what, table, n));
+}
+
+static void ring_below(void)
+{
+	static char blocks[2 * BLOCK];
+	struct ring r;
+	int fd = made_file("below", O_RDWR);
+
+	make_ring(&r, 1, 0);
+	put_entry(&r, (struct io_uring_sqe){.opcode = IORING_OP_NOP, .user_data = 1});
+	submit(&r, 1);
+	for (long i = 0;; i++) {
+		take_completion(&r, 1, 0);
+		put_entry(&r, transfer(true, false, fd, blocks, i % 16, 2));
+		submit(&r, 1);
+		take_completion(&r, 2, BLOCK);
+		put_entry(&r, (struct io_uring_sqe){.opcode = IORING_OP_NOP, .user_data = 1});
+		submit(&r, 1);
+		pause_us(1000);
+	}
+}
+
+/* The second ring's file is open under two descriptors, and so is the ring. Its first buffer and
+ * its second file are empty places. */
+static void run_rings(void)
+{
+	static char blocks[4 * BLOCK] __attribute__((aligned(BLOCK)));
+	const struct iovec buffers[] = {{NULL, 0}, {blocks + 2 * BLOCK, 2 * BLOCK}};
+	struct epoll_event event = {.events = EPOLLIN};
+	int files[2] = {-1, -1}, file, again, epoll = epoll_create1(0), status;
+	struct ring one, other;
+	pid_t pid;
+
+	CHECK(!chdir(directory));
+	file = made_file("plain", O_RDWR);
+	files[0] = made_file("with a blank", O_RDWR);
+	CHECK(dup(files[0]) >= 0);
+	make_ring(&one, 8, 0);
+	make_ring(&other, 64, NO_ARRAY | ONE_ISSUER | DEFERRED);
+	again = dup(other.fd);
+	register_table(&other, IORING_REGISTER_BUFFERS, buffers, 2);
+	register_table(&other, IORING_REGISTER_FILES, files, 2);
+	CHECK(!epoll_ctl(epoll, EPOLL_CTL_ADD, one.fd, &event));
+	pid = fork();
+	if (!pid) {
+		close(one.fd);
+		close(other.fd);
+		close(again);
+		close(epoll);
+		CHECK(!munmap(one.memory, BLOCK) && !munmap(one.entries, BLOCK));
+		CHECK(!munmap(other.memory, BLOCK) && !munmap(other.entries, BLOCK));
+		ring_below();
+	}
+	for (long i = 0; i < rounds; i++) {
+		ring_round(&one, false, file, blocks, i);
+		CHECK(epoll_wait(epoll, &event, 1, 0) == 0);
+		other.fd = i % 2 ? again : other.fd;
+		ring_round(&other, true, 0, blocks + 2 * BLOCK, i);
+		CHECK(!waitpid(pid, &status, WNOHANG));
+	}
+	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
+	printf("rings %ld\n", rounds);
+}
+
 /* ---- made: files in /dev/shm that nobody has open in between -------------------------------- */
 
 static void write_number(const char *path, long i)
@@ -2881,6 +3053,7 @@ static const struct {
 	{"sockets", run_sockets}, {"terminals", run_terminals},
 	{"pidfds", run_pidfds},   {"proc", run_proc},
 	{"watches", run_watches}, {"made", run_made},
+	{"rings", run_rings},
 	{"queues", run_queues},   {"ipc", run_ipc},         {"known", read_known},
 };
 

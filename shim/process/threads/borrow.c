@@ -152,7 +152,8 @@ static void fill(struct frame *f, const struct gck_stub *s, const struct gck_bor
 }
 
 int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,
-	       const struct gck_borrowed_call *calls, size_t n, struct gck_error *err)
+	       const struct gck_borrowed_call *calls, size_t n, int64_t *results,
+	       struct gck_error *err)
 {
 	static const unsigned char zeros[CODE_MAX + sizeof(struct frame)];
 	size_t used = offsetof(struct frame, calls) + n * sizeof(*calls);
@@ -162,6 +163,7 @@ int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,
 	struct gck_stub s;
 	struct frame f;
 	uint64_t code;
+	int64_t all[GCK_BORROW_MAX + 2];
 	int failed;
 
 	if (x->signal)
@@ -176,7 +178,9 @@ int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,
 	failed = put_code(t, code, gck_borrow_code, code_size(), err) ||
 		 (frame ? gck_stub_put(t, frame, &f, used, err)
 			: put_code(t, first.rbx, &f, used, err)) ||
-		 gck_stub_run(t, x, &s, &first, (unsigned)n + 2, err);
+		 gck_stub_run(t, x, &s, &first, (unsigned)n + 2, all, err);
+	if (!failed && results)
+		memcpy(results, all + 1, n * sizeof *results);
 	if (put_code(t, code, zeros, size, failed ? &why : err))
 		failed = -1;
 	return failed ? -1 : 0;

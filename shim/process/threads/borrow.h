@@ -20,10 +20,11 @@ struct gck_borrowed_call {
 #define GCK_BORROW_MAX 8
 
 /* Have a held thread make n calls, with all signals blocked. frame: memory of the process that
- * nothing uses, of GCK_BORROW_FRAME bytes; 0: there is none yet, and n must be 1. */
+ * nothing uses, of GCK_BORROW_FRAME bytes; 0: there is none yet, and n must be 1. results: what
+ * the calls return; may be NULL. */
 #define GCK_BORROW_FRAME 1024
 int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,
-	       const struct gck_borrowed_call *calls, size_t n,
+	       const struct gck_borrowed_call *calls, size_t n, int64_t *results,
 	       struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

@@ -104,7 +104,7 @@ static int make_area(struct gck_target *t, struct gck_held_thread *x, uint64_t b
 	const struct gck_vma *v;
 	bool made;
 
-	if (gck_borrow(t, x, 0, &call, 1, err) || gck_maps_read(t->proc, &maps, err))
+	if (gck_borrow(t, x, 0, &call, 1, NULL, err) || gck_maps_read(t->proc, &maps, err))
 		return -1;
 	v = gck_maps_find(&maps, base);
 	made = v && v->end >= base + size;
@@ -133,7 +133,7 @@ static int map_file(struct gck_target *t, struct gck_held_thread *x,
 	}
 	calls[n++] = (struct gck_borrowed_call){SYS_close, {0}, GCK_BORROW_FIRST};
 	return gck_stub_put(t, scratch + PATH_AT, p->path, strlen(p->path) + 1, err) ||
-	       gck_borrow(t, x, scratch, calls, n, err) ? -1 : 0;
+	       gck_borrow(t, x, scratch, calls, n, NULL, err) ? -1 : 0;
 }
 
 /* A file of the same name may be another one there. */
@@ -231,7 +231,8 @@ static int ask(struct gck_target *t, struct gck_held_thread *x, struct gck_error
 	struct answers a = {.altstack.ss_flags = SS_DISABLE};
 
 	if (gck_stub_put(t, at, &a, sizeof a, err) ||
-	    gck_borrow(t, x, t->shim->scratch, calls, sizeof calls / sizeof calls[0], err) ||
+	    gck_borrow(t, x, t->shim->scratch, calls, sizeof calls / sizeof calls[0],
+		       NULL, err) ||
 	    gck_memory_read(t->pid, at, &a, sizeof a, err))
 		return -1;
 	x->asked = true;

@@ -64,11 +64,19 @@ static int go_to(pid_t tid, int request, int stop, int *status)
 }
 
 /* Stop the thread before it leaves the last call. */
-static int run(pid_t tid, unsigned calls, int *status)
+static int run(pid_t tid, unsigned calls, int64_t *results, int *status)
 {
-	for (unsigned i = 0; i < 2 * calls; i++)
+	for (unsigned i = 0; i < 2 * calls; i++) {
+		struct user_regs_struct now;
+
 		if (go_to(tid, PTRACE_SYSCALL, SYSCALL_STOP, status))
 			return -1;
+		if (!results || i % 2 == 0)
+			continue;
+		if (ptrace(PTRACE_GETREGS, tid, 0, &now))
+			return -1;
+		results[i / 2] = (int64_t)now.rax;
+	}
 	return ptrace(PTRACE_INTERRUPT, tid, 0, 0) ||
 			       go_to(tid, PTRACE_CONT, SIGTRAP | PTRACE_EVENT_STOP << 8, status)
 		       ? -1
@@ -94,14 +102,15 @@ static int block(pid_t tid, uint64_t mask)
 
 /* Signals are blocked once the code is set to run: only it sets the mask if we die. */
 int gck_stub_run(const struct gck_target *t, struct gck_held_thread *x, const struct gck_stub *s,
-		 const struct user_regs_struct *code, unsigned calls, struct gck_error *err)
+		 const struct user_regs_struct *code, unsigned calls, int64_t *results,
+		 struct gck_error *err)
 {
 	struct user_regs_struct first = *code, last = s->own;
 	int status = 0, failed;
 
 	first.orig_rax = ~0ull;
 	failed = ptrace(PTRACE_SETREGS, x->tid, 0, &first) || block(x->tid, ~0ull) ||
-		 run(x->tid, calls, &status);
+		 run(x->tid, calls, results, &status);
 	if (failed) {
 		note_signal(x, status);
 		block(x->tid, s->mask);

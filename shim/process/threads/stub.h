@@ -20,9 +20,10 @@ int gck_stub_begin(const struct gck_held_thread *x, struct gck_stub *s,
 
 /* Run the code from these registers on until it has made so many system calls, and take the thread
  * back. The first blocks all signals, the last sets the mask. -1 with EAGAIN: a signal that cannot
- * be blocked came first, or the code made fewer calls. */
+ * be blocked came first, or the code made fewer calls. results: what
+ * they return; may be NULL. */
 int gck_stub_run(const struct gck_target *t, struct gck_held_thread *x, const struct gck_stub *s,
-		 const struct user_regs_struct *code, unsigned calls,
+		 const struct user_regs_struct *code, unsigned calls, int64_t *results,
 		 struct gck_error *err) GCK_MUST_CHECK;
 
 /* Write into the process's memory. */

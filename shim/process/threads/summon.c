@@ -62,7 +62,7 @@ static int make_helper(const struct gck_target *t, struct gck_held_thread *x,
 	code.rip = t->shim->helper_entry;
 	code.rsp = at;
 	code.rax = 1;
-	return gck_stub_run(t, x, &s, &code, CALLS, err);
+	return gck_stub_run(t, x, &s, &code, CALLS, NULL, err);
 }
 
 /* ---- its link ------------------------------------------------------------------------------ */
@@ -124,7 +124,8 @@ static int leave_link(struct gck_target *t, struct gck_held_thread *x, struct gc
 
 	if (!t->forked || t->shim->link_fd < 0 || !(t->shim->features & GCK_SHIM_IMPLANTED))
 		return 0;
-	if (is_of_helper(t, t->shim->link_fd) && gck_borrow(t, x, t->shim->scratch, &call, 1, err))
+	if (is_of_helper(t, t->shim->link_fd) &&
+	    gck_borrow(t, x, t->shim->scratch, &call, 1, NULL, err))
 		return -1;
 	t->shim->link_fd = -1;
 	return 0;
