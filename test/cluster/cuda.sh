@@ -14,9 +14,9 @@ cp "$built/mpi_cuda" "$bin"
 
 # The jobs use this machine's driver, or the fake one.
 if [[ -e /dev/nvidiactl ]]; then
-	option='' libraries=${LD_LIBRARY_PATH-} rounds=2000 mib=256
+	option='' libraries=${LD_LIBRARY_PATH-} rounds=2000 mib=256 ranks=2
 else
-	option=cuda=nvidia libraries=$bin/fake rounds=300 mib=1
+	option=cuda=nvidia libraries=$bin/fake rounds=300 mib=1 ranks=4
 	install -D "$built/libcuda-fake.so" "$bin/fake/libcuda.so.1"
 fi
 
@@ -137,6 +137,8 @@ if [[ ! $option ]] && "$python" -c 'import torch' 2>/dev/null; then
 	script_with three "$bin/work $rounds 256" "$bin/static"
 	program_is "PyTorch, another program and a static one in a script" 1 1 "$bin/three" \
 		"$python" "$bin/train.py" 300
+	engine["PyTorch in fresh drivers"]=cuda=replay
+	program_is "PyTorch in fresh drivers" 1 1 "$python" "$bin/train.py" 300
 fi
 
 fresh="MPI and CUDA in fresh drivers"
@@ -147,7 +149,7 @@ if [[ $option ]]; then
 	driver_is libcuda-fake.so
 fi
 # Last: node 1 has processors for all of them.
-program_is "MPI and CUDA" 2 4 "$bin/mpi_cuda" $rounds $mib 1000
+program_is "MPI and CUDA" 2 $ranks "$bin/mpi_cuda" $rounds $mib 1000
 
 declare -A alone
 for name in "${names[@]}"; do

@@ -92,43 +92,55 @@ static bool may_open(unsigned int minor)
 	return stat(path, &st) == 0 && S_ISCHR(st.st_mode) && eaccess(path, R_OK | W_OK) == 0;
 }
 
-/* Add a GPU of the machine unless it is listed or cannot be opened. information: its file of the
- * kernel module. */
-static void add_hidden(struct gck_cuda_devices *out, FILE *information)
+/* Read a GPU's file of the kernel module; false: it names no GPU. */
+static bool read_gpu(FILE *information, struct gck_cuda_machine_gpu *gpu)
 {
-	bool is_named = false, is_open = false;
-	unsigned char uuid[16];
-	unsigned int minor;
+	bool is_named = false;
+	unsigned int minor, domain, bus, device;
 	char line[128];
 
+	*gpu = (struct gck_cuda_machine_gpu){.id = 0};
 	while (fgets(line, sizeof line, information)) {
 		const char *text = strstr(line, "GPU-");
 
 		if (!strncmp(line, "GPU UUID:", 9) && text)
-			is_named = read_uuid(text, uuid);
+			is_named = read_uuid(text, gpu->uuid);
 		else if (sscanf(line, "Device Minor: %u", &minor) == 1)
-			is_open = may_open(minor);
+			gpu->may_open = may_open(minor);
+		else if (sscanf(line, "Bus Location: %x:%x:%x", &domain, &bus, &device) == 3)
+			gpu->id = (domain & 0xffff) << 16 | bus << 8 | device;
 	}
-	if (is_named && is_open && !is_in(out, uuid) && out->all < GCK_CUDA_DEVICES_MAX)
-		memcpy(out->v[out->all++].uuid, uuid, sizeof uuid);
+	return is_named;
 }
 
-static void see_hidden(struct gck_cuda_devices *out)
+size_t gck_cuda_machine_gpus(struct gck_cuda_machine_gpu *gpus, size_t most)
 {
 	glob_t found = {0};
+	size_t n = 0;
 	FILE *f;
 
-	out->all = out->n;
 	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
-		for (size_t i = 0; i < found.gl_pathc; i++) {
+		for (size_t i = 0; i < found.gl_pathc && n < most; i++) {
 			f = fopen(found.gl_pathv[i], "re");
-			if (f) {
-				add_hidden(out, f);
+			n += f && read_gpu(f, &gpus[n]);
+			if (f)
 				fclose(f);
-			}
 		}
 	}
 	globfree(&found);
+	return n;
+}
+
+/* Add the GPUs that are not listed and can be opened. */
+static void see_hidden(struct gck_cuda_devices *out)
+{
+	struct gck_cuda_machine_gpu gpus[GCK_CUDA_DEVICES_MAX];
+	size_t n = gck_cuda_machine_gpus(gpus, GCK_CUDA_DEVICES_MAX);
+
+	out->all = out->n;
+	for (size_t i = 0; i < n && out->all < GCK_CUDA_DEVICES_MAX; i++)
+		if (gpus[i].may_open && !is_in(out, gpus[i].uuid))
+			memcpy(out->v[out->all++].uuid, gpus[i].uuid, sizeof gpus[i].uuid);
 }
 
 CUresult gck_cuda_visible_devices_read(const struct gck_cuda_device_calls *by,

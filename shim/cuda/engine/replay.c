@@ -17,6 +17,7 @@
 #include "shim/cuda/gate/driver_checkpoint.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/records/records.h"
+#include "shim/inside/gate.h"
 #include "shim/namespace/namespace.h"
 
 #define HOLD_MS 1000
@@ -27,8 +28,16 @@ static const struct gck_records_maps maps = {
 	.maps_for = gck_cuda_apart_maps_for, .ended = gck_cuda_apart_object_ended,
 };
 
+static void enter_private(void)
+{
+	gck_gate_enter("a private function of the driver", 0);
+}
+
+static const struct gck_records_gate gate = {.enter = enter_private, .leave = gck_gate_leave};
+
 static void *open_apart(const char *path, struct gck_error *err)
 {
+	gck_cuda_records_gate_by(&gate);
 	gck_cuda_records_maps_by(&maps);
 	return gck_cuda_apart_load(path, &gck_cuda_state.exclusions, err);
 }
@@ -152,7 +161,12 @@ static int down(int64_t end_ns, struct gck_error *err)
 		return -1;
 	gck_cuda_records_called(gck_cuda_needs_name);
 	gck_cuda_needs_note();
-	return gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err);
+	if (gck_cuda_records_listeners_close(end_ns, err))
+		return -1;
+	if (gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err) == 0)
+		return 0;
+	gck_cuda_records_listeners_open();
+	return -1;
 }
 
 /* ---- a restart ------------------------------------------------------------------------------ */
@@ -185,7 +199,10 @@ static int begin_again(struct gck_error *err)
 	if (rc)
 		return gck_cuda_fail(err, "cuInit of a fresh driver", rc);
 	gck_cuda_devices_note();
-	return gck_cuda_records_replay(err);
+	if (gck_cuda_records_replay(err))
+		return -1;
+	gck_cuda_records_listeners_open();
+	return 0;
 }
 
 static int up(bool restored, struct gck_error *err)
@@ -193,6 +210,7 @@ static int up(bool restored, struct gck_error *err)
 	if (restored)
 		return begin_again(err);
 	gck_namespace_release();
+	gck_cuda_records_listeners_open();
 	return 0;
 }
 

@@ -4,6 +4,8 @@
 #ifndef GCK_CUDA_RECORDS_JUMPS_H
 #define GCK_CUDA_RECORDS_JUMPS_H
 
+#include "shim/cuda/records/records.h"
+
 typedef void function(void);
 
 /* The tables by what is known of them (doc/cuda-driver.md). */
@@ -34,5 +36,19 @@ extern unsigned char gck_record_jump_used[JUMPS] __attribute__((visibility("hidd
 	((__typeof__(ours) *)gck_record_jump_to[(table) * WORDS + (slot)])
 
 function *gck_record_jump(int number);
+
+/* A function in the place of the driver's, of which f_inside is what happens behind the gate. */
+#define GCK_RECORD_GATED(linkage, type, f, parameters, arguments) \
+	static type f##_inside parameters; \
+	linkage type f parameters \
+	{ \
+		type result; \
+		gck_record_gate->enter(); \
+		result = f##_inside arguments; \
+		gck_record_gate->leave(); \
+		return result; \
+	}
+
+extern const struct gck_records_gate *gck_record_gate;
 
 #endif

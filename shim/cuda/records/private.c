@@ -8,6 +8,7 @@
  * with the hash function stays as it is. After a restart the program still has the addresses of
  * the old driver's tables, so they are there again, with ours and the jumps. */
 #include "shim/cuda/records/jumps.h"
+#include "shim/cuda/records/listeners.h"
 #include "shim/cuda/records/records.h"
 
 #include <errno.h>
@@ -30,21 +31,24 @@ static CUresult no_function(void)
 
 typedef void destructor(CUcontext context, void *key, void *value);
 
-static CUresult primary_handle(CUcontext *context, CUdevice device);
-static void *callbacks(void **at, size_t *size);
-static void *more_callbacks(void **at, size_t *size);
-static CUresult current_context(CUcontext *context);
-static CUresult storage_put(CUcontext context, void *key, void *value, destructor *end);
-static CUresult storage_delete(CUcontext context, void *key, void **value);
-static CUresult storage_get(void **value, CUcontext context, void *key);
-static CUresult check_context(CUcontext context, uint32_t *flags, const void **about);
-static CUresult context_id(CUcontext context, uint32_t *id);
-static CUresult cache_open(void **entry, int kind, const void *key, size_t size);
-static CUresult cache_close(void *entry);
-static CUresult listener_make(void **listener, const void *about);
-static uint64_t listener_drop(void *listener);
-static uint64_t listener_begin(void *listener);
-static uint64_t listener_end(void *listener);
+#define GATED(...) GCK_RECORD_GATED(static, __VA_ARGS__)
+
+GATED(CUresult, primary_handle, (CUcontext *context, CUdevice device), (context, device))
+GATED(void *, callbacks, (void **at, size_t *size), (at, size))
+GATED(void *, more_callbacks, (void **at, size_t *size), (at, size))
+GATED(CUresult, current_context, (CUcontext *context), (context))
+GATED(CUresult, storage_put, (CUcontext context, void *key, void *value, destructor *end),
+      (context, key, value, end))
+GATED(CUresult, storage_delete, (CUcontext context, void *key, void **value),
+      (context, key, value))
+GATED(CUresult, storage_get, (void **value, CUcontext context, void *key),
+      (value, context, key))
+GATED(CUresult, check_context, (CUcontext context, uint32_t *flags, const void **about),
+      (context, flags, about))
+GATED(CUresult, context_id, (CUcontext context, uint32_t *id), (context, id))
+GATED(CUresult, cache_open, (void **entry, int kind, const void *key, size_t size),
+      (entry, kind, key, size))
+GATED(CUresult, cache_close, (void *entry), (entry))
 
 #define OURS(slot, f) {slot, (function *)(f)}
 #define HARMLESS(slot) {slot, NULL} /* it is given no handles, and keeps nothing */
@@ -57,7 +61,7 @@ static struct table {
 	struct {
 		unsigned slot;
 		function *ours;
-	} known[6];
+	} known[7];
 	unsigned n;     /* words */
 	function **at;  /* the present driver's; NULL: it was not asked for */
 } tables[TABLES] = {
@@ -80,9 +84,12 @@ static struct table {
 		   false, 4, {OURS(1, cache_open), OURS(2, cache_close), HARMLESS(3),
 			      HARMLESS(4)}},
 	[NVML] = {"\x69\xa2\x8e\x9f\x24\x49\x8b\x47\xb0\x30\xc5\xda\x33\x0e\xa4\xe9", true,
-		  false, 6, {OURS(19, listener_make), OURS(20, listener_drop),
-			     OURS(21, listener_begin), OURS(22, listener_end), HARMLESS(24),
-			     HARMLESS(25)}},
+		  false, 7, {OURS(GCK_LISTENER_MAKE, gck_record_listener_make),
+			     OURS(GCK_LISTENER_DROP, gck_record_listener_drop),
+			     OURS(GCK_LISTENER_BEGIN, gck_record_listener_begin),
+			     OURS(GCK_LISTENER_END, gck_record_listener_end),
+			     HARMLESS(GCK_LISTENERS_TIME), HARMLESS(GCK_LISTENERS_LOCK),
+			     HARMLESS(GCK_LISTENERS_UNLOCK)}},
 	[RUNTIME] = {"\xf8\xcf\xf9\x51\x21\x46\x8b\x4e\xb9\xe2\xfb\x46\x9e\x7c\x0d\xd9", true,
 		     false, 0, {{0}}},
 	[HASH] = {"\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2", true,
@@ -261,7 +268,7 @@ uint64_t gck_record_primary_now(uint64_t handle)
 	return handle;
 }
 
-static CUresult primary_handle(CUcontext *context, CUdevice device)
+static CUresult primary_handle_inside(CUcontext *context, CUdevice device)
 {
 	CUresult rc;
 
@@ -282,7 +289,7 @@ static CUcontext now_of(CUcontext context)
 	return (CUcontext)(uintptr_t)gck_now(GCK_RECORD_CONTEXT, (uintptr_t)context);
 }
 
-static CUresult current_context(CUcontext *context)
+static CUresult current_context_inside(CUcontext *context)
 {
 	const struct gck_record *r;
 	uint64_t handle = 0;
@@ -300,13 +307,13 @@ static CUresult current_context(CUcontext *context)
 	return rc;
 }
 
-static CUresult check_context(CUcontext context, uint32_t *flags, const void **about)
+static CUresult check_context_inside(CUcontext context, uint32_t *flags, const void **about)
 {
 	gck_record_enter();
 	return REAL(CHECKS, 2, check_context)(now_of(context), flags, about);
 }
 
-static CUresult context_id(CUcontext context, uint32_t *id)
+static CUresult context_id_inside(CUcontext context, uint32_t *id)
 {
 	gck_record_enter();
 	return REAL(CONTEXT_ID, 4, context_id)(now_of(context), id);
@@ -373,7 +380,7 @@ static CUresult put(CUcontext now, void *key, void *value, destructor *end)
 		now, key, value, end && atomic_load(&gck_records_age) ? translated_end : end);
 }
 
-static CUresult storage_put(CUcontext context, void *key, void *value, destructor *end)
+static CUresult storage_put_inside(CUcontext context, void *key, void *value, destructor *end)
 {
 	struct gck_record_storage *s;
 	struct gck_record *r;
@@ -399,7 +406,7 @@ static CUresult storage_put(CUcontext context, void *key, void *value, destructo
 	return rc;
 }
 
-static CUresult storage_delete(CUcontext context, void *key, void **value)
+static CUresult storage_delete_inside(CUcontext context, void *key, void **value)
 {
 	struct gck_record *r;
 	CUresult rc;
@@ -414,7 +421,7 @@ static CUresult storage_delete(CUcontext context, void *key, void **value)
 	return rc;
 }
 
-static CUresult storage_get(void **value, CUcontext context, void *key)
+static CUresult storage_get_inside(void **value, CUcontext context, void *key)
 {
 	gck_record_enter();
 	return REAL(STORAGE, 2, storage_get)(value, now_of(context), key);
@@ -447,12 +454,12 @@ static void *see_buffer(struct buffer *b, void *r, void *const *at, const size_t
 	return r;
 }
 
-static void *callbacks(void **at, size_t *size)
+static void *callbacks_inside(void **at, size_t *size)
 {
 	return see_buffer(&buffers[0], REAL(CALLBACKS, 2, callbacks)(at, size), at, size);
 }
 
-static void *more_callbacks(void **at, size_t *size)
+static void *more_callbacks_inside(void **at, size_t *size)
 {
 	return see_buffer(&buffers[1], REAL(CALLBACKS, 6, more_callbacks)(at, size), at, size);
 }
@@ -461,7 +468,7 @@ static void *more_callbacks(void **at, size_t *size)
 
 static _Atomic int entries;
 
-static CUresult cache_open(void **entry, int kind, const void *key, size_t size)
+static CUresult cache_open_inside(void **entry, int kind, const void *key, size_t size)
 {
 	CUresult rc = REAL(CACHE, 1, cache_open)(entry, kind, key, size);
 
@@ -469,131 +476,12 @@ static CUresult cache_open(void **entry, int kind, const void *key, size_t size)
 	return rc;
 }
 
-static CUresult cache_close(void *entry)
+static CUresult cache_close_inside(void *entry)
 {
 	CUresult rc = REAL(CACHE, 2, cache_close)(entry);
 
 	entries -= !rc;
 	return rc;
-}
-
-/* ---- listeners -------------------------------------------------------------------------------
- * NVML asks the driver to be called in a checkpoint, when it closes its descriptors of the GPU and
- * opens them again (doc/cuda-driver.md). The driver copies what it is given. 24 and 25 lock and
- * unlock its list. */
-
-#define ABOUT_SIZE 48 /* of what is given, if its first word, the size, is 0 */
-
-static struct listener {
-	struct listener *next;
-	void *handle, *now; /* NVML's, the driver's */
-	bool listed;
-	char about[];
-} *listeners; /* the newest first; with the records' lock */
-
-static struct listener **find_listener(const void *handle)
-{
-	struct listener **at = &listeners;
-
-	while (*at && (*at)->handle != handle)
-		at = &(*at)->next;
-	return at;
-}
-
-static void *listener_now(void *handle)
-{
-	const struct listener *l;
-
-	gck_records_lock();
-	l = *find_listener(handle);
-	gck_records_unlock();
-	return l ? l->now : handle;
-}
-
-static void set_listed(const void *handle, bool listed)
-{
-	struct listener *l;
-
-	gck_records_lock();
-	l = *find_listener(handle);
-	if (l)
-		l->listed = listed;
-	gck_records_unlock();
-}
-
-static CUresult listener_make(void **listener, const void *about)
-{
-	CUresult rc = REAL(NVML, 19, listener_make)(listener, about);
-	struct listener *l;
-	size_t size;
-
-	if (rc)
-		return rc;
-	memcpy(&size, about, sizeof size);
-	size = size ? size : ABOUT_SIZE;
-	l = malloc(sizeof *l + size);
-	if (!l)
-		abort();
-	*l = (struct listener){.handle = *listener, .now = *listener};
-	memcpy(l->about, about, size);
-	gck_records_lock();
-	l->next = listeners;
-	listeners = l;
-	gck_records_unlock();
-	return rc;
-}
-
-static uint64_t listener_drop(void *listener)
-{
-	uint64_t result = REAL(NVML, 20, listener_drop)(listener_now(listener));
-	struct listener **at, *l;
-
-	gck_records_lock();
-	at = find_listener(listener);
-	l = *at;
-	if (l)
-		*at = l->next;
-	gck_records_unlock();
-	free(l);
-	return result;
-}
-
-static uint64_t listener_begin(void *listener)
-{
-	uint64_t result = REAL(NVML, 21, listener_begin)(listener_now(listener));
-
-	set_listed(listener, true);
-	return result;
-}
-
-static uint64_t listener_end(void *listener)
-{
-	uint64_t result = REAL(NVML, 22, listener_end)(listener_now(listener));
-
-	set_listed(listener, false);
-	return result;
-}
-
-/* Nobody but the driver's own checkpoint calls them yet. */
-static const char *listeners_unable(void)
-{
-	const struct listener *l = listeners;
-
-	while (l && !l->listed)
-		l = l->next;
-	return l ? "NVML (the program or a library of it, such as PyTorch, has called nvmlInit)"
-		 : NULL;
-}
-
-static int listeners_again(struct gck_error *err)
-{
-	for (struct listener *l = listeners; l; l = l->next) {
-		CUresult rc = REAL(NVML, 19, listener_make)(&l->now, l->about);
-
-		if (rc)
-			return gck_fail(err, EIO, "a listener of NVML's: error %d", rc);
-	}
-	return 0;
 }
 
 /* ---- checkpoint and restart ------------------------------------------------------------------ */
@@ -624,7 +512,7 @@ const char *gck_record_private_unable(void)
 	if (unknown_table)
 		return "a private table of the driver that is not known";
 	return entries ? "an open entry of the driver's cache of compiled programs"
-		       : listeners_unable();
+		       : gck_record_listeners_unable();
 }
 
 int gck_record_private_save(struct gck_error *err)
@@ -685,5 +573,5 @@ int gck_record_private_again(struct gck_error *err)
 		if (tables[i].at && table_again(&tables[i], err))
 			return -1;
 	}
-	return listeners_again(err);
+	return gck_record_listeners_again(err);
 }

@@ -1,29 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim/cuda/records/records.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim/cuda/base/handle_map.h"
 
-struct gck_cuda_real gck_cuda_driver;
-_Atomic unsigned gck_records_age;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_record *first, *last;
 static uint64_t clock_now; /* counts beginnings and ends */
 static struct gck_cuda_handle_map by_handle, by_now; /* keys: kind and value */
-
-void gck_records_lock(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void gck_records_unlock(void)
-{
-	pthread_mutex_unlock(&lock);
-}
 
 struct gck_record *gck_records_first(void)
 {

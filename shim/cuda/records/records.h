@@ -40,6 +40,12 @@ struct gck_records_maps {
 };
 void gck_cuda_records_maps_by(const struct gck_records_maps *maps);
 
+/* Called around functions of the driver's private tables, which no other gate is before. */
+struct gck_records_gate {
+	void (*enter)(void), (*leave)(void);
+};
+void gck_cuda_records_gate_by(const struct gck_records_gate *gate);
+
 /* Why the objects that live now cannot be made again in a fresh driver: a text that stays until the
  * next call; NULL: they can. */
 const char *gck_cuda_records_unable(void);
@@ -62,6 +68,12 @@ GCK_MUST_CHECK int gck_cuda_records_complete(struct gck_error *err);
 
 /* Frees what was saved. */
 void gck_cuda_records_release(void);
+
+/* Have those who asked the driver for it (NVML) close what they have open of the GPU, by end_ns;
+ * and open it again, in this process or in one made from its image, where the driver is there
+ * again. What cannot be opened is told on the standard error. */
+GCK_MUST_CHECK int gck_cuda_records_listeners_close(int64_t end_ns, struct gck_error *err);
+void gck_cuda_records_listeners_open(void);
 
 /* ==== for the files of this folder and the generated hooks ===================================
  * One record for each object, in the order in which they were made. */

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/test/records_model.h"
 #include "shim/cuda/test/records_look.h"
 #include "test/support/cubin.h"
@@ -1276,17 +1277,17 @@ static void (*const steps[])(void) = {
 	create_stream, destroy_stream, look_at_stream, create_event, create_event, destroy_event,
 	record, record, look_at_event, look_at_event, load_module, load_module, unload_module,
 	get_function, get_function, get_variable, get_variable, load_library, load_library,
-	unload_library, get_kernel, get_kernel, list_kernels,
-	use_attribute, use_attribute, get_function_of_kernel, get_part,
-	get_variable_of_library, get_variable_of_library, reserve, free_reservation,
-	create_memory, create_memory, map_again, open_all, release_memory, retain_memory, unmap,
-	write_memory, write_memory, read_memory, read_memory, read_memory, create_array,
-	create_mipmap, create_mipmap, destroy_mipmap, get_level, get_level, create_array, destroy_array, use_array, use_array, use_array, create_texture,
-	create_texture, create_texture, destroy_any_texture, look_at_texture, look_at_texture,
-	pin, unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory,
-	free_memory, look_at_primary, keep, keep, look_at_kept, look_at_kept, look_at_private,
-	create_pool, destroy_pool, get_pool, get_pool, set_pool, set_pool, look_at_pool,
-	look_at_pool, look_at_buffers, graph_step, graph_step, graph_step, graph_step, graph_step, graph_step,
+	unload_library, get_kernel, get_kernel, list_kernels, use_attribute, use_attribute,
+	get_function_of_kernel, get_part, get_variable_of_library, get_variable_of_library,
+	reserve, free_reservation, create_memory, create_memory, map_again, open_all,
+	release_memory, retain_memory, unmap, write_memory, write_memory, read_memory, read_memory,
+	read_memory, create_array, create_mipmap, create_mipmap, destroy_mipmap, get_level,
+	get_level, create_array, destroy_array, use_array, use_array, use_array, create_texture,
+	create_texture, create_texture, destroy_any_texture, look_at_texture, look_at_texture, pin,
+	unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory, free_memory,
+	look_at_primary, keep, keep, look_at_kept, look_at_kept, look_at_private, create_pool,
+	destroy_pool, get_pool, get_pool, set_pool, set_pool, look_at_pool, look_at_pool,
+	look_at_buffers, graph_step, graph_step, graph_step, graph_step, graph_step, graph_step,
 };
 
 /* With which a program of graphs begins. */
@@ -1338,10 +1339,11 @@ static int unknown_of(const char *kind)
 
 static bool counts_agree(void)
 {
-	static const char *const kinds[] = {"context", "stream", "event", "module", "function",
-					    "variable", "library", "kernel", "reservation",
-					    "physical", "mapping", "memory", "array", "mipmap", "pool", "texture",
-					    "surface", "host", "graph", "executable"};
+	static const char *const kinds[] = {
+		"context", "stream", "event", "module", "function", "variable", "library",
+		"kernel", "reservation", "physical", "mapping", "memory", "array", "mipmap",
+		"pool", "texture", "surface", "host", "graph", "executable"
+	};
 
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 		int n = 0, recorded = records_count(kinds[k]);
@@ -1978,16 +1980,48 @@ static void test_refusals(void)
 
 static int told;
 
-static int tell(void *data)
+/* In the order of the calls. */
+static enum fake_listened heard[8];
+
+static int hear(enum fake_listened what)
 {
-	(void)data;
-	return told++;
+	heard[told++ % 8] = what;
+	return 0;
+}
+
+static int hear_lock(const void *request)
+{
+	const struct fake_lock_request *lock = request;
+
+	return lock->end_ns > 0 ? hear(FAKE_LOCK) : 1;
+}
+
+static int hear_unlock(const void *none)
+{
+	(void)none;
+	return hear(FAKE_UNLOCK);
+}
+
+static int hear_checkpoint(const void *none)
+{
+	(void)none;
+	return hear(FAKE_CHECKPOINT);
+}
+
+static int hear_restore(const void *request)
+{
+	const struct fake_restore_request *restore = request;
+	CUuuid first;
+
+	gck_cuda_driver.cuDeviceGetUuid_v2(&first, 0);
+	return restore->n && !memcmp(restore->gpus[0].was, &first, sizeof first)
+		       ? hear(FAKE_RESTORE) : 1;
 }
 
 struct listener_about {
 	size_t size;
 	void *unknown;
-	int (*told[4])(void *data);
+	fake_listen *told[4];
 };
 
 typedef CUresult make_listener(void **listener, const struct listener_about *about);
@@ -2002,33 +2036,56 @@ static int times_told(void)
 	return told;
 }
 
+static bool closes(void)
+{
+	struct gck_error err = {0};
+
+	told = 0;
+	return all_of(!gck_cuda_records_listeners_close(INT64_MAX, &err), told == 2,
+		      heard[0] == FAKE_LOCK, heard[1] == FAKE_CHECKPOINT);
+}
+
+static bool opens(void)
+{
+	told = 0;
+	gck_cuda_records_listeners_open();
+	return all_of(told == 2, heard[0] == FAKE_RESTORE, heard[1] == FAKE_UNLOCK);
+}
+
 /* As NVML has it, which closes its descriptors in a checkpoint. */
 static void test_listeners(void)
 {
 	static const CUuuid id = {"\x69\xa2\x8e\x9f\x24\x49\x8b\x47\xb0\x30\xc5\xda\x33\x0e"
 				  "\xa4\xe9"};
-	struct listener_about about = {0, NULL, {tell, tell, tell, tell}};
+	struct listener_about about = {
+		0, NULL, {hear_lock, hear_unlock, hear_checkpoint, hear_restore}};
 	struct gck_error err = {0};
 	const void *table;
 	void **call, *listener;
+	CUuuid first;
 
+	gck_cuda_driver.cuDeviceGetUuid_v2(&first, 0);
+	gck_cuda_state.devices.n = gck_cuda_state.devices.all = 1;
+	memcpy(gck_cuda_state.devices.v[0].uuid, &first, sizeof first);
 	E->cuGetExportTable(&table, &id);
 	call = (void **)(uintptr_t)table;
 	((make_listener *)call[19])(&listener, &about);
 	memset(&about, 0, sizeof about); /* the driver has a copy */
-	is_str(gck_cuda_records_unable(), NULL, "a listener that is not listed can be made again");
 	((use_listener *)call[21])(listener);
-	refuses("NVML", "one that is");
-	is_int(times_told(), 2, "the driver calls it");
+	is_int(times_told(), 2, "the driver calls a listener");
+	is_str(gck_cuda_records_unable(), NULL, "it can be made again");
+	ok(all_of(closes(), opens()), "it is told of a checkpoint, and that it is over");
 	((use_listener *)call[22])(listener);
 	is_int(times_told(), 0, "until it is taken out");
-	ok(!gck_cuda_records_save(&err), "then it can be made again");
-	anew();
-	ok(!gck_cuda_records_keep(&err) && !again(&err), "and is: %s", err.text);
-	gck_cuda_driver.cuInit(0);
 	((use_listener *)call[21])(listener);
-	is_int(times_told(), 2, "the fresh driver takes the handle of before");
+	ok(all_of(!gck_cuda_records_save(&err), closes()), "it is told of one more");
+	anew();
+	ok(!gck_cuda_records_keep(&err) && !again(&err), "and is made again: %s", err.text);
+	ok(opens(), "it is told in the end");
+	gck_cuda_driver.cuInit(0);
+	is_int(times_told(), 2, "the fresh driver calls it");
 	((use_listener *)call[22])(listener);
+	is_int(times_told(), 0, "and takes the handle of before");
 	((use_listener *)call[20])(listener);
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/test/kernels.h"
+#include "shim/cuda/test/listener.h"
 #include "shim/cuda/test/restart_kept.h"
 #include "shim/cuda/test/vmm_model.h"
 
@@ -115,7 +116,7 @@ static uint64_t sum_of(CUdeviceptr results)
 	return sum;
 }
 
-/* ---- objects that are used only once ---------------------------------------------------------- */
+/* ---- objects that are used only once --------------------------------------------------------- */
 
 #define THRESHOLD ((cuuint64_t)12345678)
 #define LEVEL 2
@@ -288,7 +289,8 @@ int main(int argc, char **argv)
 	graph = graph_of(module, one, sum);
 	worker = start_worker();
 	pthread_create(&thread, NULL, count, NULL);
-	wrong = vmm_begin(1);
+	wrong = listener_begin();
+	wrong = wrong ? wrong : vmm_begin(1);
 	if (!wrong && !all)
 		wrong = kept_begin(module, argc > 2 ? argv[2] : "");
 	wrong = wrong || !getenv("FAKE_CUDA_PARTS") ? wrong : vmm_parts();
@@ -309,6 +311,7 @@ int main(int argc, char **argv)
 		worked += square(i);
 		wrong = wrong ? wrong : vmm_steps(2);
 		wrong = wrong || all ? wrong : kept_look();
+		wrong = wrong ? wrong : listener_look();
 		pause_us(5000);
 	}
 	CHECK(cuCtxSynchronize());

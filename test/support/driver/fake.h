@@ -322,7 +322,24 @@ void fake_context_arrays_end(CUcontext context);  /* array.c; with the lock */
 /* ---- who is told of checkpoints (tables.c) --------------------------------------------------- */
 
 enum fake_listened { FAKE_LOCK, FAKE_UNLOCK, FAKE_CHECKPOINT, FAKE_RESTORE };
-typedef int fake_listen(void *data);
+
+/* What they are given: of a lock, of a restore; else nothing. */
+struct fake_lock_request {
+	uint64_t size;
+	int64_t end_ns;
+};
+struct fake_gpu_now {
+	unsigned char was[16];
+	uint64_t unknown;
+	uint32_t id, unknown_too;
+};
+struct fake_restore_request {
+	uint64_t size;
+	uint32_t n, none;
+	const struct fake_gpu_now *gpus;
+};
+typedef int fake_listen(const void *request);
+
 void fake_listeners_tell(enum fake_listened what);
 
 /* ---- loaded anew (launch.c) ------------------------------------------------------------------ */

@@ -180,7 +180,8 @@ CUresult fake_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
 CUresult fake_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 				 CUmemLocation *location)
 {
-	if (!is_pool(pool) || location->type != CU_MEM_LOCATION_TYPE_DEVICE || fake_device(location->id))
+	if (!is_pool(pool) || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    fake_device(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = pool->accessible[location->id] ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 						: CU_MEM_ACCESS_FLAGS_PROT_NONE;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define ROOM 8192
 #define LATER FAKE_LATER_SLOTS
@@ -295,11 +296,43 @@ static void lock_listeners(void)
 {
 }
 
+static const void *lock_request(void)
+{
+	static struct fake_lock_request request;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	request.end_ns = (now.tv_sec + 1) * 1000000000ll;
+	return &request;
+}
+
+/* Of the devices that there were at the checkpoint. */
+static struct fake_node seen;
+
+static const void *restore_request(void)
+{
+	static struct fake_gpu_now gpus[FAKE_MAX_DEVICES];
+	static struct fake_restore_request request = {.gpus = gpus};
+
+	request.n = (uint32_t)seen.n;
+	for (int i = 0; i < seen.n; i++)
+		memcpy(gpus[i].was, &seen.v[i].uuid, sizeof gpus[i].was);
+	return &request;
+}
+
 void fake_listeners_tell(enum fake_listened what)
 {
+	const void *request = NULL;
+
+	if (what == FAKE_CHECKPOINT)
+		seen = fake.seen;
+	if (what == FAKE_LOCK)
+		request = lock_request();
+	else if (what == FAKE_RESTORE)
+		request = restore_request();
 	for (struct listener *l = all_listeners; l; l = l->next)
 		if (l->listed)
-			l->about.told[what](l->about.data);
+			l->about.told[what](request);
 }
 
 /* ---- the tables ------------------------------------------------------------------------------ */
