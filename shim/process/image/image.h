@@ -248,6 +248,7 @@ struct gck_ring_file {
 struct gck_ring {
 	uint32_t submissions, completions; /* entries of its two queues */
 	uint32_t submitted;        /* what the kernel has taken, and completed, modulo 2^32 */
+	bool thread;               /* the kernel's submits (SQPOLL) */
 	unsigned char offsets[80]; /* of struct io_uring_params: sq_off, cq_off */
 	struct gck_ring_buffer *buffers; /* registered */
 	size_t nbuffers;

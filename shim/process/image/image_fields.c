@@ -232,6 +232,7 @@ static const struct gck_field ring_fields[] = {
 	INT(gck_ring, submissions, 1, 1 << 15),
 	INT(gck_ring, completions, 1, 1 << 16),
 	INT(gck_ring, submitted, 0, GCK_RING_MOST),
+	BOOL(gck_ring, thread),
 	FIXED(gck_ring, offsets),
 	LIST(gck_ring, buffers, nbuffers, 0, GCK_RING_TABLE, buffer_shape),
 	LIST(gck_ring, files, nfiles, 0, GCK_RING_TABLE, registered_shape),

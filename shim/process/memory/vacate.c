@@ -88,7 +88,8 @@ static int end_threads(struct gck_restore *r, struct gck_error *err)
 	if (gck_proc_list(r->proc, "task", &tids, &n, err))
 		return -1;
 	for (size_t i = 0; i < n && !failed; i++) {
-		if (tids[i] == r->remote.pid)
+		/* io_uring's own end with its descriptors */
+		if (tids[i] == r->remote.pid || gck_proc_is_worker(r->proc, tids[i]))
 			continue;
 		failed = (!is_traced(tids[i]) && gck_remote_seize_thread(tids[i], err)) ||
 			 gck_remote_exit(&r->remote, tids[i], err);

@@ -14,7 +14,8 @@
 #include "common/program/program.h"
 #include "shim/process/proc/procfs.h"
 
-#define PF_EXITING 0x4 /* of the flags in /proc/PID/stat */
+#define PF_EXITING 0x4    /* of the flags in /proc/PID/stat */
+#define PF_IO_WORKER 0x10
 
 void gck_proc_open_many(void)
 {
@@ -229,6 +230,28 @@ static bool runs_on(int proc, int tid)
 	free(status);
 	close(thread);
 	return runs;
+}
+
+/* A program may give its own threads such names. */
+bool gck_proc_is_worker(int proc, int tid)
+{
+	uint64_t v[GCK_STAT_FIELDS];
+	char name[32], state, *comm;
+	bool is;
+	int thread;
+
+	snprintf(name, sizeof(name), "task/%d/comm", tid);
+	comm = gck_proc_read(proc, name, NULL, NULL);
+	is = comm && !strncmp(comm, "iou-", 4);
+	free(comm);
+	if (!is)
+		return false;
+	snprintf(name, sizeof(name), "task/%d", tid);
+	thread = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	is = thread >= 0 && !gck_proc_stat(thread, &state, v, NULL) && v[9] & PF_IO_WORKER;
+	if (thread >= 0)
+		close(thread);
+	return is;
 }
 
 bool gck_proc_headless(int proc)

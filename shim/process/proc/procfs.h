@@ -52,6 +52,10 @@ int gck_proc_runs(int proc, pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
  * shows a process that has ended. */
 bool gck_proc_headless(int proc);
 
+/* Whether it is a thread of io_uring's, which runs nothing of the program. To stop one cuts short
+ * what it does for a request. */
+bool gck_proc_is_worker(int proc, int tid);
+
 /* CLOCK_MONOTONIC as the process reads it now, possibly in another time namespace. */
 int64_t gck_monotonic_of(int proc);
 

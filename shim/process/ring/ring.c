@@ -23,7 +23,7 @@
 #define LOOKS 10                 /* for something to end in a process that runs */
 #define LOOK_MS 10
 #define SETTLE_LOOKS 100         /* 1 ms apart */
-#define NUMBERS 4                /* of registered rings that are looked at; the first is 0 */
+#define NUMBERS 2                /* of registered rings that are looked at; the first is 0 */
 #define LINK "anon_inode:[io_uring]"
 #define REGISTERED_RING (1u << 4) /* IORING_ENTER_REGISTERED_RING, of Linux 5.18 */
 #define PBUF_STATUS 26            /* IORING_REGISTER_PBUF_STATUS, of Linux 6.8 */
@@ -48,7 +48,8 @@ struct told {
 	uint32_t submitted, completed;
 	bool overflow, polls;
 	unsigned operation;      /* of the first that waits */
-	int thread;              /* that submits (SQPOLL); -1: none */
+	uint32_t queued;         /* what the program has queued in all */
+	bool thread;             /* the kernel's submits (SQPOLL) */
 	bool moves;              /* something has ended while it was looked at */
 };
 
@@ -64,7 +65,8 @@ static int parse(const char *info, struct told *x)
 	x->completions = (uint32_t)gck_proc_number(info, "CqMask:", 0, 0) + 1;
 	x->submitted = (uint32_t)gck_proc_number(info, "CachedSqHead:", 10, 0);
 	x->completed = (uint32_t)gck_proc_number(info, "CachedCqTail:", 10, 0);
-	x->thread = (int)strtol(gck_proc_field(info, "SqThread:") ?: "-1", NULL, 10);
+	x->queued = (uint32_t)gck_proc_number(info, "SqTail:", 10, 0);
+	x->thread = strtol(gck_proc_field(info, "SqThread:") ?: "-1", NULL, 10) >= 0;
 	x->polls = sscanf(polls, "PollList:\n op=%u", &x->operation) == 1;
 	x->overflow = !!strstr(info, "CqOverflowList:\n  ");
 	return 0;
@@ -91,7 +93,8 @@ static const char *operation(unsigned code)
 
 static bool settled(const struct told *x)
 {
-	return x->submitted == x->completed && !x->polls && !x->overflow;
+	return x->submitted == x->completed && !x->polls && !x->overflow &&
+	       (!x->thread || x->queued == x->submitted);
 }
 
 /* Why a ring is not settled. */
@@ -100,6 +103,8 @@ static void explain(const struct told *x, char *text, size_t size)
 	if (x->polls)
 		snprintf(text, size, "%s that does not end is under way (operation %u)",
 			 operation(x->operation), x->operation);
+	else if (x->thread && x->queued != x->submitted)
+		snprintf(text, size, "a request is queued for its thread");
 	else if (x->overflow)
 		snprintf(text, size, "its queue of completions is full");
 	else if ((int32_t)(x->submitted - x->completed) > 0)
@@ -180,11 +185,12 @@ static void check_told(struct gck_scan *s, int fd, const struct told *x)
 	char object[32], why[128];
 
 	snprintf(object, sizeof object, "fd %d", fd);
-	if (x->thread >= 0)
-		refuse(s, fd, "make it without IORING_SETUP_SQPOLL", "with a kernel's thread");
-	if (x->submitted > GCK_RING_MOST)
-		refuse(s, fd, "close it, and make another", "through which more than 268 million "
-		       "requests went: a restart would take too long");
+	if (x->thread && s->t->shim->features & GCK_SHIM_IMPLANTED)
+		refuse(s, fd, "make it without IORING_SETUP_SQPOLL", "with a kernel's thread, in "
+		       "a static program");
+	if (x->submitted > (x->thread ? GCK_RING_MOST / 4 : GCK_RING_MOST))
+		refuse(s, fd, "close it, and make another", "through which too many requests went: "
+		       "a restart would take too long");
 	if (settled(x) || (x->moves && (int32_t)(x->submitted - x->completed) > 0))
 		return;
 	explain(x, why, sizeof why);
@@ -403,6 +409,7 @@ int gck_ring_scan(struct gck_scan *s, int fd, struct gck_file *x)
 	x->rings->submissions = told.submissions;
 	x->rings->completions = told.completions;
 	x->rings->submitted = told.submitted;
+	x->rings->thread = told.thread;
 	check_told(s, fd, &told);
 	failed = read_buffers(info, x->rings, s->err) || read_files(s, fd, info, x->rings);
 	free(info);
@@ -472,7 +479,8 @@ static int find_rings(const struct gck_target *t, int **rings, size_t *n, int *a
 static int enter_all(struct gck_target *t, struct gck_held *held, int ring, struct gck_error *err)
 {
 	const struct gck_borrowed_call call = {
-		SYS_io_uring_enter, {(uint64_t)ring, 0, 0, IORING_ENTER_GETEVENTS}, 0};
+		SYS_io_uring_enter, {(uint64_t)ring, 0, 0, IORING_ENTER_GETEVENTS |
+						       IORING_ENTER_SQ_WAKEUP}, 0};
 
 	for (size_t i = 0; i < held->n; i++)
 		if (gck_borrow(t, &held->v[i], t->shim->scratch, &call, 1, NULL, err))

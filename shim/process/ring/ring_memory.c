@@ -16,6 +16,10 @@
 #include "shim/process/ptrace/fd_channel.h"
 #include "shim/process/ring/ring.h"
 
+#define NO_COMPLETION (1u << 6) /* IOSQE_CQE_SKIP_SUCCESS, of Linux 5.17 */
+#define MSG_RING 40             /* IORING_OP_MSG_RING, of Linux 5.18 */
+#define LOOK_US 200
+#define IDLE_MS 10              /* after that its thread sleeps */
 #define LOWEST 0x10000          /* vm.mmap_min_addr */
 #define HIGHEST 0x7ffffffff000  /* of addresses of a process */
 
@@ -32,12 +36,14 @@ static void offsets_of(const unsigned char offsets[80], struct io_uring_params *
 
 static struct io_uring_params plain(const struct gck_ring *x)
 {
-	return (struct io_uring_params){.flags = IORING_SETUP_CQSIZE, .cq_entries = x->completions};
+	return (struct io_uring_params){
+		.flags = IORING_SETUP_CQSIZE | (x->thread ? IORING_SETUP_SQPOLL : 0),
+		.cq_entries = x->completions, .sq_thread_idle = x->thread ? IDLE_MS : 0};
 }
 
 int gck_ring_make_like(const struct gck_ring *x, unsigned char offsets[80])
 {
-	struct io_uring_params p = plain(x);
+	struct io_uring_params p = plain(&(struct gck_ring){.completions = x->completions});
 	int fd = (int)syscall(SYS_io_uring_setup, x->submissions, &p);
 
 	memcpy(offsets, &p.sq_off, sizeof p.sq_off);
@@ -245,45 +251,118 @@ int gck_ring_place(struct gck_restore *r, size_t file, struct gck_error *err)
 	return gck_restore_spread(r, file, (int)made, err);
 }
 
-/* Submit requests that do nothing, which end at once, until so many have ended. */
-static int count_to(const struct gck_ring_view *v, const struct gck_ring *x, int fd, uint32_t end,
-		    bool consumed, struct gck_error *err)
+/* The same request in all entries. */
+static void fill_entries(const struct gck_ring_view *v, const struct gck_ring *x,
+			 struct io_uring_sqe request)
 {
-	uint32_t now;
+	for (uint32_t i = 0; i < x->submissions; i++) {
+		v->entries[i] = request;
+		at(v, v->p.sq_off.array)[i] = i;
+	}
+}
 
-	while ((now = *at(v, v->p.sq_off.head)) != end) {
-		uint32_t left = end - now, n = left < x->submissions ? left : x->submissions;
-		int done = (int)syscall(SYS_io_uring_enter, fd, n, 0, 0, NULL, 0);
+/* Use a ring, to which some requests are added. */
+static int submit(const struct gck_ring_view *v, int fd, uint32_t n, struct gck_error *err)
+{
+	int done;
 
-		if (done <= 0)
-			return gck_fail(err, done ? errno : EIO, "using an io_uring: %s",
-					strerror(done ? errno : EIO));
+	__atomic_store_n(at(v, v->p.sq_off.tail), *at(v, v->p.sq_off.tail) + n, __ATOMIC_RELEASE);
+	done = (int)syscall(SYS_io_uring_enter, fd, n, 0, 0, NULL, 0);
+	if (done == (int)n)
+		return 0;
+	return gck_fail(err, done < 0 ? errno : EIO, "using an io_uring: %s",
+			strerror(done < 0 ? errno : EIO));
+}
+
+/* What makes completions: requests in the ring itself, or in one of ours that sends them there. */
+struct source {
+	struct gck_ring_view v;
+	int fd;
+};
+
+/* Make completions until there were so many. */
+static int complete_to(const struct gck_ring_view *v, const struct gck_ring *x,
+		       const struct source *from, uint32_t end, bool consumed,
+		       struct gck_error *err)
+{
+	uint32_t left, now = *at(v, v->p.cq_off.tail);
+
+	while ((left = end - now)) {
+		uint32_t n = left < x->submissions ? left : x->submissions;
+
+		if (submit(&from->v, from->fd, n, err))
+			return -1;
+		now += n;
+		if (*at(v, v->p.cq_off.tail) != now)
+			return gck_fail(err, EIO, "an io_uring cannot be brought to where it was");
 		if (consumed)
-			*at(v, v->p.cq_off.head) = *at(v, v->p.cq_off.tail);
+			__atomic_store_n(at(v, v->p.cq_off.head), now, __ATOMIC_RELEASE);
 	}
 	return 0;
 }
 
 /* Its counters come to where they were in a way that the program could have gone: it had read
  * completions up to the head of their queue. */
-static int wind(const struct gck_ring_view *v, const struct gck_ring *x, int fd,
-		const struct gck_ring_view *to, struct gck_error *err)
+static int wind(const struct gck_ring_view *v, const struct gck_ring *x, const struct source *from,
+		uint32_t read, struct gck_error *err)
 {
-	uint32_t *array = at(v, v->p.sq_off.array), read = *at(to, v->p.cq_off.head);
-
 	if (x->submitted - read > x->completions)
 		return gck_fail(err, EINVAL, "the queue of an io_uring is damaged");
-	memset(v->entries, 0, x->submissions * sizeof *v->entries);
-	for (uint32_t i = 0; i < x->submissions; i++) {
-		v->entries[i].opcode = IORING_OP_NOP;
-		array[i] = i;
+	return complete_to(v, x, from, read, true, err) ||
+	       complete_to(v, x, from, x->submitted, false, err) ? -1 : 0;
+}
+
+/* A ring with a thread takes its requests itself: they end without completions, which would have to
+ * be read in time. */
+static int run_thread(const struct gck_ring_view *v, const struct gck_ring *x, int fd,
+		      struct gck_error *err)
+{
+	fill_entries(v, x, (struct io_uring_sqe){.opcode = IORING_OP_NOP, .flags = NO_COMPLETION});
+	__atomic_store_n(at(v, v->p.sq_off.tail), x->submitted, __ATOMIC_RELEASE);
+	while (__atomic_load_n(at(v, v->p.sq_off.head), __ATOMIC_ACQUIRE) != x->submitted) {
+		if (syscall(SYS_io_uring_enter, fd, 0, 0, IORING_ENTER_SQ_WAKEUP, NULL, 0) < 0)
+			return gck_fail(err, errno, "using an io_uring: %s", strerror(errno));
+		usleep(LOOK_US);
 	}
-	*at(v, v->p.sq_off.tail) = x->submitted;
-	if (count_to(v, x, fd, read, true, err) || count_to(v, x, fd, x->submitted, false, err))
-		return -1;
-	if (*at(v, v->p.sq_off.head) == x->submitted && *at(v, v->p.cq_off.tail) == x->submitted)
-		return 0;
-	return gck_fail(err, EIO, "an io_uring cannot be brought to where it was");
+	return 0;
+}
+
+static int wind_thread(const struct gck_ring_view *v, const struct gck_ring *x, int fd,
+		       uint32_t read, struct gck_error *err)
+{
+	unsigned char unused[sizeof x->offsets];
+	struct source from = {.fd = gck_ring_make_like(x, unused)};
+	int failed = -1;
+
+	if (from.fd < 0 || gck_ring_map(x, from.fd, &from.v)) {
+		gck_fail(err, errno, "an io_uring cannot be made: %s", strerror(errno));
+	} else {
+		fill_entries(&from.v, x, (struct io_uring_sqe){.opcode = MSG_RING, .fd = fd,
+							       .flags = NO_COMPLETION});
+		failed = run_thread(v, x, fd, err) || wind(v, x, &from, read, err);
+		gck_ring_unmap(x, &from.v);
+	}
+	if (from.fd >= 0)
+		close(from.fd);
+	return failed;
+}
+
+static int wind_plain(const struct gck_ring_view *v, const struct gck_ring *x, int fd,
+		      uint32_t read, struct gck_error *err)
+{
+	const struct source itself = {*v, fd};
+
+	fill_entries(v, x, (struct io_uring_sqe){.opcode = IORING_OP_NOP});
+	return wind(v, x, &itself, read, err);
+}
+
+/* All but the flags, which are the kernel's: its thread sets and clears one at any time. */
+static void put_rings(const struct gck_ring *x, const struct gck_ring_view *v, const char *data)
+{
+	size_t flags = v->p.sq_off.flags, after = flags + sizeof(uint32_t);
+
+	memcpy(v->rings, data, flags);
+	memcpy(v->rings + after, data + after, rings_size(x) - after);
 }
 
 static int restore_memory(struct gck_restore *r, const struct gck_file *f, int fd,
@@ -292,6 +371,7 @@ static int restore_memory(struct gck_restore *r, const struct gck_file *f, int f
 	const struct gck_ring *x = f->rings;
 	char *data = calloc(1, f->data_size);
 	struct gck_ring_view v, to;
+	uint32_t read;
 	int failed;
 
 	if (!data || gck_ring_map(x, fd, &v)) {
@@ -300,10 +380,12 @@ static int restore_memory(struct gck_restore *r, const struct gck_file *f, int f
 	}
 	to = v;
 	to.rings = data;
-	failed = gck_restore_fill_memory(r, &f->data, f->data_size, data, "an io_uring", err) ||
-		 wind(&v, x, fd, &to, err);
+	failed = gck_restore_fill_memory(r, &f->data, f->data_size, data, "an io_uring", err);
+	read = *at(&to, v.p.cq_off.head);
+	failed = failed || (x->thread ? wind_thread(&v, x, fd, read, err)
+				      : wind_plain(&v, x, fd, read, err));
 	if (!failed) {
-		memcpy(v.rings, data, rings_size(x));
+		put_rings(x, &v, data);
 		memcpy(v.entries, data + rings_size(x), entries_size(x));
 	}
 	gck_ring_unmap(x, &v);

@@ -103,7 +103,6 @@ static void test_able(void)
 		{"ring-poll", "io_uring: a poll that does not end is under way"},
 		{"ring-timeout", "io_uring: 1 requests are under way that do not end"},
 		{"ring-more", "io_uring: it has had 2 completions more than requests"},
-		{"ring-thread", "an io_uring with a kernel's thread"},
 		{"ring-disabled", "an io_uring that is not enabled"},
 		{"ring-personality", "an io_uring with personalities"},
 		{"ring-closed", "an io_uring whose descriptor was closed"},

@@ -1650,7 +1650,6 @@ static const struct {
 	{"ring-poll", ring_do_poll, ring_undo},
 	{"ring-timeout", ring_do_timeout, ring_undo},
 	{"ring-more", ring_do_more, ring_undo},
-	{"ring-thread", ring_do_thread, ring_undo},
 	{"ring-disabled", ring_do_disabled, ring_undo},
 	{"ring-personality", ring_do_personality, ring_undo},
 	{"ring-closed", ring_do_closed, ring_undo},

@@ -145,11 +145,6 @@ void ring_do_more(void)
 
 /* ---- what cannot be made again --------------------------------------------------------------- */
 
-void ring_do_thread(void)
-{
-	open_ring(IORING_SETUP_SQPOLL);
-}
-
 void ring_do_disabled(void)
 {
 	open_ring(IORING_SETUP_R_DISABLED);
@@ -329,7 +324,7 @@ void ring_undo(void)
 {
 	if (worker)
 		end_busy();
-	else if (ring >= 0 && !(p.flags & (IORING_SETUP_SQPOLL | IORING_SETUP_R_DISABLED)))
+	else if (ring >= 0 && !(p.flags & IORING_SETUP_R_DISABLED))
 		end_one();
 	if (numbered)
 		ask(RING_FDS + 1, &(struct io_uring_rsrc_update){.offset = 0}, 1);

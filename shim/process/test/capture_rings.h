@@ -6,7 +6,6 @@
 void ring_do_poll(void);
 void ring_do_timeout(void);
 void ring_do_more(void);
-void ring_do_thread(void);
 void ring_do_disabled(void);
 void ring_do_personality(void);
 void ring_do_closed(void);

@@ -2358,9 +2358,11 @@ static void put_entry(const struct ring *r, struct io_uring_sqe x)
 	__atomic_store_n(of_ring(r, r->p.sq_off.tail), tail + 1, __ATOMIC_RELEASE);
 }
 
-static void submit(const struct ring *r, int n)
+/* Where a thread of the kernel's submits, it has done so already, unless it sleeps. */
+static void submit(const struct ring *r, int n, int wait)
 {
-	CHECK(syscall(SYS_io_uring_enter, r->fd, n, n, IORING_ENTER_GETEVENTS, NULL, 0) == n);
+	CHECK(syscall(SYS_io_uring_enter, r->fd, n, wait, IORING_ENTER_GETEVENTS |
+		      IORING_ENTER_SQ_WAKEUP, NULL, 0) == n);
 }
 
 static void take_completion(const struct ring *r, uint64_t data, int32_t result)
@@ -2399,11 +2401,11 @@ static void ring_round(const struct ring *r, bool registered, int fd, char *bloc
 	memset(to, 0, BLOCK);
 	put_entry(r, transfer(true, registered, fd, from, i % 16, data));
 	pause_us(500);
-	submit(r, 1);
+	submit(r, 1, 1);
 	put_entry(r, transfer(false, registered, fd, to, i % 16, data + 1));
 	put_entry(r, (struct io_uring_sqe){.opcode = IORING_OP_NOP, .user_data = data + 2});
 	pause_us(500);
-	submit(r, 2);
+	submit(r, 2, 3);
 	pause_us(200);
 	for (uint64_t k = 0; k < 3; k++)
 		take_completion(r, data + k, k < 2 ? BLOCK : 0);
@@ -2423,14 +2425,14 @@ static void ring_below(void)
 
 	make_ring(&r, 1, 0);
 	put_entry(&r, (struct io_uring_sqe){.opcode = IORING_OP_NOP, .user_data = 1});
-	submit(&r, 1);
+	submit(&r, 1, 1);
 	for (long i = 0;; i++) {
 		take_completion(&r, 1, 0);
 		put_entry(&r, transfer(true, false, fd, blocks, i % 16, 2));
-		submit(&r, 1);
+		submit(&r, 1, 1);
 		take_completion(&r, 2, BLOCK);
 		put_entry(&r, (struct io_uring_sqe){.opcode = IORING_OP_NOP, .user_data = 1});
-		submit(&r, 1);
+		submit(&r, 1, 1);
 		pause_us(1000);
 	}
 }
@@ -2443,7 +2445,7 @@ static void run_rings(void)
 	const struct iovec buffers[] = {{NULL, 0}, {blocks + 2 * BLOCK, 2 * BLOCK}};
 	struct epoll_event event = {.events = EPOLLIN};
 	int files[2] = {-1, -1}, file, again, epoll = epoll_create1(0), status;
-	struct ring one, other;
+	struct ring one, other, polled;
 	pid_t pid;
 
 	CHECK(!chdir(directory));
@@ -2452,6 +2454,7 @@ static void run_rings(void)
 	CHECK(dup(files[0]) >= 0);
 	make_ring(&one, 8, 0);
 	make_ring(&other, 64, NO_ARRAY | ONE_ISSUER | DEFERRED);
+	make_ring(&polled, 32, IORING_SETUP_SQPOLL);
 	again = dup(other.fd);
 	register_table(&other, IORING_REGISTER_BUFFERS, buffers, 2);
 	register_table(&other, IORING_REGISTER_FILES, files, 2);
@@ -2460,10 +2463,12 @@ static void run_rings(void)
 	if (!pid) {
 		close(one.fd);
 		close(other.fd);
+		close(polled.fd);
 		close(again);
 		close(epoll);
 		CHECK(!munmap(one.memory, BLOCK) && !munmap(one.entries, BLOCK));
 		CHECK(!munmap(other.memory, BLOCK) && !munmap(other.entries, BLOCK));
+		CHECK(!munmap(polled.memory, BLOCK) && !munmap(polled.entries, BLOCK));
 		ring_below();
 	}
 	for (long i = 0; i < rounds; i++) {
@@ -2471,6 +2476,7 @@ static void run_rings(void)
 		CHECK(epoll_wait(epoll, &event, 1, 0) == 0);
 		other.fd = i % 2 ? again : other.fd;
 		ring_round(&other, true, 0, blocks + 2 * BLOCK, i);
+		ring_round(&polled, false, file, blocks, i);
 		CHECK(!waitpid(pid, &status, WNOHANG));
 	}
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);

@@ -4,7 +4,6 @@
 
 #include "shim/process/threads/threads.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +11,12 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "shim/process/proc/procfs.h"
 #include "shim/process/proc/trace.h"
 
 #define POLL_NS 50000 /* interval of checks for threads that have not stopped yet, */
 #define YIELDS 50     /* after so many without one: most stop at once */
-#define PF_IO_WORKER 0x10 /* as /proc/PID/stat shows it */
 #define ASK_AGAIN 200 /* checks: a thread inside execve may lose PTRACE_INTERRUPT */
 
 static int64_t clock_ns(clockid_t clock)
@@ -102,29 +99,6 @@ static int seize(struct gck_held *h, const struct gck_target *t, pid_t tid, stru
 			"rights); end the debugger", name);
 }
 
-/* Whether it is a thread of io_uring's, which runs nothing of the program: what it does for a
- * request would be cut short. A program may give its own threads such names. */
-static bool is_worker(const struct gck_target *t, pid_t tid)
-{
-	uint64_t v[GCK_STAT_FIELDS];
-	char name[48], state, *comm;
-	bool is;
-	int thread;
-
-	snprintf(name, sizeof name, "task/%d/comm", (int)tid);
-	comm = gck_proc_read(t->proc, name, NULL, NULL);
-	is = comm && !strncmp(comm, "iou-", 4);
-	free(comm);
-	if (!is)
-		return false;
-	snprintf(name, sizeof name, "task/%d", (int)tid);
-	thread = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	is = thread >= 0 && !gck_proc_stat(thread, &state, v, NULL) && v[9] & PF_IO_WORKER;
-	if (thread >= 0)
-		close(thread);
-	return is;
-}
-
 /* Ask every thread that is not held yet. found: their number. */
 static int seize_new(struct gck_held *h, const struct gck_target *t, size_t *found,
 		     struct gck_error *err)
@@ -138,7 +112,8 @@ static int seize_new(struct gck_held *h, const struct gck_target *t, size_t *fou
 	for (size_t i = 0; i < n; i++) {
 		int gone;
 
-		if (tids[i] == t->shim->helper_tid || held(h, tids[i]) || is_worker(t, tids[i]))
+		if (tids[i] == t->shim->helper_tid || held(h, tids[i]) ||
+		    gck_proc_is_worker(t->proc, tids[i]))
 			continue;
 		gone = seize(h, t, tids[i], err);
 		if (gone < 0 || (gone && tids[i] == t->pid)) {
