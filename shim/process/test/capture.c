@@ -500,6 +500,20 @@ static void check_flight(void)
 	ok(is_copied("event-flight"), "copies of what is under way are closed before it runs on");
 }
 
+/* A request that does not end is met once the rank is held. */
+static void check_late_ring(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+
+	tell("do", "ring-open");
+	ok(c && gck_capture_freeze(c, &err) && err.code == EAGAIN &&
+	   strstr(err.text, "1 requests are under way"), "what does not end is refused: %s",
+	   err.text);
+	gck_capture_close(c);
+	ok(tell("undo", "ring-open"), "and was not cut short");
+}
+
 /* What only the held rank tells of its io_urings; and one that is used all the time. */
 static void test_rings(void)
 {
@@ -518,6 +532,7 @@ static void test_rings(void)
 		ok(fails(bad[i][1]), "refused once it is held: %s", bad[i][1]);
 		ok(tell("undo", bad[i][0]), "the rank goes on, and its ring works");
 	}
+	check_late_ring();
 	tell("do", "ring-busy");
 	for (int i = 0; i < 20; i++) {
 		struct gck_error err = {0};

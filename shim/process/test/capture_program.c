@@ -1649,6 +1649,7 @@ static const struct {
 	{"forks", do_forks, undo_churn},
 	{"ring-poll", ring_do_poll, ring_undo},
 	{"ring-timeout", ring_do_timeout, ring_undo},
+	{"ring-open", ring_do_open, ring_undo},
 	{"ring-more", ring_do_more, ring_undo},
 	{"ring-disabled", ring_do_disabled, ring_undo},
 	{"ring-personality", ring_do_personality, ring_undo},

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ static struct io_uring_params p;
 static pid_t child;
 static pthread_t worker;
 static volatile bool ends;
-static bool numbered;
+static bool numbered, opens;
 static const char *wrong;
 
 static uint32_t *at(uint32_t offset)
@@ -141,6 +142,17 @@ void ring_do_more(void)
 	}
 	submit((struct io_uring_sqe){.opcode = IORING_OP_POLL_REMOVE, .user_data = 3});
 	enter(0, 1, IORING_ENTER_GETEVENTS);
+}
+
+/* One of the kernel's workers waits for who writes. */
+void ring_do_open(void)
+{
+	open_ring(0);
+	check(!mkfifo("waits", 0600), "no named pipe");
+	submit((struct io_uring_sqe){.opcode = IORING_OP_OPENAT, .fd = AT_FDCWD,
+				     .addr = (uint64_t)(uintptr_t)"waits", .flags = IOSQE_ASYNC,
+				     .open_flags = O_RDONLY, .user_data = 1});
+	opens = true;
 }
 
 /* ---- what cannot be made again --------------------------------------------------------------- */
@@ -311,6 +323,13 @@ static void end_one(void)
 		enter(0, 1, IORING_ENTER_GETEVENTS);
 		check(take(&data) == POLLIN && data == 1, "the poll is lost");
 	}
+	if (opens) {
+		file[1] = open("waits", O_WRONLY);
+		enter(0, 1, IORING_ENTER_GETEVENTS);
+		file[0] = take(&data);
+		check(file[0] >= 0 && data == 1 && !unlink("waits"), "the open is cut short");
+	}
+	opens = false;
 	while (take(&data) != 12345)
 		;
 	put(nop(99));

@@ -2355,14 +2355,19 @@ static void put_entry(const struct ring *r, struct io_uring_sqe x)
 		place = entry;
 	}
 	r->entries[place] = x;
-	__atomic_store_n(of_ring(r, r->p.sq_off.tail), tail + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(of_ring(r, r->p.sq_off.tail), tail + 1, __ATOMIC_SEQ_CST);
 }
 
-/* Where a thread of the kernel's submits, it has done so already, unless it sleeps. */
+/* A thread of the kernel's has taken them, unless it sleeps. */
 static void submit(const struct ring *r, int n, int wait)
 {
+	bool sleeps = __atomic_load_n(of_ring(r, r->p.sq_off.flags), __ATOMIC_SEQ_CST) &
+		      IORING_SQ_NEED_WAKEUP;
+
+	if (r->p.flags & IORING_SETUP_SQPOLL)
+		n = 0;
 	CHECK(syscall(SYS_io_uring_enter, r->fd, n, wait, IORING_ENTER_GETEVENTS |
-		      IORING_ENTER_SQ_WAKEUP, NULL, 0) == n);
+		      (sleeps ? IORING_ENTER_SQ_WAKEUP : 0), NULL, 0) == n);
 }
 
 static void take_completion(const struct ring *r, uint64_t data, int32_t result)
@@ -2412,6 +2417,25 @@ static void ring_round(const struct ring *r, bool registered, int fd, char *bloc
 	CHECK(!memcmp(to, from, BLOCK));
 }
 
+static void put_nop(const struct ring *r, uint64_t data)
+{
+	put_entry(r, (struct io_uring_sqe){.opcode = IORING_OP_NOP, .user_data = data});
+	submit(r, 1, 0);
+}
+
+/* Its two completions are not read for a while. What comes then waits in the kernel. */
+static void fill_queue(const struct ring *r, uint64_t i)
+{
+	put_nop(r, i);
+	put_nop(r, i + 1);
+	pause_us(300);
+	put_nop(r, i + 2);
+	take_completion(r, i, 0);
+	take_completion(r, i + 1, 0);
+	submit(r, 0, 1);
+	take_completion(r, i + 2, 0);
+}
+
 static void register_table(const struct ring *r, uint32_t what, const void *table, uint32_t n)
 {
 	CHECK(!syscall(SYS_io_uring_register, r->fd, what, table, n));
@@ -2445,7 +2469,7 @@ static void run_rings(void)
 	const struct iovec buffers[] = {{NULL, 0}, {blocks + 2 * BLOCK, 2 * BLOCK}};
 	struct epoll_event event = {.events = EPOLLIN};
 	int files[2] = {-1, -1}, file, again, epoll = epoll_create1(0), status;
-	struct ring one, other, polled;
+	struct ring one, other, polled, full;
 	pid_t pid;
 
 	CHECK(!chdir(directory));
@@ -2455,6 +2479,7 @@ static void run_rings(void)
 	make_ring(&one, 8, 0);
 	make_ring(&other, 64, NO_ARRAY | ONE_ISSUER | DEFERRED);
 	make_ring(&polled, 32, IORING_SETUP_SQPOLL);
+	make_ring(&full, 1, 0);
 	again = dup(other.fd);
 	register_table(&other, IORING_REGISTER_BUFFERS, buffers, 2);
 	register_table(&other, IORING_REGISTER_FILES, files, 2);
@@ -2464,10 +2489,12 @@ static void run_rings(void)
 		close(one.fd);
 		close(other.fd);
 		close(polled.fd);
+		close(full.fd);
 		close(again);
 		close(epoll);
 		CHECK(!munmap(one.memory, BLOCK) && !munmap(one.entries, BLOCK));
 		CHECK(!munmap(other.memory, BLOCK) && !munmap(other.entries, BLOCK));
+		CHECK(!munmap(full.memory, BLOCK) && !munmap(full.entries, BLOCK));
 		CHECK(!munmap(polled.memory, BLOCK) && !munmap(polled.entries, BLOCK));
 		ring_below();
 	}
@@ -2477,6 +2504,7 @@ static void run_rings(void)
 		other.fd = i % 2 ? again : other.fd;
 		ring_round(&other, true, 0, blocks + 2 * BLOCK, i);
 		ring_round(&polled, false, file, blocks, i);
+		fill_queue(&full, (uint64_t)i * 4);
 		CHECK(!waitpid(pid, &status, WNOHANG));
 	}
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
