@@ -259,6 +259,47 @@ static const char *ask_memset(struct gck_graph_node *n, const struct gck_record 
 		       ? NULL : "memory that it sets is not there";
 }
 
+CUdeviceptr gck_graph_value_at(const CUstreamBatchMemOpParams *p)
+{
+	switch (p->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		return p->waitValue.address;
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		return p->writeValue.address;
+	default:
+		return 0;
+	}
+}
+
+static bool is_known_operation(CUstreamBatchMemOpType type)
+{
+	return type >= CU_STREAM_MEM_OP_WAIT_VALUE_32 && type <= CU_STREAM_MEM_OP_BARRIER;
+}
+
+static const char *ask_values(struct gck_graph_node *n)
+{
+	CUDA_BATCH_MEM_OP_NODE_PARAMS *p = &n->of.values;
+
+	if (DRIVER.cuGraphBatchMemOpNodeGetParams((CUgraphNode)(uintptr_t)n->now, p))
+		return "a node of values in memory that the driver does not tell";
+	n->context = gck_record_find_now(GCK_RECORD_CONTEXT, (uintptr_t)p->ctx);
+	if (!n->context)
+		return "the context of one of its nodes has ended";
+	n->arguments = zeros(p->count, sizeof *p->paramArray);
+	p->paramArray = memcpy(n->arguments, p->paramArray, p->count * sizeof *p->paramArray);
+	for (unsigned i = 0; i < p->count; i++) {
+		CUdeviceptr at = gck_graph_value_at(&p->paramArray[i]);
+
+		if (!is_known_operation(p->paramArray[i].operation))
+			return "an operation on values in memory that is not known";
+		if (at && !gck_record_memory_usable(n->context, at))
+			return "memory of a value that it waits for or writes is not there";
+	}
+	return NULL;
+}
+
 static const char *ask_event(struct gck_graph_node *n)
 {
 	CUgraphNode node = (CUgraphNode)(uintptr_t)n->now;
@@ -301,7 +342,7 @@ static const char *ask_node(struct gck_graph_node *n, const struct gck_record *r
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return "it has a conditional node";
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return "it waits for values in memory, or writes them";
+		return ask_values(n);
 	default:
 		return "it has a node of another kind";
 	}

@@ -190,6 +190,7 @@ static CUresult take_graph(uint64_t from, uint64_t to);
 static CUresult take(CUgraphNode from, CUgraphNode to)
 {
 	CUDA_MEMSET_NODE_PARAMS memset;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS values;
 	CUDA_HOST_NODE_PARAMS host;
 	CUDA_MEMCPY3D copy;
 	CUresult rc;
@@ -208,6 +209,9 @@ static CUresult take(CUgraphNode from, CUgraphNode to)
 	case CU_GRAPH_NODE_TYPE_HOST:
 		rc = DRIVER.cuGraphHostNodeGetParams(from, &host);
 		return rc ? rc : DRIVER.cuGraphHostNodeSetParams(to, &host);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		rc = DRIVER.cuGraphBatchMemOpNodeGetParams(from, &values);
+		return rc ? rc : DRIVER.cuGraphBatchMemOpNodeSetParams(to, &values);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return take_graph(gck_graph_child(from), gck_graph_child(to));
 	case CU_GRAPH_NODE_TYPE_EMPTY:

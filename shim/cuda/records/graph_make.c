@@ -116,6 +116,17 @@ static bool is_copy_older(const CUDA_MEMCPY3D *p, const struct gck_record *r)
 				       ? (uintptr_t)p->dstHost : p->dstDevice, r);
 }
 
+static bool are_values_older(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p, const struct gck_record *r)
+{
+	unsigned i = 0;
+
+	while (i < p->count && (!gck_graph_value_at(&p->paramArray[i]) ||
+				is_memory_older(CU_MEMORYTYPE_DEVICE,
+						gck_graph_value_at(&p->paramArray[i]), r)))
+		i++;
+	return i == p->count;
+}
+
 static bool is_ready(const struct gck_graph *g, const struct gck_record *r)
 {
 	for (size_t i = 0; i < g->n; i++) {
@@ -126,7 +137,9 @@ static bool is_ready(const struct gck_graph *g, const struct gck_record *r)
 		    !is_older(n->context, r) || (n->child && !is_ready(n->child, r)) ||
 		    (n->type == CU_GRAPH_NODE_TYPE_MEMCPY && !is_copy_older(&n->of.memcpy, r)) ||
 		    (n->type == CU_GRAPH_NODE_TYPE_MEMSET &&
-		     !is_memory_older(CU_MEMORYTYPE_DEVICE, n->of.memset.dst, r)))
+		     !is_memory_older(CU_MEMORYTYPE_DEVICE, n->of.memset.dst, r)) ||
+		    (n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP &&
+		     !are_values_older(&n->of.values, r)))
 			return false;
 	}
 	return true;
@@ -190,6 +203,14 @@ static CUresult make_memcpy(CUgraph g, const struct gck_graph_node *n, CUgraphNo
 	return DRIVER.cuGraphAddMemcpyNode(node, g, NULL, 0, &p, context_of(n));
 }
 
+static CUresult make_values(CUgraph g, const struct gck_graph_node *n, CUgraphNode *node)
+{
+	CUDA_BATCH_MEM_OP_NODE_PARAMS p = n->of.values;
+
+	p.ctx = context_of(n);
+	return DRIVER.cuGraphAddBatchMemOpNode(node, g, NULL, 0, &p);
+}
+
 static CUresult make_nodes(struct gck_graph *asked, bool known);
 
 /* The graph in a node can be changed there. */
@@ -222,6 +243,8 @@ static CUresult make_node(CUgraph g, const struct gck_graph_node *n, CUgraphNode
 		return DRIVER.cuGraphAddMemsetNode(node, g, NULL, 0, &n->of.memset, context_of(n));
 	case CU_GRAPH_NODE_TYPE_HOST:
 		return DRIVER.cuGraphAddHostNode(node, g, NULL, 0, &n->of.host);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return make_values(g, n, node);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return make_child(g, n, node, known);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:

@@ -437,9 +437,10 @@ struct gck_graph_node {
 		CUDA_MEMCPY3D memcpy;
 		CUDA_MEMSET_NODE_PARAMS memset;
 		CUDA_HOST_NODE_PARAMS host;
+		CUDA_BATCH_MEM_OP_NODE_PARAMS values; /* in memory */
 	} of;
 	void **arguments;         /* of a kernel: pointers, and what they point to, behind each */
-	size_t narguments, bytes; /* other */
+	size_t narguments, bytes; /* other; the operations of `values` */
 	struct gck_graph_attributes {
 		bool known[GCK_GRAPH_ATTRIBUTES];
 		CUkernelNodeAttrValue v[GCK_GRAPH_ATTRIBUTES];
@@ -480,6 +481,8 @@ CUgraphNode *gck_graph_nodes(uint64_t graph, size_t *n);
 /* Edges: the n nodes where they begin, then those where they end; both to be freed. */
 bool gck_graph_edges(uint64_t graph, CUgraphNode **ends, CUgraphEdgeData **data, size_t *n);
 CUgraphNodeType gck_graph_type(CUgraphNode node);
+/* The memory of an operation on a value; 0: it has none. */
+CUdeviceptr gck_graph_value_at(const CUstreamBatchMemOpParams *p);
 uint64_t gck_graph_child(CUgraphNode node);
 
 /* ---- graph_exec.c ---------------------------------------------------------------------------- */

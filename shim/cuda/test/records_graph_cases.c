@@ -45,7 +45,7 @@ static void refuse_nodes(void)
 		{CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT, "a node of another kind"},
 		{CU_GRAPH_NODE_TYPE_MEM_ALLOC, "memory of its own"},
 		{CU_GRAPH_NODE_TYPE_MEM_FREE, "memory of its own"},
-		{CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, "waits for values"},
+		{CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, "the driver does not tell"},
 		{CU_GRAPH_NODE_TYPE_CONDITIONAL, "a conditional node"},
 		{CU_GRAPH_NODE_TYPE_KERNEL, "the driver does not tell"},
 		{CU_GRAPH_NODE_TYPE_HOST, "the driver does not tell"},
@@ -937,6 +937,64 @@ static void later_memory(CUdeviceptr first, CUdeviceptr on_second, CUcontext *se
 	unmap(mapped);
 }
 
+static const CUDA_BATCH_MEM_OP_NODE_PARAMS *value_of(CUcontext context, CUdeviceptr at,
+						      uint64_t value)
+{
+	static CUDA_BATCH_MEM_OP_NODE_PARAMS p;
+	static CUstreamBatchMemOpParams operations[2];
+
+	operations[0] = operations[1] = (CUstreamBatchMemOpParams){
+		.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_64, at, {0}, 0, 0}};
+	operations[0].writeValue.value64 = value + 1;
+	operations[1].writeValue.value64 = value;
+	p = (CUDA_BATCH_MEM_OP_NODE_PARAMS){context, 2, operations, 0};
+	return &p;
+}
+
+/* What is in memory after a run. */
+static int left_by(CUgraphExec exec, CUdeviceptr at, CUstream stream)
+{
+	uint64_t value = 0;
+
+	E->cuMemcpyHtoD_v2(at, &value, sizeof value);
+	E->cuGraphLaunch(exec, stream);
+	E->cuStreamSynchronize(stream);
+	E->cuMemcpyDtoH_v2(&value, at, sizeof value);
+	return (int)value;
+}
+
+/* Values in memory: changed in an executable graph, by an update, to later memory. */
+static void values_in_memory(CUcontext context, CUdeviceptr at, CUstream stream)
+{
+	CUgraphExecUpdateResultInfo info;
+	CUdeviceptr mapped;
+	CUgraphNode node;
+	CUcontext gone;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	E->cuGraphCreate(&graph, 0);
+	claim_int(E->cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, value_of(context, at, 1)), 0,
+		  "a node that writes values");
+	E->cuGraphInstantiateWithFlags(&exec, graph, 0);
+	E->cuGraphExecBatchMemOpNodeSetParams(exec, node, value_of(context, at, 2));
+	claim(restarted() && left_by(exec, at, stream) == 2, "it writes that of its last change");
+	E->cuGraphBatchMemOpNodeSetParams(node, value_of(context, at, 3));
+	claim(!E->cuGraphExecUpdate_v2(exec, graph, &info) && restarted() &&
+	      left_by(exec, at, stream) == 3, "that of an update");
+	mapped = map_on(0);
+	E->cuGraphExecBatchMemOpNodeSetParams(exec, node, value_of(context, mapped, 4));
+	claim(restarted() && left_by(exec, mapped, stream) == 4, "one in later memory");
+	unmap(mapped);
+	refuses("memory of a value", "one without its memory");
+	E->cuGraphExecDestroy(exec);
+	E->cuCtxCreate_v2(&gone, 0, 0);
+	E->cuGraphBatchMemOpNodeSetParams(node, value_of(gone, at, 5));
+	E->cuCtxDestroy_v2(gone);
+	refuses("the context of one of its nodes has ended", "one without its context");
+	E->cuGraphDestroy(graph);
+}
+
 /* Contexts of nodes, which the driver does not tell. */
 static void contexts(CUdeviceptr second_device, CUcontext on_second)
 {
@@ -1008,6 +1066,7 @@ static void make_again(void)
 	changed(f, at[0], stream);
 	dead_copies();
 	later_objects(at[0], stream);
+	values_in_memory(context, at[0], stream);
 	contexts(at[1], second);
 	for (int i = 0; i < 2; i++)
 		unmap(at[i]);

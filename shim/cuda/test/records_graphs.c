@@ -194,6 +194,7 @@ static bool choose(struct spec *s, CUgraphNodeType type)
 		add_ref(&s->refs, s->memory);
 		return s->function >= 0 && s->memory >= 0;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		s->memory = any_place(&s->offset);
 		add_ref(&s->refs, s->memory);
 		return s->memory >= 0;
@@ -292,14 +293,38 @@ static CUDA_HOST_NODE_PARAMS host_of(const struct spec *s, int W)
 	return (CUDA_HOST_NODE_PARAMS){s->value % 2 ? add_to_sum : add_more, &host_sums[W]};
 }
 
+/* Two values are written, the last of which is then there. */
+static CUDA_BATCH_MEM_OP_NODE_PARAMS values_of(const struct spec *s, int W)
+{
+	static CUstreamBatchMemOpParams list[WORLDS][3];
+	uint64_t at = H(uint64_t, s->memory) + s->offset;
+
+	memset(list[W], 0, sizeof list[W]);
+	list[W][0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	list[W][1].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	list[W][2].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	list[W][0].writeValue.value64 = s->value << 32;
+	list[W][1].writeValue.value = list[W][2].waitValue.value = (unsigned)s->value;
+	for (int i = 0; i < 3; i++)
+		list[W][i].writeValue.address = at;
+	list[W][2].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+	return (CUDA_BATCH_MEM_OP_NODE_PARAMS){H(CUcontext, s->context),
+					       1 + (unsigned)(s->value % 3), list[W], 0};
+}
+
 static CUgraphNodeParams params_of(const struct spec *s, int W)
 {
 	CUgraphNodeParams p = {.type = s->type};
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	CUDA_MEMSET_NODE_PARAMS set;
 	CUDA_HOST_NODE_PARAMS host;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS values;
 
 	switch (s->type) {
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		values = values_of(s, W);
+		memcpy(&p.memOp, &values, sizeof p.memOp);
+		break;
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		kernel = kernel_of(s, W);
 		memcpy(&p.kernel, &kernel, sizeof p.kernel);
@@ -371,8 +396,11 @@ static CUresult add_by_type(const struct spec *s, int g, size_t n, uint64_t v[WO
 	CUDA_MEMSET_NODE_PARAMS set;
 	CUDA_HOST_NODE_PARAMS host;
 	CUDA_MEMCPY3D copy;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS values;
 
 	switch (s->type) {
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return BOTH(cuGraphAddBatchMemOpNode(TO, (values = values_of(s, W), &values)));
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return BOTH(cuGraphAddKernelNode_v2(TO, (kernel = kernel_of(s, W), &kernel)));
 	case CU_GRAPH_NODE_TYPE_MEMSET:
@@ -401,6 +429,7 @@ static CUgraphNodeType any_type(void)
 		CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET,
 		CU_GRAPH_NODE_TYPE_HOST, CU_GRAPH_NODE_TYPE_EMPTY, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
 		CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_GRAPH,
+		CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
 	};
 
 	return types[(size_t)rand() % (sizeof types / sizeof *types)];
@@ -470,6 +499,7 @@ static void change_node(void)
 	CUDA_MEMSET_NODE_PARAMS set;
 	CUDA_HOST_NODE_PARAMS host;
 	CUDA_MEMCPY3D copy;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS values;
 	CUgraphNodeParams p;
 	struct spec s;
 	CUresult rc = CUDA_ERROR_UNKNOWN;
@@ -495,6 +525,9 @@ static void change_node(void)
 	else if (s.type == CU_GRAPH_NODE_TYPE_HOST)
 		rc = BOTH(cuGraphHostNodeSetParams(H(CUgraphNode, i),
 						   (host = host_of(&s, W), &host)));
+	else if (s.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		rc = BOTH(cuGraphBatchMemOpNodeSetParams(H(CUgraphNode, i),
+							 (values = values_of(&s, W), &values)));
 	else if (s.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
 		rc = BOTH(cuGraphEventRecordNodeSetEvent(H(CUgraphNode, i), H(CUevent, s.event)));
 	else if (s.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
@@ -565,6 +598,24 @@ static void look_at_kernel(int i)
 	}
 }
 
+static void look_at_values(int i)
+{
+	CUDA_BATCH_MEM_OP_NODE_PARAMS p[WORLDS] = {{0}};
+	uint64_t v[WORLDS] = {0}, count[WORLDS];
+
+	if (BOTH(cuGraphBatchMemOpNodeGetParams(H(CUgraphNode, i), &p[W])))
+		return;
+	for (int W = 0; W < WORLDS; W++) {
+		count[W] = p[W].count;
+		v[W] = p[W].paramArray[0].writeValue.value64;
+	}
+	same(count, "how many values a node writes");
+	same(v, "a value that a node writes");
+	for (int W = 0; W < WORLDS; W++)
+		v[W] = (uintptr_t)p[W].ctx;
+	same_object("context", v, specs[i].context);
+}
+
 static void look_at_params(int i)
 {
 	CUDA_MEMSET_NODE_PARAMS set[WORLDS] = {{0}};
@@ -582,6 +633,8 @@ static void look_at_params(int i)
 			v[W] = set[W].dst - H(uint64_t, specs[i].memory) + set[W].value;
 		if (specs[i].memory >= 0)
 			same(v, "what a node sets");
+	} else if (specs[i].type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+		look_at_values(i);
 	} else if (specs[i].type == CU_GRAPH_NODE_TYPE_MEMCPY) {
 		BOTH(cuGraphMemcpyNodeGetParams(H(CUgraphNode, i), &copy[W]));
 		for (int W = 0; W < WORLDS; W++)
@@ -804,8 +857,12 @@ static CUresult set_by_type(const struct spec *s, int e, int i)
 	CUDA_MEMSET_NODE_PARAMS set;
 	CUDA_HOST_NODE_PARAMS host;
 	CUDA_MEMCPY3D copy;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS values;
 
 	switch (s->type) {
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return BOTH(cuGraphExecBatchMemOpNodeSetParams(WHERE, (values = values_of(s, W),
+								       &values)));
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return BOTH(cuGraphExecKernelNodeSetParams_v2(WHERE,
 							      (kernel = kernel_of(s, W), &kernel)));

@@ -313,6 +313,7 @@ bool fake_is_variable(uint64_t address, CUdevice *device);
 /* What a node of a graph does. */
 void fake_run_kernel(struct fake_op *op);
 void fake_run_host(struct fake_op *op);
+void fake_value(const CUstreamBatchMemOpParams *p); /* waits for it, or writes it */
 void fake_copy_3d(const CUDA_MEMCPY3D *c);          /* array.c */
 bool fake_is_array_on(CUarray array, CUdevice device);
 bool fake_may_use(CUcontext context, uint64_t address); /* copy.c; with the lock */

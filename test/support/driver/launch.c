@@ -96,37 +96,65 @@ CUresult fake_cuStreamAddCallback(CUstream stream, CUstreamCallback fn, void *da
 
 /* ---- values in memory ----------------------------------------------------------------------- */
 
-static void run_wait_value(struct fake_op *op)
+static bool is_reached(uint64_t is, uint64_t wanted, unsigned flags, bool wide)
 {
-	const _Atomic uint32_t *at = (void *)(uintptr_t)op->args[0];
+	switch (flags) {
+	case CU_STREAM_WAIT_VALUE_GEQ:
+		return wide ? (int64_t)(is - wanted) >= 0 : (int32_t)(is - wanted) >= 0;
+	case CU_STREAM_WAIT_VALUE_EQ:
+		return is == wanted;
+	default:
+		return is & wanted;
+	}
+}
+
+void fake_value(const CUstreamBatchMemOpParams *p)
+{
+	bool wide = p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
+		    p->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	_Atomic uint64_t *at = (void *)(uintptr_t)p->waitValue.address; /* as writeValue's */
+	_Atomic uint32_t *half = (void *)at;
+	uint64_t value = wide ? p->waitValue.value64 : p->waitValue.value;
 	struct timespec nap = {0, 100000};
 
-	while ((int32_t)(*at - (uint32_t)op->args[1]) < 0) /* as CU_STREAM_WAIT_VALUE_GEQ */
-		nanosleep(&nap, NULL);
+	if (p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+	    p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64) {
+		while (!is_reached(wide ? *at : *half, value, p->waitValue.flags, wide))
+			nanosleep(&nap, NULL);
+	} else if (wide) {
+		*at = value;
+	} else {
+		*half = (uint32_t)value;
+	}
+}
+
+static void run_value(struct fake_op *op)
+{
+	fake_value((const void *)op->args);
+}
+
+static CUresult give_value(CUstream stream, const CUstreamBatchMemOpParams *p)
+{
+	struct fake_op op = {.run = run_value, .node = 1 + CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+
+	memcpy(op.args, p, sizeof *p);
+	return give(stream, &op);
 }
 
 CUresult fake_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
 				     unsigned int flags)
 {
-	if (flags != CU_STREAM_WAIT_VALUE_GEQ)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return give(stream, &(struct fake_op){.run = run_wait_value,
-					      .node = 1 + CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-					      .args = {address, value}});
-}
-
-static void run_write_value(struct fake_op *op)
-{
-	*(_Atomic uint32_t *)(uintptr_t)op->args[0] = (uint32_t)op->args[1];
+	return flags > CU_STREAM_WAIT_VALUE_AND
+		       ? CUDA_ERROR_NOT_SUPPORTED
+		       : give_value(stream, &(const CUstreamBatchMemOpParams){.waitValue = {
+				 CU_STREAM_MEM_OP_WAIT_VALUE_32, address, {value}, flags, 0}});
 }
 
 CUresult fake_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
 				      unsigned int flags)
 {
-	(void)flags;
-	return give(stream, &(struct fake_op){.run = run_write_value,
-					      .node = 1 + CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-					      .args = {address, value}});
+	return give_value(stream, &(const CUstreamBatchMemOpParams){.writeValue = {
+			  CU_STREAM_MEM_OP_WRITE_VALUE_32, address, {value}, flags, 0}});
 }
 
 /* ---- loaded anew ----------------------------------------------------------------------------- */

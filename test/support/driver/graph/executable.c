@@ -215,6 +215,8 @@ OF_EXECUTABLE(cuGraphExecEventRecordNodeSetEvent, CU_GRAPH_NODE_TYPE_EVENT_RECOR
 	      (WHERE, CUevent event), fake_set_event(own, event))
 OF_EXECUTABLE(cuGraphExecEventWaitNodeSetEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
 	      (WHERE, CUevent event), fake_set_event(own, event))
+OF_EXECUTABLE(cuGraphExecBatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+	      (WHERE, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p), fake_set_values(own, p))
 OF_EXECUTABLE(cuGraphExecNodeSetParams, p->type, (WHERE, CUgraphNodeParams *p),
 	      p->type == CU_GRAPH_NODE_TYPE_GRAPH
 		      ? fake_cuGraphExecChildGraphNodeSetParams(exec, n, p->graph.graph)

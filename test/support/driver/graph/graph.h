@@ -22,7 +22,7 @@ struct CUgraphNode_st {
 		CUDA_HOST_NODE_PARAMS host;
 		CUevent event;
 	} of;
-	CUcontext context;             /* of copies and fills */
+	CUcontext context;             /* of copies, fills, and values in memory */
 	CUlaunchAttributeValue attributes[FAKE_ATTRIBUTES];
 	struct CUgraph_st *child;
 	bool disabled;                 /* of an executable graph */
@@ -72,6 +72,7 @@ CUresult fake_set_memcpy(CUgraphNode n, const CUDA_MEMCPY3D *p, CUcontext ctx);
 CUresult fake_set_memset(CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx);
 CUresult fake_set_host(CUgraphNode n, const CUDA_HOST_NODE_PARAMS *p);
 CUresult fake_set_event(CUgraphNode n, CUevent event);
+CUresult fake_set_values(CUgraphNode n, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p);
 CUresult fake_set_params(CUgraphNode n, const CUgraphNodeParams *p);
 /* Another node's, of the same type. */
 void fake_copy_params(CUgraphNode n, CUgraphNode other);

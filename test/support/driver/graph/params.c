@@ -148,6 +148,48 @@ CUresult fake_set_memset(CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS *p, CUcont
 	return CUDA_SUCCESS;
 }
 
+/* ---- values in memory ------------------------------------------------------------------------ */
+
+static void run_values(struct fake_op *op)
+{
+	const CUstreamBatchMemOpParams *p = op->block;
+
+	for (size_t i = 0; i < op->block_size / sizeof *p; i++)
+		fake_value(&p[i]);
+}
+
+static bool is_value_good(CUcontext ctx, const CUstreamBatchMemOpParams *p)
+{
+	return (p->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
+		p->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 ||
+		((p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+		  p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64) &&
+		 p->waitValue.flags <= CU_STREAM_WAIT_VALUE_AND)) &&
+	       may(ctx, CU_MEMORYTYPE_DEVICE, p->waitValue.address);
+}
+
+CUresult fake_set_values(CUgraphNode n, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+	if (!is_alive(p->ctx))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!p->count || p->count > 256 || p->flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < p->count; i++) {
+		if (!is_value_good(p->ctx, &p->paramArray[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	n->context = p->ctx;
+	set_block(n, run_values, p->paramArray, p->count * sizeof *p->paramArray);
+	return CUDA_SUCCESS;
+}
+
+static CUresult get_values(CUgraphNode n, CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+	*p = (CUDA_BATCH_MEM_OP_NODE_PARAMS){n->context, 0, n->op.block, 0};
+	p->count = (unsigned)(n->op.block_size / sizeof *p->paramArray);
+	return CUDA_SUCCESS;
+}
+
 /* ---- others ---------------------------------------------------------------------------------- */
 
 CUresult fake_set_host(CUgraphNode n, const CUDA_HOST_NODE_PARAMS *p)
@@ -187,6 +229,8 @@ CUresult fake_set_params(CUgraphNode n, const CUgraphNodeParams *p)
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return fake_set_event(n, p->eventWait.event);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return fake_set_values(n, (const CUDA_BATCH_MEM_OP_NODE_PARAMS *)&p->memOp);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
 	default:
@@ -229,6 +273,8 @@ CUresult fake_node_of_op(CUgraphNode n, const struct fake_op *op)
 	} else if (n->type == CU_GRAPH_NODE_TYPE_MEMSET) {
 		n->of.memset = m;
 		set_block(n, run_fill, &m, sizeof m);
+	} else if (n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+		set_block(n, run_values, a, sizeof(CUstreamBatchMemOpParams));
 	}
 	return CUDA_SUCCESS;
 }
@@ -324,7 +370,7 @@ static CUresult take_child(CUgraphNode n, CUgraph child)
 
 ADD(cuGraphAddChildGraphNode, CU_GRAPH_NODE_TYPE_GRAPH, (TO, CUgraph child), set_child(n, child))
 ADD(cuGraphAddBatchMemOpNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-    (TO, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p), ((void)p, CUDA_SUCCESS))
+    (TO, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p), fake_set_values(n, p))
 
 CUresult fake_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *from,
 				const CUgraphEdgeData *data, size_t nfrom, CUgraphNodeParams *p)
@@ -373,6 +419,10 @@ OF_NODE(cuGraphEventRecordNodeGetEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
 	(CUgraphNode n, CUevent *event), (*event = n->of.event, CUDA_SUCCESS))
 OF_NODE(cuGraphEventWaitNodeGetEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
 	(CUgraphNode n, CUevent *event), (*event = n->of.event, CUDA_SUCCESS))
+OF_NODE(cuGraphBatchMemOpNodeGetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+	(CUgraphNode n, CUDA_BATCH_MEM_OP_NODE_PARAMS *p), get_values(n, p))
+OF_NODE(cuGraphBatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+	(CUgraphNode n, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p), fake_set_values(n, p))
 OF_NODE(cuGraphKernelNodeSetParams_v2, CU_GRAPH_NODE_TYPE_KERNEL,
 	(CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS *p), fake_set_kernel(n, p))
 OF_NODE(cuGraphMemcpyNodeSetParams, CU_GRAPH_NODE_TYPE_MEMCPY,
