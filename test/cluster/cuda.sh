@@ -20,12 +20,19 @@ else
 	install -D "$built/libcuda-fake.so" "$bin/fake/libcuda.so.1"
 fi
 
-# The driver of one program changes between its restarts: driver_is FILE, has_driver VERSION
-driver_is() { install -D "$built/$1" "$bin/other/libcuda.so.1"; }
+# Driver and GPU of one program change between its restarts.
+# driver_is FILE GPU: its restart gets the GPU in the notation of FAKE_CUDA_NODE
+driver_is()
+{
+	install -D "$built/$1" "$bin/other/libcuda.so.1"
+	echo "$2" >"$bin/other/node"
+}
+# has_driver VERSION GPU: its restart has got that
 has_driver()
 {
 	check "the driver of CUDA $1 is loaded in it" \
 		wait_for 30 grep -qx "driver $1" "${dir["$fresh"]}/out"
+	check "it has a $2" grep -q "GPU 0 is a $2 here" "${dir["$fresh"]}/out"
 }
 
 names=()
@@ -59,6 +66,7 @@ start()
 		--ntasks-per-node=$((tasks[$1] / nodes[$1])) <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=${path[$1]-$libraries}
+		[[ ! "${path[$1]-}" ]] || export FAKE_CUDA_NODE=${path[$1]-}/node
 		export GPUCKPT_SELF=${dir[$1]}
 		srun --mpi=pmix --gpu-ckpt${how:+=$how} ${command[$1]} >>${dir[$1]}/answers
 	END
@@ -146,7 +154,7 @@ engine["$fresh"]=cuda=replay
 program_is "$fresh" 2 2 "$bin/mpi_cuda" $rounds $mib 1000
 if [[ $option ]]; then
 	path["$fresh"]=$bin/other
-	driver_is libcuda-fake.so
+	driver_is libcuda-fake.so "a H200 | memory=512"
 fi
 # Last: node 1 has processors for all of them.
 program_is "MPI and CUDA" 2 $ranks "$bin/mpi_cuda" $rounds $mib 1000
@@ -170,17 +178,17 @@ for_all "it computes" 60 begun
 for_all "create" 0 create
 for_all "create again, and build the commit for a trial" 0 create_verified
 for_all "it runs on node 1" 0 on_n1
-[[ ! $option ]] || driver_is libcuda-fake-older.so
+[[ ! $option ]] || driver_is libcuda-fake-older.so "b H100 | memory=256"
 node_dies 1
 for_all "the node dies: the job starts again" 90 restarted 1
 for_all "its ranks come back with their GPUs" 90 is_ready
-[[ ! $option ]] || has_driver 12080
+[[ ! $option ]] || has_driver 12080 H100
 for_all "create, after the restart" 0 create
 if [[ -n $option || -n ${GPUCKPT_LONG-} ]]; then # time on a GPU is expensive
-	[[ ! $option ]] || driver_is libcuda-fake.so
+	[[ ! $option ]] || driver_is libcuda-fake.so "c H200 | memory=512"
 	for_all "requeue" 0 requeue
 	for_all "Slurm starts the job again" 90 restarted 2
-	[[ ! $option ]] || has_driver 13000
+	[[ ! $option ]] || has_driver 13000 H200
 fi
 for_all "it is released" 0 release
 for_all "the job ends" 120 ended

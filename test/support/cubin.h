@@ -45,7 +45,7 @@ static inline void test_cubin(struct test_cubin *c, unsigned char other)
 
 	memset(c, 0, sizeof *c);
 	c->head = (Elf64_Ehdr){.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
-			       .e_type = ET_EXEC, .e_machine = EM_CUDA,
+			       .e_type = ET_EXEC, .e_machine = EM_CUDA, .e_flags = 90,
 			       .e_shoff = offsetof(struct test_cubin, sections),
 			       .e_shentsize = sizeof c->sections[0], .e_shnum = 7, .e_shstrndx = 1};
 	for (size_t i = 1; i < sizeof sections / sizeof *sections; i++)

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "shim/cuda/base/device_properties.h"
 #include "shim/link.h"
 #include "shim/namespace/state.h"
 
@@ -14,6 +15,8 @@
 #define GCK_CUDA_DEVICES_MAX GCK_LINK_CUDA_DEVICES /* at most the bits of a uint64_t */
 
 #define GCK_CUDA_FUNCTIONS_SIZE 65536 /* 256 unknown names of 64 bytes, and all of functions.tbl */
+
+#define GCK_CUDA_CODE_SIZE 4096
 
 /* The name of the vault's threads (fd_vault.c). Each has a descriptor table of its own, which a
  * restored process does not need. */
@@ -32,6 +35,8 @@ struct gck_cuda_devices {
 	struct gck_cuda_device {
 		unsigned char uuid[16];
 		char name[64];
+		uint64_t memory; /* bytes in all */
+		int32_t properties[GCK_CUDA_NPROPERTIES];
 	} v[GCK_CUDA_DEVICES_MAX];
 };
 
@@ -82,6 +87,10 @@ struct gck_cuda_state {
 	 * driver must have, too: names that end with NUL, at this address */
 	uint64_t functions;
 	uint64_t functions_size; /* at most GCK_CUDA_FUNCTIONS_SIZE */
+	/* Of cuda=replay: what modules' code is for, the same at each of them once: "sm_90a
+	 * compute_80" has code for GPUs of 9.0 only and PTX for those of 8.0 and above */
+	uint64_t code;
+	uint64_t code_size;      /* at most GCK_CUDA_CODE_SIZE */
 };
 
 /* The state of this rank. */

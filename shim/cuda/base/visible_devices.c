@@ -30,11 +30,25 @@ static CUresult see_driver(const struct gck_cuda_device_calls *by, char text[32]
 	return rc;
 }
 
+/* One that the driver does not know is 0. */
+static void see_properties(const struct gck_cuda_device_calls *by, CUdevice device,
+			   int32_t properties[GCK_CUDA_NPROPERTIES])
+{
+#define ATTRIBUTE(attribute, rule, text) CU_DEVICE_ATTRIBUTE_##attribute,
+	static const CUdevice_attribute attributes[] = {GCK_CUDA_PROPERTIES(ATTRIBUTE)};
+#undef ATTRIBUTE
+	int value;
+
+	for (int i = 0; i < GCK_CUDA_NPROPERTIES; i++)
+		properties[i] = by->attribute(&value, attributes[i], device) ? 0 : value;
+}
+
 static CUresult see_device(const struct gck_cuda_device_calls *by, int ordinal,
 			   struct gck_cuda_device *out)
 {
 	CUdevice device;
 	CUuuid uuid;
+	size_t memory;
 	CUresult rc = by->get(&device, ordinal);
 
 	if (!rc)
@@ -42,8 +56,13 @@ static CUresult see_device(const struct gck_cuda_device_calls *by, int ordinal,
 	if (!rc)
 		rc = by->name(out->name, sizeof out->name, device);
 	if (!rc)
-		memcpy(out->uuid, uuid.bytes, sizeof out->uuid);
-	return rc;
+		rc = by->memory(&memory, device);
+	if (rc)
+		return rc;
+	memcpy(out->uuid, uuid.bytes, sizeof out->uuid);
+	out->memory = memory;
+	see_properties(by, device, out->properties);
+	return CUDA_SUCCESS;
 }
 
 static bool is_in(const struct gck_cuda_devices *l, const unsigned char uuid[16])

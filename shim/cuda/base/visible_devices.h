@@ -18,6 +18,8 @@ struct gck_cuda_device_calls {
 	CUresult (*uuid)(CUuuid *uuid, CUdevice device);
 	CUresult (*name)(char *name, int size, CUdevice device);
 	CUresult (*version)(int *version);
+	CUresult (*memory)(size_t *bytes, CUdevice device);
+	CUresult (*attribute)(int *value, CUdevice_attribute attribute, CUdevice device);
 };
 
 /* Read the devices, after cuInit. On failure, or if there are too many, leaves out as it was. */

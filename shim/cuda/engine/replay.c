@@ -153,6 +153,8 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 		     "start the step with cuda=image");
 }
 
+static char code[GCK_CUDA_CODE_SIZE]; /* gck_cuda_state.code */
+
 static int down(int64_t end_ns, struct gck_error *err)
 {
 	int64_t left = (end_ns - gck_cuda_now_ns()) / 1000000;
@@ -161,6 +163,8 @@ static int down(int64_t end_ns, struct gck_error *err)
 		return -1;
 	gck_cuda_records_called(gck_cuda_needs_name);
 	gck_cuda_needs_note();
+	gck_cuda_state.code = (uintptr_t)code;
+	gck_cuda_state.code_size = gck_cuda_records_code(code, sizeof code);
 	if (gck_cuda_records_listeners_close(end_ns, err))
 		return -1;
 	if (gck_namespace_hold(left < HOLD_MS ? (int)left : HOLD_MS, err) == 0)

@@ -23,7 +23,8 @@ void gck_cuda_devices_note(void)
 	const struct gck_cuda_device_calls eyes = {
 		gck_cuda_real.cuDeviceGetCount, gck_cuda_real.cuDeviceGet,
 		gck_cuda_real.cuDeviceGetUuid_v2, gck_cuda_real.cuDeviceGetName,
-		gck_cuda_real.cuDriverGetVersion,
+		gck_cuda_real.cuDriverGetVersion, gck_cuda_real.cuDeviceTotalMem_v2,
+		gck_cuda_real.cuDeviceGetAttribute,
 	};
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 

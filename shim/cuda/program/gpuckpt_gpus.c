@@ -30,7 +30,10 @@ static bool find(void *library, struct gck_cuda_device_calls *eyes)
 	*(void **)&eyes->uuid = dlsym(library, "cuDeviceGetUuid_v2");
 	*(void **)&eyes->name = dlsym(library, "cuDeviceGetName");
 	*(void **)&eyes->version = dlsym(library, "cuDriverGetVersion");
-	return eyes->count && eyes->get && eyes->uuid && eyes->name && eyes->version;
+	*(void **)&eyes->memory = dlsym(library, "cuDeviceTotalMem_v2");
+	*(void **)&eyes->attribute = dlsym(library, "cuDeviceGetAttribute");
+	return eyes->count && eyes->get && eyes->uuid && eyes->name && eyes->version &&
+	       eyes->memory && eyes->attribute;
 }
 
 static void ask_for(void *library, char *const *functions, char *lacks, size_t size)

@@ -116,6 +116,13 @@ struct gck_record *gck_record_context_of(const struct gck_record *module)
 	return gck_record_is_library_part(module) ? module->context : module->of;
 }
 
+/* All functions that load one have it in the same place. */
+const char *gck_record_image_of(const struct gck_record *module)
+{
+	return gck_record_is_library_part(module) ? module->of->made.copies[1]
+						  : module->made.copies[1];
+}
+
 /* One that ends with it. */
 static struct gck_record *dependent(const struct gck_record *r)
 {

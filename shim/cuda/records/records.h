@@ -32,6 +32,9 @@ void gck_cuda_records_hook(struct gck_cuda_real *table);
 typedef void gck_records_tell_fn(const char *name);
 void gck_cuda_records_called(gck_records_tell_fn *tell);
 
+/* What the modules' images have code for, as gck_cuda_state.code has it. Returns its bytes. */
+size_t gck_cuda_records_code(char *list, size_t size);
+
 /* Who steers the library's mappings (shim/cuda/apart): told for which object the calling thread's
  * following ones are, 0: for none; and of an object that has ended for good. */
 struct gck_records_maps {
@@ -186,8 +189,9 @@ void gck_record_hold(struct gck_record *r);
 void gck_record_set_now(struct gck_record *r, uint64_t now);
 /* A module that a library has in a context, or the function there of one of its kernels. */
 bool gck_record_is_library_part(const struct gck_record *r);
-/* The context that a module is loaded into. */
+/* The context that a module is loaded into, and its image. */
 struct gck_record *gck_record_context_of(const struct gck_record *module);
+const char *gck_record_image_of(const struct gck_record *module);
 /* The mapping or reservation that has the address; NULL: none. */
 struct gck_record *gck_record_at(enum gck_record_kind kind, uint64_t address);
 /* The driver's value of the program's handle; takes the lock. Others than objects' stay. */

@@ -52,13 +52,6 @@ static void pop(const struct gck_record *context)
 
 /* ---- what cannot be made again --------------------------------------------------------------- */
 
-/* Both functions that load one have the image in the same place. */
-static const char *image_of(const struct gck_record *module)
-{
-	return gck_record_is_library_part(module) ? module->of->made.copies[1]
-						  : module->made.copies[1];
-}
-
 static CUresult find_variable(const struct gck_record *module, struct gck_record_variable *v)
 {
 	CUdeviceptr at = 0;
@@ -73,16 +66,17 @@ static CUresult find_variable(const struct gck_record *module, struct gck_record
  * be told. */
 static int find_variables(const struct gck_record *module, struct gck_record_variable **list)
 {
+	const char *image = gck_record_image_of(module);
 	const struct gck_record *context = gck_record_context_of(module);
 	struct gck_record_variable **at, *v;
 	CUresult rc;
 
-	if (gck_record_variables(image_of(module), list))
+	if (gck_record_variables(image, list))
 		return -1;
 	rc = push(context);
 	for (at = list; (v = *at) && !rc;) {
 		rc = find_variable(module, v);
-		if (rc == CUDA_ERROR_NOT_FOUND && gck_record_is_fatbin(image_of(module))) {
+		if (rc == CUDA_ERROR_NOT_FOUND && gck_record_is_fatbin(image)) {
 			*at = v->next;
 			free(v);
 			rc = CUDA_SUCCESS;

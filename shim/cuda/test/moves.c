@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/base/state.h"
+#include "shim/process/gpu/gpu_type.c"
 #include "shim/process/gpu/gpus.c"
 #include "test/support/cuda_link.h"
 #include "test/support/lineage.h"
@@ -47,7 +48,7 @@ static const char *chosen(const char *was, const char *visible, const char *here
 	struct gck_error err = {0};
 
 	snprintf(s.visible, sizeof s.visible, "%s", visible);
-	if (driver_suits(&s, &now, &err) || choose(&s, &now.devices, &err)) {
+	if (driver_suits(&s, &now, &err) || choose(&s, "", &now.devices, &err)) {
 		snprintf(text, sizeof text, "%s", s.nonto == 99 ? err.text : "changed");
 		return text;
 	}
@@ -101,6 +102,20 @@ static void test_choice(void)
 	is_str(chosen("bH", "1", "aH bH cH", "590"), "b", "which sees as many as before");
 	is_str(chosen("aH bH", "", "cH dH", "590"), "cd", "in their order");
 	replays = false;
+}
+
+static void test_code(void)
+{
+	ok(has_code("sm_90", 90) && !has_code("sm_90", 80) && !has_code("sm_90", 100),
+	   "compiled code is for GPUs of its major version");
+	ok(has_code("sm_80", 86) && !has_code("sm_86", 80), "from its minor one");
+	ok(has_code("compute_70", 120) && !has_code("compute_90", 89), "PTX for all later ones");
+	ok(has_code("sm_90a compute_90a", 90) && !has_code("compute_90a", 100) &&
+	   !has_code("sm_100a", 103), "what is for one GPU is for no other");
+	ok(has_code("compute_100f", 103) && !has_code("compute_100f", 120),
+	   "what is for a family is for its major version");
+	ok(has_code("sm_80 sm_86 compute_80", 120), "one of a module's is enough");
+	ok(!has_code("x", 90), "an unknown word is none");
 }
 
 static void test_sound(void)
@@ -261,6 +276,75 @@ static void test_rank(void)
 	lineage_end(&l);
 }
 
+/* ---- GPUs of another type, with cuda=replay -------------------------------------------------- */
+
+#define H200 "a H200 | memory=1024\n"
+
+static bool replay_starts(char *const argv[])
+{
+	bool good;
+
+	cuda_node_has(node, H200);
+	l.argv = argv;
+	setenv("GPUCKPT_CUDA", "replay", 1);
+	good = lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false) &&
+	       cuda_link_has_memory(&cuda, l.pid);
+	unsetenv("GPUCKPT_CUDA");
+	return good;
+}
+
+/* The last image, on other devices. */
+static void refused_on(const char *lines, const char *why)
+{
+	cuda_node_has(node, lines);
+	ok(all_of(lineage_restore(&l, l.seq) != 0, strstr(l.failure, why)), "refused: %s",
+	   l.failure);
+	lineage_kill(&l);
+}
+
+static void test_other_type(void)
+{
+	static char program[] = "./cuda_work", replay[] = "replay", fatbin[] = "fatbin",
+		    cubin[] = "cubin", *with_ptx[] = {program, replay, fatbin, NULL},
+		    *without[] = {program, replay, cubin, NULL};
+	char alone[300];
+
+	setenv("FAKE_CUDA_PARTS", "1", 1);
+	cuda_node_has(node, H200);
+	if (lineage_begin(&l, "/dev/shm", with_ptx))
+		exit(99);
+	is_int(lineage_alone(&l), 0, "the program runs alone");
+	strcpy(alone, lineage_output(&l));
+	ok(replay_starts(with_ptx), "a rank has code for its GPU and PTX");
+	ok(all_of(comes_back("b B200 | arch=100 l2=100 memory=512\n"),
+		  strstr(l.note, "GPU 0 is a B200 here, and was a H200; MiB of memory: 512 (1024); "
+				 "compute capability, major: 10 (9); bytes of L2 cache: 100 (")),
+	   "it is restored on a later one with less memory, of which is told: %s", l.note);
+	ok(comes_back(H200), "and where it was");
+	ok(comes_back("x A100\n" H200), "and with another one before that");
+	is_str(letters(), "a", "which it does not get");
+	ok(all_of(cuda_link_drain(&cuda, l.seq + 1), lineage_checkpoint(&l) == 0), "captured");
+	lineage_kill(&l);
+	refused_on("c H100 | multiprocessors=114\n", "a H100 with other limits "
+		   "(multiprocessors: 114, not 132), which the program may rely on");
+	refused_on("c A100 | shared=166912\n", "(bytes of shared memory for a block, at most: "
+		   "166912, not 232448)");
+	refused_on("c H100 | memory=1\n", "a H100 of 1 MiB, which have no room for the program's ");
+	cuda_node_has(node, H200);
+	ok(all_of(lineage_restore(&l, l.seq) == 0,
+		  cuda_link_join(&cuda, &l.agent, true),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "the same image is restored");
+	is_int(lineage_wait(&l), 0, "the program ends well");
+	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
+	ok(all_of(replay_starts(without), cuda_link_drain(&cuda, l.seq + 1),
+		  lineage_checkpoint(&l) == 0), "a rank has no PTX");
+	lineage_kill(&l);
+	refused_on("c B200 | arch=100\n", "a B200 of compute capability 10.0, for which the "
+		   "program has no code (sm_90)");
+	lineage_end(&l);
+	unsetenv("FAKE_CUDA_PARTS");
+}
+
 /* Where the driver cannot recall memory on a device that is new to it. */
 static void test_without_recall(const char *visible)
 {
@@ -286,6 +370,7 @@ static void test_without_recall(const char *visible)
 int main(void)
 {
 	test_choice();
+	test_code();
 	test_sound();
 	if (!mkdtemp(folder))
 		return 99;
@@ -294,6 +379,7 @@ int main(void)
 	if (symlink(GCK_TEST_DRIVER, library))
 		return 99;
 	test_rank();
+	test_other_type();
 	test_without_recall("0");
 	test_without_recall("0,1");
 	unlink(node);

@@ -2089,6 +2089,30 @@ static void test_listeners(void)
 	((use_listener *)call[20])(listener);
 }
 
+/* For which GPUs the modules have code; what several have is there once. */
+static void test_code(void)
+{
+	static const char wanted[] = "sm_90\0sm_90a\0compute_70 sm_90\0compute_80";
+	char code[100] = "";
+	CUcontext context;
+	CUmodule m;
+
+	E->cuCtxCreate_v2(&context, 0, 0);
+	E->cuModuleLoadData(&m, &cubin);
+	E->cuModuleLoadData(&m, &cubin);
+	cubin.head.e_ident[EI_ABIVERSION] = 8;
+	cubin.head.e_flags = 90 << 8 | 8;
+	E->cuModuleLoadData(&m, &cubin);
+	test_cubin(&cubin, 0);
+	E->cuModuleLoadData(&m, &fatbin);
+	E->cuModuleLoadData(&m, ".version 8.0\n.target sm_80\n");
+	is_int((int)gck_cuda_records_code(code, sizeof code), (int)sizeof wanted,
+	       "the modules' code is listed");
+	ok(!memcmp(code, wanted, sizeof wanted), "with the GPUs that it is for: %s", code);
+	is_int((int)gck_cuda_records_code(code, 10), 6, "as far as there is room");
+	E->cuCtxDestroy_v2(context);
+}
+
 /* Nothing takes back the last two. */
 static void test_lasting_refusals(void)
 {
@@ -2197,6 +2221,7 @@ int main(int argc, char **argv)
 		test_libraries();
 		test_unmapped();
 		test_textures();
+		test_code();
 		graph_cases(restarted, refuses, ptx);
 		test_refusals();
 		test_listeners();

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "test/support/cubin.h"
+
 #define PRIMARY "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9"
 #define CALLBACKS "\xa0\x94\x79\x8c\x2e\x74\x2e\x74\x93\xf2\x08\x00\x20\x0c\x0a\x66"
 #define STORAGE "\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93"
@@ -17,7 +19,20 @@ typedef CUresult storage_put(CUcontext context, void *key, void *value, function
 typedef CUresult storage_get(void **value, CUcontext context, void *key);
 typedef CUresult query(CUstream stream);
 
-const char kept_ptx[] = ".version 6.3\n.visible .global .align 8 .u64 kept;\n";
+#define VARIABLE "third" /* of all three */
+
+const void *kept_image(const char *more)
+{
+	static const char ptx[] = ".version 6.3\n.target sm_70\n"
+				  ".global .align 8 .u64 first;\n.const .align 8 .u64 second;\n"
+				  ".visible .global .align 8 .u64 " VARIABLE ";\n";
+	static struct test_fatbin fatbin;
+
+	test_fatbin(&fatbin, ptx);
+	if (strstr(more, "cubin"))
+		return &fatbin.cubin;
+	return strstr(more, "fatbin") ? (const void *)&fatbin : ptx;
+}
 
 static struct {
 	function *const *primary, *const *storage;
@@ -72,7 +87,7 @@ const char *kept_begin(CUmodule module, const char *more)
 	kept.buffer = at;
 	if (((primary_handle *)kept.primary[2])(&kept.context, 0) ||
 	    ((storage_put *)kept.storage[0])(kept.context, &kept, &kept.count, NULL) ||
-	    cuModuleGetGlobal(&kept.variable, &size, module, "kept") ||
+	    cuModuleGetGlobal(&kept.variable, &size, module, VARIABLE) ||
 	    cuMemcpyHtoD(kept.variable, &kept.count, sizeof kept.count))
 		return "nothing can be kept";
 	return ask_more(more);

@@ -6,8 +6,8 @@
 
 #include <cuda.h>
 
-/* PTX of a module with the variable. */
-extern const char kept_ptx[];
+/* A module with the variable: PTX; with "cubin" compiled; with "fatbin" both. */
+const void *kept_image(const char *more);
 
 /* Ask for all, with a context current. NULL, or what is wrong. */
 const char *kept_begin(CUmodule module, const char *more);

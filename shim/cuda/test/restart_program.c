@@ -254,6 +254,7 @@ static void await_end(void)
 int main(int argc, char **argv)
 {
 	bool all = argc < 2 || strcmp(argv[1], "replay") != 0;
+	const char *more = argc > 2 ? argv[2] : "";
 	CUdeviceptr sum, other, results;
 	CUcontext context, second;
 	CUstream one, two;
@@ -274,7 +275,7 @@ int main(int argc, char **argv)
 	CHECK(cuMemsetD8(other, 1, 1 << 20));
 	CHECK(cuCtxSynchronize()); /* of this context: the other one uses it, too */
 	CHECK(cuCtxSetCurrent(context));
-	CHECK(cuModuleLoadData(&module, all ? "" : kept_ptx));
+	CHECK(cuModuleLoadData(&module, all ? "" : kept_image(more)));
 	CHECK(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
 	CHECK(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
 	CHECK(cuEventCreate(&event, 0));
@@ -292,7 +293,7 @@ int main(int argc, char **argv)
 	wrong = listener_begin();
 	wrong = wrong ? wrong : vmm_begin(1);
 	if (!wrong && !all)
-		wrong = kept_begin(module, argc > 2 ? argv[2] : "");
+		wrong = kept_begin(module, more);
 	wrong = wrong || !getenv("FAKE_CUDA_PARTS") ? wrong : vmm_parts();
 	for (uint64_t i = 0; i < ROUNDS; i++) {
 		if (i == ROUNDS - 1)

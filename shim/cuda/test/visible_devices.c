@@ -133,10 +133,42 @@ static CUresult version(int *v)
 	return CUDA_SUCCESS;
 }
 
+static CUresult memory(size_t *bytes, CUdevice device)
+{
+	(void)device;
+	*bytes = 80;
+	return CUDA_SUCCESS;
+}
+
+/* A driver that does not know one of them. */
+static CUresult attribute(int *value, CUdevice_attribute which, CUdevice device)
+{
+	(void)device;
+	*value = (int)which;
+	return which == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static const struct gck_cuda_device_calls calls = {count, get, uuid_of, name_of, version, memory,
+						   attribute};
+
+static void test_properties(void)
+{
+	struct gck_cuda_devices d = {0};
+
+	device_files = "c---";
+	driver_sees = "0";
+	gck_cuda_visible_devices_read(&calls, &d);
+	is_int(d.v[0].memory, 80, "a device's memory is seen");
+	ok(d.v[0].properties[GCK_CUDA_WARP_SIZE] == CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
+	   d.v[0].properties[GCK_CUDA_COMPUTE_CAPABILITY_MINOR] ==
+		   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+	   "and its properties");
+	is_int(d.v[0].properties[GCK_CUDA_L2_CACHE_SIZE], 0, "one that is not known is 0");
+}
+
 /* The list as minor numbers; those that the process does not see stand behind a colon. */
 static const char *listed(const char *files, const char *sees)
 {
-	const struct gck_cuda_device_calls calls = {count, get, uuid_of, name_of, version};
 	struct gck_cuda_devices d = {0};
 	static char text[64];
 	size_t at = 0;
@@ -163,6 +195,7 @@ int main(void)
 	       "pair for them");
 	is_str(listed("-c--", "1"), "1", "nor are those whose device files a container lacks");
 	is_str(listed("ffcf", "2"), "2", "nor those over whose device files another file is bound");
+	test_properties();
 	remove_machine();
 	return tap_done();
 }

@@ -17,8 +17,6 @@
 /* Flags of an entry. */
 #define LZ4 0x2000
 #define ZSTD 0x8000
-#define THIS_GPU 0x100000   /* sm_90a: for no later one */
-#define THIS_FAMILY 0x200000 /* sm_100f */
 
 #define TEXT_MOST ((uint64_t)1 << 30)
 
@@ -164,15 +162,17 @@ int gck_fatbin_next(const void *fatbin, size_t size, size_t *at, struct gck_fatb
 
 static bool fits(const struct gck_fatbin_entry *e, unsigned capability)
 {
+	const uint64_t only = GCK_FATBIN_THIS_GPU | GCK_FATBIN_THIS_FAMILY;
+
 	return e->kind == GCK_FATBIN_PTX && e->capability <= capability &&
-	       (e->capability == capability || !(e->flags & (THIS_GPU | THIS_FAMILY)));
+	       (e->capability == capability || !(e->flags & only));
 }
 
 /* Of the same capability that for no other GPU is the better one, as for the driver. */
 static bool is_better(const struct gck_fatbin_entry *e, const struct gck_fatbin_entry *best)
 {
 	return e->capability > best->capability ||
-	       (e->capability == best->capability && e->flags & THIS_GPU);
+	       (e->capability == best->capability && e->flags & GCK_FATBIN_THIS_GPU);
 }
 
 /* A compiled program's structure of a later kind is no error. */

@@ -21,6 +21,9 @@ const void *gck_fatbin_find(const void *image, size_t *size, struct gck_error *e
 
 #define GCK_FATBIN_PTX 1
 #define GCK_FATBIN_CUBIN 2
+/* Flags of a part. */
+#define GCK_FATBIN_THIS_GPU 0x100000    /* sm_90a: for no later one */
+#define GCK_FATBIN_THIS_FAMILY 0x200000 /* sm_100f */
 
 /* The head of a part. What is behind it up to its size is not needed; then comes the content. */
 struct gck_fatbin_entry {

@@ -18,7 +18,9 @@
 
 #include "common/base/environ_slots.h"
 #include "shim/cuda/base/state.h"
+#include "shim/process/gpu/gpu_type.h"
 #include "shim/process/ptrace/rebuild.h"
+#include "shim/process/ptrace/restore_note.h"
 
 #define PROGRAM "gpuckpt-gpus"
 #define LIMIT_MS 60000 /* without its persistence daemon the driver takes seconds for each GPU */
@@ -195,6 +197,22 @@ static bool sees_all(const struct gck_cuda_devices *here, const struct gck_cuda_
 	return true;
 }
 
+/* A fresh driver shows the same devices by the same numbers. */
+static bool is_same(const struct gck_cuda_devices *here, const struct gck_cuda_devices *wanted)
+{
+	for (uint32_t i = 0; i < wanted->n; i++)
+		if (place_of(here, wanted->v[i].uuid) != (int)i)
+			return false;
+	return here->n == wanted->n;
+}
+
+static void places_by_uuid(const struct gck_cuda_devices *was, const struct gck_cuda_devices *here,
+			   uint32_t place[])
+{
+	for (uint32_t i = 0; i < was->n; i++)
+		place[i] = (uint32_t)place_of(here, was->v[i].uuid);
+}
+
 /* The indexes of n devices in CUDA_VISIBLE_DEVICES, such as "2,3", if the list has n entries that
  * exist here; else 0, 1, ... A launcher that binds no task to GPUs shows all of them to each, and a
  * script around the program selects the rank's own. */
@@ -214,17 +232,6 @@ static void places_of(const char *visible, uint32_t n, uint32_t here, uint32_t p
 	}
 	for (uint32_t i = 0; i < n; i++)
 		place[i] = i;
-}
-
-static int suits(const struct gck_cuda_device *was, const struct gck_cuda_device *is, uint32_t i,
-		 struct gck_error *err)
-{
-	if (!strcmp(was->name, is->name))
-		return 0;
-	return gck_fail(err, ENOTSUP,
-			"GPU %u of the image is a %s, the one for it here a %s: restart it on "
-			"nodes with GPUs of that type",
-			i, was->name, is->name);
 }
 
 /* Also assign the devices that the program does not see: each gets one of those that are left. */
@@ -271,14 +278,13 @@ static int driver_suits(const struct gck_cuda_state *s, const struct gck_cuda_he
 	return 0;
 }
 
-static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
+static int choose(struct gck_cuda_state *s, const char *code, const struct gck_cuda_devices *here,
 		  struct gck_error *err)
 {
 	const struct gck_cuda_devices *was = &s->devices;
 	uint32_t place[GCK_CUDA_DEVICES_MAX];
 
-	/* A fresh driver must show as many as before. */
-	if (sees_all(here, was) && (!s->replays || here->n == was->n)) {
+	if (s->replays ? is_same(here, was) : sees_all(here, was)) {
 		s->nonto = 0;
 		return 0;
 	}
@@ -287,9 +293,12 @@ static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 				"the image has %u GPUs (%s), the task here %u: restart it with as "
 				"many GPUs for each task",
 				was->n, was->v[0].name, here->n);
-	places_of(here->n > was->n ? s->visible : "", was->n, here->n, place);
+	if (sees_all(here, was))
+		places_by_uuid(was, here, place);
+	else
+		places_of(here->n > was->n ? s->visible : "", was->n, here->n, place);
 	for (uint32_t i = 0; i < was->n; i++)
-		if (suits(&was->v[i], &here->v[place[i]], i, err))
+		if (gck_gpu_type_suits(s, code, i, &here->v[place[i]], err))
 			return -1;
 	if (!s->replays && place_hidden(was, here, place, err))
 		return -1;
@@ -299,13 +308,42 @@ static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 	return 0;
 }
 
+/* What is otherwise on other GPUs. */
+static int tell(struct gck_restore *r, const struct gck_cuda_state *s,
+		const struct gck_cuda_devices *here, struct gck_error *err)
+{
+	char text[GCK_GPU_TYPE_TEXT];
+
+	for (uint32_t i = 0; i < s->nonto && i < s->devices.n; i++) {
+		int place = place_of(here, s->onto[i]);
+
+		if (place >= 0 &&
+		    gck_gpu_type_differs(&s->devices.v[i], &here->v[place], text) &&
+		    gck_restore_note(r, err, "GPU %u is %s", i, text))
+			return -1;
+	}
+	return 0;
+}
+
 /* ---- in a restore -------------------------------------------------------------------------- */
 
 static bool is_sound(const struct gck_cuda_state *s)
 {
 	return is_list_sound(&s->devices) && memchr(s->library, '\0', sizeof s->library) &&
 	       memchr(s->visible, '\0', sizeof s->visible) &&
-	       s->functions_size <= GCK_CUDA_FUNCTIONS_SIZE;
+	       s->functions_size <= GCK_CUDA_FUNCTIONS_SIZE && s->code_size <= GCK_CUDA_CODE_SIZE;
+}
+
+/* A list of texts that the image has: they end with NUL. */
+static int read_list(struct gck_restore *r, uint64_t address, char *list, size_t size,
+		     struct gck_error *err)
+{
+	if (size && gck_remote_read(&r->remote, address, list, size, err))
+		return -1;
+	if (size && list[size - 1])
+		return gck_fail(err, EBADMSG, "the image's list of what it needs of the CUDA "
+				"driver is invalid: restart from another commit");
+	return 0;
 }
 
 /* What the task has here. */
@@ -313,15 +351,11 @@ static int look(struct gck_restore *r, const struct gck_cuda_state *s, struct gc
 		struct gck_error *err)
 {
 	char functions[GCK_CUDA_FUNCTIONS_SIZE], **argv;
-	size_t size = s->functions_size;
 	int failed;
 
-	if (size && gck_remote_read(&r->remote, s->functions, functions, size, err))
+	if (read_list(r, s->functions, functions, s->functions_size, err))
 		return -1;
-	if (size && functions[size - 1])
-		return gck_fail(err, EBADMSG, "the image's list of the driver's functions is "
-				"invalid: restart from another commit");
-	argv = arguments(s->library, functions, size);
+	argv = arguments(s->library, functions, s->functions_size);
 	if (!argv)
 		return gck_fail(err, ENOMEM, "no memory for a list of functions");
 	failed = ask_gpus(argv, r->environment, r->environment_size, here, err);
@@ -331,6 +365,7 @@ static int look(struct gck_restore *r, const struct gck_cuda_state *s, struct gc
 
 int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *err)
 {
+	char code[GCK_CUDA_CODE_SIZE];
 	struct gck_cuda_here here;
 	struct gck_cuda_state s;
 
@@ -347,8 +382,9 @@ int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *
 		return gck_fail(err, EBADMSG,
 				"the image's list of GPUs is invalid: restart from "
 				"another commit");
-	if (look(r, &s, &here, err) || driver_suits(&s, &here, err) ||
-	    choose(&s, &here.devices, err))
+	if (read_list(r, s.code, code, s.code_size, err) || look(r, &s, &here, err) ||
+	    driver_suits(&s, &here, err) || choose(&s, code, &here.devices, err) ||
+	    tell(r, &s, &here.devices, err))
 		return -1;
 	return gck_remote_write(&r->remote, address, &s, sizeof s, err);
 }

@@ -6,7 +6,10 @@
  *
  *   FAKE_CUDA_DEVICES=N     number of devices, 1
  *   FAKE_CUDA_NODE=FILE     the devices instead, read at the start and at each restore: a line
- *                           "LETTER NAME" for each device; its UUID is 16 times the letter
+ *                           "LETTER NAME" for each device; its UUID is 16 times the letter.
+ *                           "LETTER NAME | KEY=N ...": what it has otherwise than an H100 of 1 GiB:
+ *                           arch (90), multiprocessors (132), shared (bytes for a block), l2
+ *                           (bytes), memory (MiB)
  *   FAKE_CUDA_MEMORY=MIB    memory of each device, 1024
  *   FAKE_CUDA_GRANULE=KIB   granularity of memory of cuMemCreate, 2048
  *   FAKE_CUDA_SHARED=DIR    all processes with the same directory share that memory. Without it,
@@ -80,6 +83,8 @@ struct fake_node {
 	struct fake_device {
 		CUuuid uuid;
 		char name[64];
+		int arch, multiprocessors, shared, l2;
+		size_t memory;
 	} v[FAKE_MAX_DEVICES];
 };
 
@@ -102,7 +107,6 @@ struct fake_state {
 	bool inited;
 	bool forked;             /* in a child: its calls fail, without the lock */
 	_Atomic bool over;       /* the process is in exit(): all calls fail */
-	size_t memory;           /* of a device */
 	size_t granularity;      /* of memory of cuMemCreate */
 	size_t used[FAKE_MAX_DEVICES];
 	struct fake_node seen;   /* the devices, by number */

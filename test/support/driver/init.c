@@ -31,7 +31,6 @@ CUresult fake_cuInit(unsigned int flags)
 	if (!fake.inited) {
 		fake_node_see(&fake.seen);
 		fake.first = fake.seen;
-		fake.memory = (size_t)number("FAKE_CUDA_MEMORY", 1024) << 20;
 		fake.granularity = (size_t)number("FAKE_CUDA_GRANULE", 2048) << 10;
 		pthread_atfork(NULL, NULL, in_child);
 		atexit(shut_down);
@@ -58,7 +57,7 @@ static const struct {
 	ERROR(CUDA_ERROR_NOT_INITIALIZED), ERROR(CUDA_ERROR_NO_DEVICE),
 	ERROR(CUDA_ERROR_INVALID_DEVICE), ERROR(CUDA_ERROR_INVALID_CONTEXT),
 	ERROR(CUDA_ERROR_INVALID_HANDLE), ERROR(CUDA_ERROR_ILLEGAL_STATE),
-	ERROR(CUDA_ERROR_INVALID_PTX),
+	ERROR(CUDA_ERROR_INVALID_PTX), ERROR(CUDA_ERROR_NO_BINARY_FOR_GPU),
 	ERROR(CUDA_ERROR_NOT_FOUND), ERROR(CUDA_ERROR_NOT_READY), ERROR(CUDA_ERROR_LAUNCH_FAILED),
 	ERROR(CUDA_ERROR_ILLEGAL_ADDRESS), ERROR(CUDA_ERROR_NOT_SUPPORTED),
 	ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED), ERROR(CUDA_ERROR_UNKNOWN),
@@ -189,12 +188,37 @@ CUresult fake_cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 
 CUresult fake_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
-	*bytes = fake.memory;
-	return fake_device(device);
+	CUresult rc = fake_device(device);
+
+	if (!rc)
+		*bytes = fake.seen.v[device].memory;
+	return rc;
+}
+
+static int own_attribute(CUdevice_attribute attribute, const struct fake_device *d)
+{
+	switch (attribute) {
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+		return d->arch / 10;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+		return d->arch % 10;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+		return d->multiprocessors;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+		return d->shared;
+	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+		return d->l2;
+	default:
+		return 0;
+	}
 }
 
 CUresult fake_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
+	CUresult rc = fake_device(device);
+
+	if (rc)
+		return rc;
 	switch (attribute) {
 	case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
 	case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
@@ -207,13 +231,10 @@ CUresult fake_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUd
 	case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
 		*value = !getenv("FAKE_CUDA_CONCURRENT");
 		break;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-		*value = 9;
-		break;
 	default:
-		*value = 0;
+		*value = own_attribute(attribute, &fake.seen.v[device]);
 	}
-	return fake_device(device);
+	return CUDA_SUCCESS;
 }
 
 CUresult fake_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)

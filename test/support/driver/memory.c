@@ -222,8 +222,8 @@ CUresult fake_cuMemGetInfo_v2(size_t *available, size_t *total)
 	if (!fake_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	fake_lock();
-	*available = fake.memory - fake_used(fake_current()->device);
-	*total = fake.memory;
+	*total = fake.seen.v[fake_current()->device].memory;
+	*available = *total - fake_used(fake_current()->device);
 	fake_unlock();
 	return CUDA_SUCCESS;
 }

@@ -48,19 +48,42 @@ static bool is_cubin(const char *image)
 	return !memcmp(image, ELFMAG, SELFMAG);
 }
 
-/* The cubin of a fatbin is taken out. Only test_cubin.h's are known. */
+static bool is_fatbin(const char *image)
+{
+	return !memcmp(image, "\x50\xed\x55\xba\1", 5);
+}
+
+/* By e_flags of a cubin, in which it lies higher in a newer ABI; or of a fatbin's head. */
+static bool is_for(unsigned flags, unsigned device)
+{
+	unsigned cubin = flags > 0xff ? flags >> 8 & 0xff : flags;
+
+	return cubin / 10 == device / 10 && cubin <= device;
+}
+
+/* Of a fatbin its cubin, or else its PTX; NULL: there is no code for the current device. Only
+ * test_cubin.h's are known. */
 static const char *part_of(const char *image)
 {
 	const struct test_fatbin *f = (const void *)image;
+	unsigned device = fake_current() ? (unsigned)fake.seen.v[fake_current()->device].arch : 90;
 
-	return !memcmp(image, "\x50\xed\x55\xba\1", 5) ? (const char *)&f->cubin : image;
+	if (is_fatbin(image))
+		return is_for(f->of_cubin.capability, device) ? (const char *)&f->cubin
+		       : f->of_ptx.capability <= device	      ? f->ptx
+							      : NULL;
+	if (is_cubin(image) && !is_for(((const Elf64_Ehdr *)(const void *)image)->e_flags, device))
+		return NULL;
+	return image;
 }
 
 static char *copy_of(const char *image)
 {
-	char *copy = is_cubin(image) ? malloc(sizeof(struct test_cubin)) : strdup(image);
+	size_t size = is_cubin(image)    ? sizeof(struct test_cubin)
+		      : is_fatbin(image) ? sizeof(struct test_fatbin)
+					 : strlen(image) + 1;
 
-	return is_cubin(image) ? memcpy(copy, image, sizeof(struct test_cubin)) : copy;
+	return memcpy(malloc(size), image, size);
 }
 
 static CUresult take_place_of_module(CUmodule module)
@@ -97,6 +120,8 @@ static CUresult load(CUmodule *module, const void *image, CUlibrary library)
 {
 	if (!fake_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!image)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	if (strstr(image, "refused$ckpt"))
 		return CUDA_ERROR_INVALID_PTX;
 	*module = calloc(1, sizeof **module);
@@ -258,13 +283,14 @@ static const void *ptx_variable(const struct CUmod_st *module, const char *name)
 	return module->variables + 8 * n;
 }
 
+/* They lie as those of PTX in the same order. */
 static const void *cubin_variable(const struct CUmod_st *module, const char *name)
 {
 	const struct test_cubin *c = (const void *)module->text;
 
 	for (size_t i = 4; i < sizeof c->symbols / sizeof *c->symbols; i++)
 		if (!strcmp(c->names + c->symbols[i].st_name, name))
-			return module->variables + 8 * i;
+			return module->variables + 8 * (i - 4);
 	return NULL;
 }
 
@@ -334,8 +360,8 @@ CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_opti
 	if (strstr(code, "refused$ckpt"))
 		return CUDA_ERROR_INVALID_PTX;
 	*library = calloc(1, sizeof **library);
-	(*library)->copy = n ? NULL : copy_of(part_of(code));
-	(*library)->image = n ? part_of(code) : (*library)->copy;
+	(*library)->copy = n ? NULL : copy_of(code);
+	(*library)->image = n ? code : (*library)->copy;
 	(*library)->registers = registers;
 	return CUDA_SUCCESS;
 }
@@ -347,7 +373,7 @@ CUresult fake_cuLibraryGetModule(CUmodule *module, CUlibrary library)
 	fake_lock();
 	*module = find_module(library, fake_current());
 	fake_unlock();
-	return *module ? CUDA_SUCCESS : load(module, library->image, library);
+	return *module ? CUDA_SUCCESS : load(module, part_of(library->image), library);
 }
 
 CUresult fake_cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary library,

@@ -7,21 +7,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int number(const char *text, const char *key, int otherwise)
+{
+	const char *at = text ? strstr(text, key) : NULL;
+
+	return at ? atoi(at + strlen(key)) : otherwise;
+}
+
 static void add(struct fake_node *node, int letter, const char *name)
 {
+	const char *mib = getenv("FAKE_CUDA_MEMORY"), *more = strstr(name, " | ");
 	struct fake_device *d = &node->v[node->n];
 
 	if (node->n == FAKE_MAX_DEVICES)
 		return;
 	memset(&d->uuid, letter, sizeof d->uuid);
-	snprintf(d->name, sizeof d->name, "%.63s", name);
+	snprintf(d->name, sizeof d->name, "%.*s", more ? (int)(more - name) : 63, name);
+	d->arch = number(more, "arch=", 90);
+	d->multiprocessors = number(more, "multiprocessors=", 132);
+	d->shared = number(more, "shared=", 232448);
+	d->l2 = number(more, "l2=", 50 << 20);
+	d->memory = (size_t)number(more, "memory=", mib && *mib ? atoi(mib) : 1024) << 20;
 	node->n++;
 }
 
 static void read_file(struct fake_node *node, const char *path)
 {
 	FILE *f = fopen(path, "re");
-	char line[80];
+	char line[160];
 
 	while (f && fgets(line, sizeof line, f)) {
 		line[strcspn(line, "\n")] = '\0';
@@ -47,25 +60,45 @@ void fake_node_read(struct fake_node *node)
 	}
 }
 
+/* The device of a UUID, as "GPU-61616161-6161-..."; -1: none. */
+static int by_uuid(const struct fake_node *all, const char *text, size_t n)
+{
+	char own[48], *at;
+
+	for (int i = 0; i < all->n; i++) {
+		at = own + sprintf(own, "GPU");
+		for (int b = 0; b < 16; b++)
+			at += sprintf(at, "%s%02x", !b || b == 4 || b == 6 || b == 8 || b == 10
+							    ? "-" : "",
+				      (unsigned char)all->v[i].uuid.bytes[b]);
+		if (n == strlen(own) && !memcmp(text, own, n))
+			return i;
+	}
+	return -1;
+}
+
+/* Devices behind an invalid one are not seen. */
 void fake_node_see(struct fake_node *seen)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	struct fake_node all;
-	char *end;
 
 	fake_node_read(&all);
 	if (!visible) {
 		*seen = all;
 		return;
 	}
-	for (seen->n = 0; seen->n < FAKE_MAX_DEVICES; visible = end + 1) {
+	for (seen->n = 0; *visible && seen->n < FAKE_MAX_DEVICES;) {
+		size_t n = strcspn(visible, ",");
+		char *end;
 		long i = strtol(visible, &end, 10);
 
-		if (end == visible || i < 0 || i >= all.n)
-			break; /* devices behind an invalid one are not seen */
-		seen->v[seen->n++] = all.v[i];
-		if (*end != ',')
+		if (end != visible + n)
+			i = by_uuid(&all, visible, n);
+		if (i < 0 || i >= all.n)
 			break;
+		seen->v[seen->n++] = all.v[i];
+		visible += n + (visible[n] == ',');
 	}
 }
 

@@ -84,9 +84,9 @@ static size_t taken(void)
 
 static size_t used_with_others(CUdevice device)
 {
-	size_t used = fake.used[device] + taken();
+	size_t used = fake.used[device] + taken(), all = fake.seen.v[device].memory;
 
-	return used < fake.memory ? used : fake.memory;
+	return used < all ? used : all;
 }
 
 size_t fake_used(CUdevice device)
@@ -130,7 +130,7 @@ int fake_memory_file(CUdevice device, size_t size)
 	int dir = shared ? begin(shared) : -1, fd = -1;
 	size_t used = shared ? count(dir, device) : used_with_others(device);
 
-	if (size <= fake.memory && used <= fake.memory - size)
+	if (size <= fake.seen.v[device].memory && used <= fake.seen.v[device].memory - size)
 		fd = shared ? make(dir, device) : make_memfd(device);
 	if (fd >= 0 && ftruncate(fd, (off_t)size))
 		abort();
