@@ -2052,23 +2052,28 @@ static bool opens(void)
 	return all_of(told == 2, heard[0] == FAKE_RESTORE, heard[1] == FAKE_UNLOCK);
 }
 
-/* As NVML has it, which closes its descriptors in a checkpoint. */
-static void test_listeners(void)
+static void **listeners_table(void)
 {
 	static const CUuuid id = {"\x69\xa2\x8e\x9f\x24\x49\x8b\x47\xb0\x30\xc5\xda\x33\x0e"
 				  "\xa4\xe9"};
+	const void *table;
+
+	E->cuGetExportTable(&table, &id);
+	return (void **)(uintptr_t)table;
+}
+
+/* As NVML has it, which closes its descriptors in a checkpoint. */
+static void test_listeners(void)
+{
 	struct listener_about about = {
 		0, NULL, {hear_lock, hear_unlock, hear_checkpoint, hear_restore}};
 	struct gck_error err = {0};
-	const void *table;
-	void **call, *listener;
+	void **call = listeners_table(), *listener;
 	CUuuid first;
 
 	gck_cuda_driver.cuDeviceGetUuid_v2(&first, 0);
 	gck_cuda_state.devices.n = gck_cuda_state.devices.all = 1;
 	memcpy(gck_cuda_state.devices.v[0].uuid, &first, sizeof first);
-	E->cuGetExportTable(&table, &id);
-	call = (void **)(uintptr_t)table;
 	((make_listener *)call[19])(&listener, &about);
 	memset(&about, 0, sizeof about); /* the driver has a copy */
 	((use_listener *)call[21])(listener);
@@ -2113,7 +2118,29 @@ static void test_code(void)
 	E->cuCtxDestroy_v2(context);
 }
 
-/* Nothing takes back the last two. */
+static int hear_and_fail(const void *request)
+{
+	(void)request;
+	hear(FAKE_RESTORE);
+	return 999;
+}
+
+/* The program goes on without it. */
+static void test_lost_listener(void)
+{
+	const struct listener_about about = {
+		0, NULL, {hear_lock, hear_unlock, hear_checkpoint, hear_and_fail}};
+	void **call = listeners_table(), *listener;
+
+	((make_listener *)call[19])(&listener, &about);
+	((use_listener *)call[21])(listener);
+	ok(all_of(closes(), opens()), "a listener that cannot open the GPU again is unlocked");
+	((use_listener *)call[22])(listener);
+	((use_listener *)call[20])(listener);
+	refuses("NVML", "it, from then on,");
+}
+
+/* Nothing takes back the last three. */
 static void test_lasting_refusals(void)
 {
 	const void *table;
@@ -2123,6 +2150,7 @@ static void test_lasting_refusals(void)
 	refuses("cache of compiled programs", "an entry of the cache that is open");
 	((close_entry *)tables[ENGINE][CACHE][2])(entry);
 	is_str(gck_cuda_records_unable(), NULL, "one that was closed is none");
+	test_lost_listener();
 	E->cuGetExportTable(&table, &(const CUuuid){{0}});
 	refuses("private table of the driver that is not known", "a table that is not known");
 	((use_tool *)tables[ENGINE][TOOLS][7])(NULL, NULL, "", &entry);
