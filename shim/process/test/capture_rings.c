@@ -324,7 +324,8 @@ static void end_one(void)
 		check(take(&data) == POLLIN && data == 1, "the poll is lost");
 	}
 	if (opens) {
-		file[1] = open("waits", O_WRONLY);
+		file[1] = open("waits", O_WRONLY | O_NONBLOCK);
+		check(file[1] >= 0, "nobody reads");
 		enter(0, 1, IORING_ENTER_GETEVENTS);
 		file[0] = take(&data);
 		check(file[0] >= 0 && data == 1 && !unlink("waits"), "the open is cut short");

@@ -2358,16 +2358,21 @@ static void put_entry(const struct ring *r, struct io_uring_sqe x)
 	__atomic_store_n(of_ring(r, r->p.sq_off.tail), tail + 1, __ATOMIC_SEQ_CST);
 }
 
-/* A thread of the kernel's has taken them, unless it sleeps. */
+/* A thread of the kernel's has taken them, unless it sleeps. A wait is cut short by a checkpoint, as
+ * by a signal. */
 static void submit(const struct ring *r, int n, int wait)
 {
 	bool sleeps = __atomic_load_n(of_ring(r, r->p.sq_off.flags), __ATOMIC_SEQ_CST) &
 		      IORING_SQ_NEED_WAKEUP;
+	unsigned flags = IORING_ENTER_GETEVENTS | (sleeps ? IORING_ENTER_SQ_WAKEUP : 0);
+	long done;
 
 	if (r->p.flags & IORING_SETUP_SQPOLL)
 		n = 0;
-	CHECK(syscall(SYS_io_uring_enter, r->fd, n, wait, IORING_ENTER_GETEVENTS |
-		      (sleeps ? IORING_ENTER_SQ_WAKEUP : 0), NULL, 0) == n);
+	do
+		done = syscall(SYS_io_uring_enter, r->fd, n, wait, flags, NULL, 0);
+	while (done < 0 && errno == EINTR && !n);
+	CHECK(done == n);
 }
 
 static void take_completion(const struct ring *r, uint64_t data, int32_t result)
@@ -2424,16 +2429,19 @@ static void put_nop(const struct ring *r, uint64_t data)
 }
 
 /* Its two completions are not read for a while. What comes then waits in the kernel. */
-static void fill_queue(const struct ring *r, uint64_t i)
+static void fill_queue(const struct ring *r, uint64_t data)
 {
-	put_nop(r, i);
-	put_nop(r, i + 1);
-	pause_us(300);
-	put_nop(r, i + 2);
-	take_completion(r, i, 0);
-	take_completion(r, i + 1, 0);
+	put_nop(r, data);
+	put_nop(r, data + 1);
+}
+
+static void empty_queue(const struct ring *r, uint64_t data)
+{
+	put_nop(r, data + 2);
+	take_completion(r, data, 0);
+	take_completion(r, data + 1, 0);
 	submit(r, 0, 1);
-	take_completion(r, i + 2, 0);
+	take_completion(r, data + 2, 0);
 }
 
 static void register_table(const struct ring *r, uint32_t what, const void *table, uint32_t n)
@@ -2499,12 +2507,13 @@ static void run_rings(void)
 		ring_below();
 	}
 	for (long i = 0; i < rounds; i++) {
+		fill_queue(&full, (uint64_t)i * 4);
 		ring_round(&one, false, file, blocks, i);
 		CHECK(epoll_wait(epoll, &event, 1, 0) == 0);
 		other.fd = i % 2 ? again : other.fd;
 		ring_round(&other, true, 0, blocks + 2 * BLOCK, i);
 		ring_round(&polled, false, file, blocks, i);
-		fill_queue(&full, (uint64_t)i * 4);
+		empty_queue(&full, (uint64_t)i * 4);
 		CHECK(!waitpid(pid, &status, WNOHANG));
 	}
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
