@@ -378,8 +378,6 @@ struct gck_graph *gck_graph_ask(uint64_t now, const struct gck_record *r,
 	g->now = now;
 	g->handle = gck_record_node_handle(now);
 	*why = nodes ? NULL : "a graph that the driver does not tell";
-	if (gck_graph_has_held(now))
-		*why = "it holds an object of the program (cuGraphRetainUserObject)";
 	g->nodes = zeros(g->n, sizeof *g->nodes);
 	for (size_t i = 0; i < g->n && !*why; i++) {
 		uint64_t node = (uintptr_t)nodes[i];

@@ -2,29 +2,176 @@
  * What is kept of graphs and executable graphs as calls make and change them. */
 #include "shim/cuda/records/records.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define DRIVER gck_cuda_driver
 
 /* ---- objects of the program ------------------------------------------------------------------ */
 
-static struct gck_cuda_handle_map held; /* the driver's graphs that hold some */
-
-bool gck_graph_has_held(uint64_t now)
+void gck_record_users_forget(void)
 {
-	return gck_graph_get(&held, now);
+	struct gck_record *next;
+
+	for (struct gck_record *r = gck_records_first(); r; r = next) {
+		next = r->next;
+		if (r->kind != GCK_RECORD_USER || !gck_user_has_ended(r))
+			continue;
+		gck_graph_let(0, r, UINT_MAX);
+		gck_record_end(r); /* takes nothing with it */
+	}
 }
 
-void gck_graph_drop_held(uint64_t now)
+CUresult gck_record_user_create(CUuserObject *object, void *ptr, CUhostFn destroy, unsigned n,
+				unsigned flags)
 {
-	gck_cuda_handle_map_drop(&held, now);
+	struct gck_record_user *user;
+	struct gck_record *r;
+	CUresult rc;
+
+	if (!object || !destroy)
+		return DRIVER.cuUserObjectCreate(object, ptr, destroy, n, flags);
+	user = gck_user_new(destroy, ptr);
+	rc = DRIVER.cuUserObjectCreate(object, user, gck_user_end, n, flags);
+	if (rc) {
+		free(user);
+		return rc;
+	}
+	gck_records_lock();
+	gck_record_users_forget();
+	r = gck_record_add(GCK_RECORD_USER, (uintptr_t)*object);
+	r->user = user;
+	r->uses = n;
+	gck_records_unlock();
+	return CUDA_SUCCESS;
 }
 
-void gck_record_graph_holds(uint64_t graph)
+/* References of the program: after their last one its handle may be another's. */
+static void use(CUuserObject object, unsigned more, unsigned less)
 {
-	const struct gck_record *r = gck_record_find(GCK_RECORD_GRAPH, graph);
+	struct gck_record *r;
 
-	gck_graph_put(&held, r ? r->now : gck_record_node_now(graph), 1);
+	gck_records_lock();
+	r = gck_record_find(GCK_RECORD_USER, (uintptr_t)object);
+	if (r)
+		r->uses += more - less;
+	gck_records_unlock();
+}
+
+#define NOW(kind, handle) \
+	((__typeof__(handle))(uintptr_t)gck_now(GCK_RECORD_##kind, (uintptr_t)(handle)))
+
+CUresult gck_record_user_retain(CUuserObject object, unsigned n)
+{
+	CUresult rc = DRIVER.cuUserObjectRetain(NOW(USER, object), n);
+
+	if (!rc)
+		use(object, n, 0);
+	return rc;
+}
+
+CUresult gck_record_user_release(CUuserObject object, unsigned n)
+{
+	CUuserObject now = NOW(USER, object);
+	CUresult rc;
+
+	use(object, 0, n);
+	rc = DRIVER.cuUserObjectRelease(now, n);
+	if (rc)
+		use(object, n, 0);
+	return rc;
+}
+
+/* n references more, or less. */
+static void hold(CUgraph now, CUuserObject object, unsigned n, bool more)
+{
+	struct gck_record *r;
+
+	gck_records_lock();
+	r = gck_record_find(GCK_RECORD_USER, (uintptr_t)object);
+	if (r && more)
+		gck_graph_hold((uintptr_t)now, r, n);
+	else if (r)
+		gck_graph_let((uintptr_t)now, r, n);
+	gck_records_unlock();
+}
+
+CUresult gck_record_graph_retain(CUgraph graph, CUuserObject object, unsigned n, unsigned flags)
+{
+	CUgraph now = NOW(GRAPH, graph);
+	CUresult rc = DRIVER.cuGraphRetainUserObject(now, NOW(USER, object), n, flags);
+
+	if (!rc)
+		hold(now, object, n, true);
+	if (!rc && flags & CU_GRAPH_USER_OBJECT_MOVE)
+		use(object, 0, n);
+	return rc;
+}
+
+CUresult gck_record_graph_release(CUgraph graph, CUuserObject object, unsigned n)
+{
+	CUuserObject object_now = NOW(USER, object);
+	CUgraph now = NOW(GRAPH, graph);
+	CUresult rc;
+
+	hold(now, object, n, false);
+	rc = DRIVER.cuGraphReleaseUserObject(now, object_now, n);
+	if (rc)
+		hold(now, object, n, true);
+	return rc;
+}
+
+/* A copy holds what its original holds, and so do graphs in nodes. */
+static void hold_alike(uint64_t graph, uint64_t copy)
+{
+	size_t n = 0, ncopy = 0;
+	CUgraphNode *nodes, *copies;
+
+	if (!gck_graph_any_holds())
+		return;
+	gck_graph_hold_alike(graph, copy);
+	nodes = gck_graph_nodes(graph, &n);
+	copies = gck_graph_nodes(copy, &ncopy);
+	for (size_t i = 0; nodes && copies && i < n && i < ncopy; i++) {
+		if (gck_graph_child(nodes[i]) && gck_graph_child(copies[i]))
+			hold_alike(gck_graph_child(nodes[i]), gck_graph_child(copies[i]));
+	}
+	free(nodes);
+	free(copies);
+}
+
+void gck_record_child_added(CUgraphNode node, CUgraph child)
+{
+	uint64_t copy = gck_graph_child(NOW(NODE, node)), graph = (uintptr_t)NOW(GRAPH, child);
+
+	gck_records_lock();
+	hold_alike(graph, copy);
+	gck_records_unlock();
+}
+
+void gck_record_node_added(CUgraphNode node, const CUgraphNodeParams *p,
+			   gck_record_get_function *get)
+{
+	gck_record_kernel_known(node, get);
+	if (p->type == CU_GRAPH_NODE_TYPE_GRAPH &&
+	    p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+		gck_record_child_added(node, p->graph.graph);
+}
+
+static void let_all(uint64_t graph)
+{
+	size_t n = 0;
+	CUgraphNode *nodes;
+
+	if (!gck_graph_any_holds())
+		return;
+	gck_graph_let(graph, NULL, UINT_MAX);
+	nodes = gck_graph_nodes(graph, &n);
+	for (size_t i = 0; nodes && i < n; i++) {
+		if (gck_graph_child(nodes[i]))
+			let_all(gck_graph_child(nodes[i]));
+	}
+	free(nodes);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -76,8 +223,8 @@ void gck_record_graph_made(struct gck_record *r, uint64_t of)
 		r->graph->own = (uintptr_t)own;
 		pair(r, now, r->graph->own, true, false);
 	}
-	if (gck_graph_has_held(now))
-		gck_graph_put(&held, r->kind == GCK_RECORD_GRAPH ? r->now : r->graph->own, 1);
+	if (r->kind == GCK_RECORD_GRAPH || r->graph->own)
+		hold_alike(now, r->kind == GCK_RECORD_GRAPH ? r->now : r->graph->own);
 }
 
 void gck_record_graph_forget(struct gck_record *r)
@@ -87,8 +234,8 @@ void gck_record_graph_forget(struct gck_record *r)
 	if (!g)
 		return;
 	if (g->own) {
+		let_all(g->own);
 		DRIVER.cuGraphDestroy((CUgraph)(uintptr_t)g->own);
-		gck_graph_drop_held(g->own);
 	}
 	gck_graph_free(g->asked);
 	free(g->pairs.entries);
@@ -261,7 +408,7 @@ static bool has_same_edges(uint64_t a, const CUgraphNode *anodes, uint64_t b,
 	return same;
 }
 
-/* The parameters of the nodes at the same places. */
+/* The parameters of the nodes at the same places, and references to objects. */
 static CUresult take_graph(uint64_t from, uint64_t to)
 {
 	size_t n = 0, nto = 0;
@@ -271,6 +418,8 @@ static CUresult take_graph(uint64_t from, uint64_t to)
 
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = take(a[i], b[i]);
+	if (!rc)
+		gck_graph_hold_same(from, to);
 	free(a);
 	free(b);
 	return rc;

@@ -129,6 +129,8 @@ static bool are_values_older(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p, const struc
 
 static bool is_ready(const struct gck_graph *g, const struct gck_record *r)
 {
+	if (!gck_graph_holds_older(g->now, r->born))
+		return false;
 	for (size_t i = 0; i < g->n; i++) {
 		const struct gck_graph_node *n = &g->nodes[i];
 
@@ -224,6 +226,7 @@ static CUresult make_child(CUgraph g, const struct gck_graph_node *n, CUgraphNod
 	rc = DRIVER.cuGraphAddChildGraphNode(node, g, NULL, 0, nothing);
 	DRIVER.cuGraphDestroy(nothing);
 	rc = rc ? rc : DRIVER.cuGraphChildGraphNodeGetGraph(*node, &child);
+	rc = rc ? rc : gck_graph_hold_again(n->child->now, (uintptr_t)child);
 	if (rc)
 		return rc;
 	n->child->now = (uintptr_t)child;
@@ -303,6 +306,7 @@ static CUresult make_graph(struct gck_graph *asked, bool known)
 	CUgraph graph;
 	CUresult rc = DRIVER.cuGraphCreate(&graph, 0);
 
+	rc = rc ? rc : gck_graph_hold_again(asked->now, (uintptr_t)graph);
 	if (rc)
 		return rc;
 	asked->now = (uintptr_t)graph;

@@ -3,6 +3,7 @@
  * been given as it was loaded have others than the driver's; they are forgotten as they end. */
 #include "shim/cuda/records/records.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,7 +287,7 @@ static CUresult forget(struct list *l, CUresult rc)
 
 		gck_cuda_handle_map_drop(&by_handle, handle);
 		gck_cuda_handle_map_drop(&by_now, l->v[i]);
-		gck_graph_drop_held(l->v[i]);
+		gck_graph_let(l->v[i], NULL, UINT_MAX);
 	}
 	gck_records_unlock();
 	free(l->v);

@@ -345,10 +345,6 @@ static void note_change(const struct call *c)
 		set_access(c);
 		return;
 	}
-	if (c->effect->kind == GCK_RECORD_GRAPH) {
-		gck_record_graph_holds(c->words[c->effect->parameter]);
-		return;
-	}
 	r = changed(c);
 	if (c->effect->kind == GCK_RECORD_EVENT && c->function->again)
 		gck_record_event_recorded(r);

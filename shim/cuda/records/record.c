@@ -101,6 +101,7 @@ static void forget(struct gck_record *r)
 	gck_record_variables_free(r->variables);
 	gck_record_storage_forget(r);
 	gck_record_graph_forget(r);
+	free(r->user);
 	free(r->data);
 	free(r);
 }

@@ -156,6 +156,7 @@ struct gck_record {
 	bool allocated;                  /* host memory, by this */
 	uint64_t device;                 /* where host memory is for the GPU, once it is saved */
 	struct gck_record_graph *graph;  /* a graph's, an executable graph's: graph.h */
+	struct gck_record_user *user;    /* an object's that graphs hold: users.c */
 	bool recorded;                   /* events.c */
 	unsigned recorded_age;
 	double recorded_ms;
@@ -348,8 +349,18 @@ void gck_record_node_set(uint64_t handle, uint64_t now);
 
 /* A graph or an executable graph was made of another. */
 void gck_record_graph_made(struct gck_record *r, uint64_t of);
-/* A graph of the program's handle holds something that the driver does not tell. */
-void gck_record_graph_holds(uint64_t graph);
+/* Objects of the program that graphs hold. The first forgets those that have ended, with the lock.
+ * The last two: a graph was copied into a new node; a node was added. */
+void gck_record_users_forget(void);
+CUresult gck_record_user_create(CUuserObject *object, void *ptr, CUhostFn destroy, unsigned n,
+				unsigned flags);
+CUresult gck_record_user_retain(CUuserObject object, unsigned n);
+CUresult gck_record_user_release(CUuserObject object, unsigned n);
+CUresult gck_record_graph_retain(CUgraph graph, CUuserObject object, unsigned n, unsigned flags);
+CUresult gck_record_graph_release(CUgraph graph, CUuserObject object, unsigned n);
+void gck_record_child_added(CUgraphNode node, CUgraph child);
+void gck_record_node_added(CUgraphNode node, const CUgraphNodeParams *p,
+			   gck_record_get_function *get);
 void gck_record_graph_forget(struct gck_record *r);
 /* The node by which the driver knows that of an executable graph. */
 CUgraphNode gck_record_executable_node(CUgraphExec executable, CUgraphNode node);
@@ -489,11 +500,33 @@ CUgraphNodeType gck_graph_type(CUgraphNode node);
 CUdeviceptr gck_graph_value_at(const CUstreamBatchMemOpParams *p);
 uint64_t gck_graph_child(CUgraphNode node);
 
-/* ---- graph_exec.c ---------------------------------------------------------------------------- */
+/* ---- users.c --------------------------------------------------------------------------------- */
 
-/* That a graph or a graph in it holds something that the driver does not tell. */
-bool gck_graph_has_held(uint64_t now);
-void gck_graph_drop_held(uint64_t now);
+struct gck_record_user {
+	CUhostFn destroy;
+	void *ptr;
+	_Atomic int state;
+};
+
+/* gck_user_end is what the driver calls with it. */
+struct gck_record_user *gck_user_new(CUhostFn destroy, void *ptr);
+void gck_user_end(void *user);
+bool gck_user_has_ended(const struct gck_record *object);
+const char *gck_record_user_unable(const struct gck_record *r);
+/* A graph has n references more, or less. 0, NULL: of all graphs; to all objects. */
+void gck_graph_hold(uint64_t graph, struct gck_record *object, unsigned n);
+void gck_graph_let(uint64_t graph, const struct gck_record *object, unsigned n);
+bool gck_graph_any_holds(void);
+/* Those of another graph, too; the driver knows. Instead of its own; the driver is told. */
+void gck_graph_hold_alike(uint64_t from, uint64_t to);
+void gck_graph_hold_same(uint64_t from, uint64_t to);
+/* Whether all that the graph holds began before. */
+bool gck_graph_holds_older(uint64_t graph, uint64_t born);
+/* In a fresh driver: makes an object; the graph that was made in place of another holds what that
+ * held; at the end lets go of what no program has. */
+CUresult gck_record_user_make(const struct gck_record *r, uint64_t *now);
+CUresult gck_graph_hold_again(uint64_t before, uint64_t now);
+CUresult gck_record_user_let(const struct gck_record *r);
 
 /* ---- graph_nodes.c --------------------------------------------------------------------------- */
 

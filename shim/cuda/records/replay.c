@@ -136,6 +136,8 @@ static const char *record_unable(struct gck_record *r)
 		return gck_record_texture_unable(r);
 	case GCK_RECORD_POOL:
 		return gck_record_pool_unable(r);
+	case GCK_RECORD_USER:
+		return gck_record_user_unable(r);
 	case GCK_RECORD_GRAPH:
 	case GCK_RECORD_EXECUTABLE:
 		return gck_record_graph_unable(r);
@@ -150,6 +152,7 @@ const char *gck_cuda_records_unable(void)
 	const char *why = gck_record_spoiled();
 
 	gck_records_lock();
+	gck_record_users_forget();
 	why = why ? why : gck_record_private_unable();
 	if (!why && gck_record_threads_unable())
 		why = "a thread whose current context has ended";
@@ -359,6 +362,8 @@ static CUresult repeat(struct gck_record *r, uint64_t *now)
 		return gck_record_texture_make(r, now);
 	if (is_graph(r))
 		return gck_record_graph_make(r, now);
+	if (r->kind == GCK_RECORD_USER)
+		return gck_record_user_make(r, now);
 	if (r->kind != GCK_RECORD_MODULE || !gck_record_is_library_part(r))
 		return gck_record_repeat(&r->made, r, now);
 	rc = gck_cuda_driver.cuLibraryGetModule(&module, (CUlibrary)(uintptr_t)r->of->now);
@@ -443,6 +448,13 @@ static int make_late(struct gck_record *r, struct gck_error *err)
 		       (r->kind == GCK_RECORD_EXECUTABLE && !gck_record_graph_is_ready(r));
 
 	return is_late ? make(r, err) : 0;
+}
+
+static int let_user(struct gck_record *r, struct gck_error *err)
+{
+	CUresult rc = r->kind == GCK_RECORD_USER ? gck_record_user_let(r) : CUDA_SUCCESS;
+
+	return rc ? fails("an object of graphs", r->handle, rc, err) : 0;
 }
 
 /* Variables must be where they were: their addresses may be stored anywhere. */
@@ -537,7 +549,8 @@ int gck_cuda_records_complete(struct gck_error *err)
 	int failed;
 
 	gck_records_lock();
-	failed = for_all(make_texture, err) || for_all(make_late, err) || for_all(fill, err);
+	failed = for_all(make_texture, err) || for_all(make_late, err) ||
+		 for_all(let_user, err) || for_all(fill, err);
 	gck_records_unlock();
 	return failed ? -1 : 0;
 }

@@ -1481,6 +1481,7 @@ static void clear_objects(void)
 			objects[i].alive = objects[i].uses > 0;
 		}
 	}
+	end_users();
 	for (int device = 0; device < DEVICES; device++)
 		BOTH(cuDevicePrimaryCtxReset_v2(device));
 }
@@ -1496,6 +1497,8 @@ static bool clear(void)
 	}
 	run(clear_objects);
 	n_objects = 0;
+	if (wrong)
+		printf("# at the end: %s\n", wrong);
 	return !wrong && counts_agree();
 }
 

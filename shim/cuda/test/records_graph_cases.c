@@ -25,15 +25,6 @@ static CUresult see_type(CUgraphNode node, CUgraphNodeType *type)
 	return CUDA_SUCCESS;
 }
 
-static CUresult held(CUgraph graph, CUuserObject object, unsigned n, unsigned flags)
-{
-	(void)graph;
-	(void)object;
-	(void)n;
-	(void)flags;
-	return CUDA_SUCCESS;
-}
-
 /* Kinds of nodes, as the driver tells them. */
 static void refuse_nodes(void)
 {
@@ -68,14 +59,7 @@ static void refuse_nodes(void)
 	E->cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
 	refuses("that the device launches", "a graph for launches from the device");
 	E->cuGraphExecDestroy(exec);
-	gck_cuda_driver.cuGraphRetainUserObject = held;
-	E->cuGraphRetainUserObject(graph, NULL, 1, 0);
-	refuses("cuGraphRetainUserObject", "a graph that holds an object of the program");
-	E->cuGraphInstantiateWithFlags(&exec, graph, 0);
 	E->cuGraphDestroy(graph);
-	refuses("cuGraphRetainUserObject", "an executable graph that does");
-	E->cuGraphExecDestroy(exec);
-	gck_cuda_driver = before;
 	claim_str(gck_cuda_records_unable(), NULL, "without them all can be made again");
 }
 
@@ -311,32 +295,6 @@ static void reuse_nodes(bool inside)
 		E->cuGraphAddEmptyNode(&nodes[i], graph, NULL, 0);
 	claim(good && has_nodes(graph, nodes, MANY), "new ones after them, too");
 	E->cuGraphDestroy(graph);
-}
-
-/* The same of graphs that held an object. */
-static void reuse_graphs(void)
-{
-	const struct gck_cuda_real before = gck_cuda_driver;
-	CUgraph graphs[MANY], older;
-
-	E->cuGraphCreate(&older, 0);
-	claim(restarted(), "a restart with a graph");
-	gck_cuda_driver.cuGraphRetainUserObject = held;
-	E->cuGraphRetainUserObject(older, NULL, 1, 0);
-	refuses("cuGraphRetainUserObject", "a graph from before a restart that holds an object");
-	E->cuGraphDestroy(older);
-	for (int i = 0; i < MANY; i++) {
-		E->cuGraphCreate(&graphs[i], 0);
-		E->cuGraphRetainUserObject(graphs[i], NULL, 1, 0);
-	}
-	gck_cuda_driver = before;
-	for (int i = 0; i < MANY; i++)
-		E->cuGraphDestroy(graphs[i]);
-	for (int i = 0; i < MANY; i++)
-		E->cuGraphCreate(&graphs[i], 0);
-	claim_str(gck_cuda_records_unable(), NULL, "a graph where one was that held an object");
-	for (int i = 0; i < MANY; i++)
-		E->cuGraphDestroy(graphs[i]);
 }
 
 static CUgraphNodeParams given;
@@ -995,6 +953,141 @@ static void values_in_memory(CUcontext context, CUdeviceptr at, CUstream stream)
 	E->cuGraphDestroy(graph);
 }
 
+/* ---- objects that graphs hold ---------------------------------------------------------------- */
+
+static int destroyed;
+
+static void destroy(void *n)
+{
+	++*(int *)n;
+}
+
+static CUresult no_release(CUuserObject object, unsigned n)
+{
+	(void)object;
+	(void)n;
+	return CUDA_SUCCESS;
+}
+
+/* A graph, to which the program has given an object. */
+static CUgraph holder(CUuserObject *object)
+{
+	CUgraph graph;
+
+	destroyed = 0;
+	E->cuGraphCreate(&graph, 0);
+	claim(!E->cuUserObjectCreate(object, &destroyed, destroy, 1,
+				     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) &&
+	      !E->cuGraphRetainUserObject(graph, *object, 1, CU_GRAPH_USER_OBJECT_MOVE) &&
+	      restarted() && !destroyed, "a graph holds an object over a restart");
+	return graph;
+}
+
+static void held_in_node(void)
+{
+	CUuserObject object;
+	CUgraph graph = holder(&object), parent;
+	CUgraphNode node;
+
+	E->cuGraphCreate(&parent, 0);
+	E->cuGraphAddChildGraphNode(&node, parent, NULL, 0, graph);
+	E->cuGraphDestroy(graph);
+	claim(restarted() && !destroyed, "a copy in a node does");
+	E->cuGraphDestroyNode(node);
+	claim_int(destroyed, 1, "until the node ends");
+	E->cuGraphDestroy(parent);
+	graph = holder(&object);
+	E->cuGraphClone(&parent, graph);
+	E->cuGraphDestroy(graph);
+	claim(restarted() && !destroyed, "a copy of a graph does");
+	claim_int(E->cuGraphReleaseUserObject(parent, object, 1), 0, "it is taken from it");
+	claim_int(destroyed, 1, "and ends");
+	E->cuGraphDestroy(parent);
+}
+
+static void held_by_executable(void)
+{
+	CUuserObject object;
+	CUgraph graph = holder(&object), other;
+	CUgraphExecUpdateResultInfo info;
+	CUgraphExec exec;
+
+	E->cuGraphInstantiateWithFlags(&exec, graph, 0);
+	E->cuGraphDestroy(graph);
+	claim(restarted() && !destroyed, "an executable graph does");
+	E->cuGraphCreate(&other, 0);
+	claim(!E->cuGraphExecUpdate_v2(exec, other, &info) && destroyed == 1,
+	      "until an update by a graph without it");
+	E->cuGraphExecDestroy(exec);
+	graph = holder(&object);
+	E->cuGraphInstantiateWithFlags(&exec, other, 0);
+	E->cuGraphExecUpdate_v2(exec, graph, &info);
+	E->cuGraphDestroy(graph);
+	claim(restarted() && !destroyed, "that of an update does");
+	E->cuGraphExecDestroy(exec);
+	claim_int(destroyed, 1, "until it ends");
+	E->cuGraphInstantiateWithFlags(&exec, other, 0);
+	graph = holder(&object);
+	E->cuGraphExecUpdate_v2(exec, graph, &info);
+	E->cuGraphDestroy(graph);
+	claim(restarted() && !destroyed, "an older executable graph gets a later object");
+	E->cuGraphExecDestroy(exec);
+	claim_int(destroyed, 1, "which ends with it");
+	E->cuGraphDestroy(other);
+}
+
+/* New graphs come where others were that held an object, or copies of these. */
+static void held_no_more(void)
+{
+	CUgraphExec execs[MANY];
+	CUgraph graphs[MANY];
+	CUuserObject object;
+
+	destroyed = 0;
+	E->cuUserObjectCreate(&object, &destroyed, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+	for (int i = 0; i < MANY; i++) {
+		E->cuGraphCreate(&graphs[i], 0);
+		E->cuGraphRetainUserObject(graphs[i], object, 1, 0);
+		E->cuGraphInstantiateWithFlags(&execs[i], graphs[i], 0);
+	}
+	for (int i = 0; i < MANY; i++) {
+		E->cuGraphExecDestroy(execs[i]);
+		E->cuGraphDestroy(graphs[i]);
+	}
+	for (int i = 0; i < MANY; i++)
+		E->cuGraphCreate(&graphs[i], 0);
+	claim(restarted() && !E->cuUserObjectRelease(object, 1) && destroyed == 1,
+	      "new graphs do not hold what those before them held");
+	for (int i = 0; i < MANY; i++)
+		E->cuGraphDestroy(graphs[i]);
+}
+
+static void held(void)
+{
+	const struct gck_cuda_real before = gck_cuda_driver;
+	CUuserObject object;
+	CUgraph graph = holder(&object);
+
+	E->cuGraphDestroy(graph);
+	claim_int(destroyed, 1, "it ends with the graph, once");
+	claim(restarted() && destroyed == 1, "and is not made again");
+	held_in_node();
+	held_by_executable();
+	held_no_more();
+	destroyed = 1;
+	E->cuUserObjectCreate(&object, &destroyed, destroy, 2, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+	E->cuUserObjectRelease(object, 1);
+	claim(restarted() && !E->cuUserObjectRelease(object, 1) && destroyed == 2,
+	      "an object that no graph holds is made again with what the program has of it");
+	E->cuUserObjectCreate(&object, &destroyed, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+	gck_cuda_driver.cuUserObjectRelease = no_release;
+	E->cuUserObjectRelease(object, 1);
+	gck_cuda_driver = before;
+	refuses("its destructor has not ended", "an object that is about to end");
+	gck_cuda_driver.cuUserObjectRelease(object, 1);
+	claim_str(gck_cuda_records_unable(), NULL, "without it all can be made again");
+}
+
 /* Contexts of nodes, which the driver does not tell. */
 static void contexts(CUdeviceptr second_device, CUcontext on_second)
 {
@@ -1056,7 +1149,6 @@ static void make_again(void)
 	later_memory(at[0], at[1], &second);
 	reuse_nodes(false);
 	reuse_nodes(true);
-	reuse_graphs();
 	structures(context, event);
 	told_as_kernel(context);
 	early_edge(f);
@@ -1067,6 +1159,7 @@ static void make_again(void)
 	dead_copies();
 	later_objects(at[0], stream);
 	values_in_memory(context, at[0], stream);
+	held();
 	contexts(at[1], second);
 	for (int i = 0; i < 2; i++)
 		unmap(at[i]);

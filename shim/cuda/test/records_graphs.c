@@ -1117,6 +1117,104 @@ static void capture(void)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+/* ---- objects that graphs hold ---------------------------------------------------------------- */
+
+#define HOLDS 64
+
+static unsigned ends_of[WORLDS][MOST]; /* how often destructors were called, by object */
+static struct {
+	int graph, user;
+	unsigned n;
+} holds[HOLDS];                        /* references that the program has given */
+
+static void count_end(void *n)
+{
+	++*(unsigned *)n;
+}
+
+static void look_at_users(void)
+{
+	for (int i = 0; i < n_objects; i++) {
+		if (strcmp(objects[i].kind, "user"))
+			continue;
+		if (ends_of[PLAIN][i] != ends_of[ENGINE][i] || ends_of[PLAIN][i] > 1)
+			wrong = "how often a destructor was called";
+		if (ends_of[PLAIN][i])
+			end(i);
+	}
+}
+
+static void create_user(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = n_objects;
+	unsigned n = 1 + (unsigned)rand() % 2;
+
+	if (i == MOST)
+		return;
+	ends_of[PLAIN][i] = ends_of[ENGINE][i] = 0;
+	if (!BOTH(cuUserObjectCreate((CUuserObject *)&v[W], &ends_of[W][i], count_end, n,
+				     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)) &&
+	    add_object("user", v, -1) == i)
+		objects[i].uses = (int)n;
+}
+
+static void use_user(void)
+{
+	int i = any("user"), n = 1 + rand() % 2;
+
+	if (i < 0 || objects[i].uses < n)
+		return;
+	if (rand() % 3 == 0 && !BOTH(cuUserObjectRetain(H(CUuserObject, i), (unsigned)n)))
+		objects[i].uses += n;
+	else if (rand() % 2 && !BOTH(cuUserObjectRelease(H(CUuserObject, i), (unsigned)n)))
+		objects[i].uses -= n;
+	look_at_users();
+}
+
+static void hold_user(void)
+{
+	int g = any_graph(), i = any("user"), k = rand() % HOLDS, n = 1 + rand() % 2;
+	bool moves = rand() % 2;
+
+	if (g < 0 || i < 0 || objects[i].uses < n ||
+	    BOTH(cuGraphRetainUserObject(H(CUgraph, g), H(CUuserObject, i), (unsigned)n,
+					 moves ? CU_GRAPH_USER_OBJECT_MOVE : 0)))
+		return;
+	objects[i].uses -= moves ? n : 0;
+	holds[k].graph = g;
+	holds[k].user = i;
+	holds[k].n = (unsigned)n;
+}
+
+static void let_user(void)
+{
+	int k = rand() % HOLDS;
+
+	if (!holds[k].n || !(is(holds[k].graph, "graph") || is(holds[k].graph, "inner")) ||
+	    !is(holds[k].user, "user"))
+		return;
+	BOTH(cuGraphReleaseUserObject(H(CUgraph, holds[k].graph),
+				      H(CUuserObject, holds[k].user), holds[k].n));
+	holds[k].n = 0;
+	look_at_users();
+}
+
+void end_users(void)
+{
+	memset(holds, 0, sizeof holds);
+	look_at_users();
+	for (int i = 0; i < n_objects; i++) {
+		if (is(i, "user") && objects[i].uses)
+			BOTH(cuUserObjectRelease(H(CUuserObject, i), (unsigned)objects[i].uses));
+	}
+	look_at_users();
+	for (int i = 0; i < n_objects; i++) {
+		if (is(i, "user"))
+			wrong = "an object that has not ended";
+	}
+}
+
 static void (*const graph_steps[])(void) = {
 	create_graph, destroy_graph, add_node, add_node, add_node, add_node, add_node, add_node,
 	add_node, destroy_node, change_edges, change_edges, change_node, change_node,
@@ -1124,7 +1222,8 @@ static void (*const graph_steps[])(void) = {
 	clone_graph, look_at_copy, instantiate, instantiate, instantiate, destroy_executable,
 	run_executable, run_executable, run_executable, run_executable, change_executable,
 	change_executable, change_executable, change_inside, enable, enable, update, update,
-	change_child, capture, capture,
+	change_child, capture, capture, create_user, use_user, hold_user, hold_user, hold_user,
+	let_user, look_at_users,
 };
 
 void graph_step(void)

@@ -71,6 +71,8 @@ void graph_step(void);
 bool graphs_are_sound(void);
 void tidy_graphs(void);
 void clear_graph(int i);
+/* When all graphs have ended: gives back the objects that they held, each of which ends once. */
+void end_users(void);
 
 /* TAP of records.c: ok, is_int, is_str. */
 __attribute__((format(printf, 2, 3))) bool claim(bool good, const char *fmt, ...);

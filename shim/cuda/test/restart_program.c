@@ -126,6 +126,8 @@ static struct {
 	CUmemoryPool pool;
 	CUtexObject linear;
 	CUmipmappedArray mipmap;
+	CUgraphExec holder;
+	uint64_t ends; /* of an object that the graph holds */
 } others;
 
 /* Of a level, to it or from it. */
@@ -140,6 +142,30 @@ static void copy_level(uint64_t *row, bool back)
 	CHECK(cuMipmappedArrayGetLevel(&level, others.mipmap, LEVEL));
 	*(back ? &c.srcArray : &c.dstArray) = level;
 	CHECK(cuMemcpy3D(&c));
+}
+
+/* Only an executable graph holds an object. */
+static void give_object(void)
+{
+	CUuserObject object;
+	CUgraph graph;
+
+	CHECK(cuUserObjectCreate(&object, &others.ends, called, 1,
+				 CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+	CHECK(cuGraphInstantiate(&others.holder, graph, 0));
+	CHECK(cuGraphDestroy(graph));
+}
+
+static bool ends_object(void)
+{
+	bool early = others.ends;
+
+	CHECK(cuGraphExecDestroy(others.holder));
+	for (int ms = 0; ms < 1000 && !others.ends; ms++)
+		usleep(1000);
+	return !early && others.ends == 1;
 }
 
 static void make_others(CUdeviceptr memory)
@@ -160,6 +186,7 @@ static void make_others(CUdeviceptr memory)
 	CHECK(cuMipmappedArrayCreate(&others.mipmap, &extent, 4));
 	copy_level(&row, false);
 	CHECK(cuTexObjectCreate(&others.linear, &resource, &texture, NULL));
+	give_object();
 }
 
 static bool has_others(CUdeviceptr memory)
@@ -174,7 +201,7 @@ static bool has_others(CUdeviceptr memory)
 	copy_level(&row, true);
 	CHECK(cuTexObjectGetResourceDesc(&resource, others.linear));
 	return pool == others.pool && threshold == THRESHOLD && row == 77 &&
-	       resource.res.linear.devPtr == memory;
+	       resource.res.linear.devPtr == memory && ends_object();
 }
 
 /* ---- a worker ------------------------------------------------------------------------------- */
@@ -319,7 +346,7 @@ int main(int argc, char **argv)
 	CHECK(cuDeviceGetDefaultMemPool(&pool, 0) | cuMemPoolTrimTo(pool, 0));
 	wrong = wrong || !getenv("FAKE_CUDA_PARTS") ? wrong : vmm_parts_end();
 	wrong = wrong ? wrong : vmm_end();
-	wrong = wrong || has_others(sum) ? wrong : "another pool, level or texture";
+	wrong = wrong || has_others(sum) ? wrong : "another pool, level, texture or object";
 	pthread_join(thread, NULL);
 	CHECK(cuMemcpyDtoH(&a, sum, 8));
 	CHECK(cuMemcpyDtoH(&b, other, 8));

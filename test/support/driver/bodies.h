@@ -50,6 +50,8 @@ BODY(cuGraphEventRecordNodeGetEvent); BODY(cuGraphEventWaitNodeGetEvent);
 BODY(cuGraphKernelNodeSetParams_v2); BODY(cuGraphMemcpyNodeSetParams);
 BODY(cuGraphMemsetNodeSetParams); BODY(cuGraphHostNodeSetParams);
 BODY(cuGraphEventRecordNodeSetEvent); BODY(cuGraphEventWaitNodeSetEvent);
+BODY(cuUserObjectCreate); BODY(cuUserObjectRetain); BODY(cuUserObjectRelease);
+BODY(cuGraphRetainUserObject); BODY(cuGraphReleaseUserObject);
 BODY(cuGraphBatchMemOpNodeGetParams); BODY(cuGraphBatchMemOpNodeSetParams);
 BODY(cuGraphExecBatchMemOpNodeSetParams);
 BODY(cuGraphNodeSetParams); BODY(cuGraphKernelNodeSetAttribute);

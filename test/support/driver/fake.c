@@ -182,7 +182,10 @@ CUresult fake_leave(CUresult rc)
 	per_thread = false;
 	if (slow)
 		nap();
-	if (--depth || !counted)
+	if (--depth)
+		return rc;
+	fake_users_tell();
+	if (!counted)
 		return rc;
 	fake_lock();
 	fake.inside--;

@@ -214,6 +214,8 @@ CUresult fake_capture_event(struct CUstream_st *s, CUevent event, bool wait);
 CUresult fake_capture_join(struct CUstream_st *s, const struct fake_captured *from);
 /* graph/executable.c: gives a graph's nodes to a stream. */
 CUresult fake_run_graph(struct CUgraph_st *g, struct CUstream_st *s);
+/* graph/user.c: calls the destructors of objects that have ended. Without the lock. */
+void fake_users_tell(void);
 /* event.c: records an event or waits for it, on a stream that does not capture. */
 CUresult fake_give_event(CUevent event, struct CUstream_st *s, bool wait);
 bool fake_is_event(CUevent event);
@@ -360,5 +362,6 @@ void fake_graphs_anew(void);
 void fake_executables_anew(void);
 void fake_events_anew(void);
 void fake_pools_anew(void);
+void fake_users_anew(void);
 
 #endif

@@ -171,5 +171,6 @@ void fake_anew(void)
 	fake_executables_anew();
 	fake_events_anew();
 	fake_pools_anew();
+	fake_users_anew();
 	fake_unlock();
 }

@@ -295,6 +295,8 @@ static void take_params(CUgraph g, CUgraph other)
 {
 	CUgraphNode b = other->first;
 
+	fake_uses_end(g);
+	fake_uses_copy(other, g);
 	for (CUgraphNode a = g->first; a; a = a->next, b = b->next) {
 		if (a->child)
 			take_params(a->child, b->child);

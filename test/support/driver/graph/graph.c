@@ -113,6 +113,7 @@ CUgraph fake_graph_copy(CUgraph g, CUgraphNode parent)
 		fake_copy_params(n, i);
 		n->child = i->child ? fake_graph_copy(i->child, n) : NULL;
 	}
+	fake_uses_copy(g, copy);
 	copy->nedges = g->nedges;
 	copy->edges = calloc(g->nedges + 1, sizeof *copy->edges);
 	for (size_t i = 0; i < g->nedges; i++) {
@@ -139,6 +140,7 @@ void fake_graph_free(CUgraph g)
 		g->first = n->next;
 		fake_node_free(n);
 	}
+	fake_uses_end(g);
 	free(g->edges);
 	free(g);
 }

@@ -39,6 +39,7 @@ struct CUgraph_st {
 	struct fake_edge *edges;
 	size_t nedges;
 	CUgraphNode parent;            /* the node that owns it */
+	struct fake_use *uses;         /* of the program's objects */
 	uint64_t id, from;
 };
 
@@ -57,6 +58,10 @@ CUgraphNode fake_node_new(CUgraph g, CUgraphNodeType type);
 void fake_node_free(CUgraphNode n);
 /* The node of a graph, or of graphs in its nodes, that is a copy of another; NULL: none. */
 CUgraphNode fake_node_copy_of(CUgraph g, CUgraphNode n);
+
+/* user.c */
+void fake_uses_copy(CUgraph from, CUgraph to);
+void fake_uses_end(CUgraph g);
 
 /* edges.c */
 CUresult fake_edges_add(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
