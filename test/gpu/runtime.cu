@@ -7,6 +7,9 @@
 #include <dlfcn.h>
 #include <thread>
 
+#include <unistd.h>
+
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #define N 4096
@@ -165,6 +168,154 @@ static void run_graphs()
 	sum += called;
 }
 
+// Managed memory, levels of a mipmapped array, a texture of memory, a pool, and a graph that writes
+// a value and holds an object, which has ended once at the end.
+#define LEVELS 3
+#define THRESHOLD (64ull << 20)
+
+static unsigned long long *managed, *word;
+static cudaMipmappedArray_t mipmap;
+static cudaTextureObject_t levels, linear;
+static cudaMemPool_t pool;
+static cudaGraphExec_t holder;
+static int ends;
+
+__global__ void look_at_others(unsigned long long *out, cudaTextureObject_t levels,
+			       cudaTextureObject_t linear, const unsigned long long *word)
+{
+	for (int i = 0; i < LEVELS; i++)
+		*out = *out * 7 + (unsigned)tex2DLod<float>(levels, 0.5f, 0.5f, (float)i);
+	*out += tex1Dfetch<unsigned>(linear, 3) + *word;
+}
+
+static void ended(void *)
+{
+	ends++;
+}
+
+static void fill_level(int level)
+{
+	static float content[16 * 16];
+	cudaArray_t array;
+
+	for (int i = 0; i < 16 * 16; i++)
+		content[i] = (float)(10 * level + 3);
+	MUST(cudaGetMipmappedArrayLevel(&array, mipmap, level));
+	MUST(cudaMemcpy2DToArray(array, 0, 0, content, (16 >> level) * 4, (16 >> level) * 4,
+				 16 >> level, cudaMemcpyHostToDevice));
+}
+
+static void make_levels()
+{
+	cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+	cudaResourceDesc resource = {};
+	cudaTextureDesc how = {};
+
+	MUST(cudaMallocMipmappedArray(&mipmap, &format, make_cudaExtent(16, 16, 0), LEVELS));
+	for (int i = 0; i < LEVELS; i++)
+		fill_level(i);
+	resource.resType = cudaResourceTypeMipmappedArray;
+	resource.res.mipmap.mipmap = mipmap;
+	how.normalizedCoords = 1;
+	how.maxMipmapLevelClamp = LEVELS;
+	MUST(cudaCreateTextureObject(&levels, &resource, &how, NULL));
+	resource = {};
+	how = {};
+	resource.resType = cudaResourceTypeLinear;
+	resource.res.linear.devPtr = data;
+	resource.res.linear.desc = cudaCreateChannelDesc<unsigned>();
+	resource.res.linear.sizeInBytes = 64;
+	MUST(cudaCreateTextureObject(&linear, &resource, &how, NULL));
+}
+
+static void make_pool()
+{
+	cudaMemPoolProps about = {};
+	unsigned long long threshold = THRESHOLD;
+
+	about.allocType = cudaMemAllocationTypePinned;
+	about.location.type = cudaMemLocationTypeDevice;
+	MUST(cudaMemPoolCreate(&pool, &about));
+	MUST(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+	MUST(cudaDeviceSetMemPool(0, pool));
+}
+
+template <typename F> static F *driver_function(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *f = NULL;
+
+	MUST(cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found));
+	return (F *)f;
+}
+
+static void make_holder()
+{
+	CUDA_BATCH_MEM_OP_NODE_PARAMS values = {};
+	CUstreamBatchMemOpParams value = {};
+	CUgraphNode node;
+	cudaUserObject_t object;
+	cudaGraph_t graph;
+
+	value.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	value.writeValue.address = (CUdeviceptr)word;
+	value.writeValue.value64 = 4711;
+	values.count = 1;
+	values.paramArray = &value;
+	MUST((cudaError_t)driver_function<decltype(cuCtxGetCurrent)>("cuCtxGetCurrent")(
+		&values.ctx));
+	MUST(cudaGraphCreate(&graph, 0));
+	MUST((cudaError_t)driver_function<decltype(cuGraphAddBatchMemOpNode)>(
+		"cuGraphAddBatchMemOpNode")(&node, graph, NULL, 0, &values));
+	MUST(cudaUserObjectCreate(&object, &ends, ended, 1, cudaUserObjectNoDestructorSync));
+	MUST(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+	MUST(cudaGraphInstantiate(&holder, graph, 0));
+	MUST(cudaGraphDestroy(graph));
+}
+
+static void make_others()
+{
+	MUST(cudaMallocManaged(&managed, N * sizeof *managed));
+	MUST(cudaMalloc(&word, sizeof *word));
+	memset(managed, 0, N * sizeof *managed);
+	make_levels();
+	make_pool();
+	make_holder();
+}
+
+static void run_others()
+{
+	unsigned long long threshold = 0;
+	cudaMemPool_t present;
+
+	managed[1] += sum % 7;
+	MUST(cudaMemset(word, 0, sizeof *word));
+	MUST(cudaGraphLaunch(holder, streams[0]));
+	look_at_others<<<1, 1, 0, streams[0]>>>(managed, levels, linear, word);
+	count<<<1, 1, 0, streams[0]>>>(managed + 1, 5);
+	MUST(cudaGetLastError());
+	MUST(cudaStreamSynchronize(streams[0]));
+	MUST(cudaDeviceGetMemPool(&present, 0));
+	MUST(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+	sum = sum * 31 + managed[0] + managed[1] + (present == pool) + threshold + ends;
+}
+
+static void end_others()
+{
+	cudaMemPool_t own;
+
+	MUST(cudaGraphExecDestroy(holder));
+	for (int ms = 0; ms < 1000 && !ends; ms++)
+		usleep(1000);
+	usleep(10000);
+	sum = sum * 31 + ends;
+	ends = 0;
+	MUST(cudaDeviceGetDefaultMemPool(&own, 0));
+	MUST(cudaDeviceSetMemPool(0, own));
+	MUST(cudaMemPoolDestroy(pool));
+	MUST(cudaFree(managed));
+}
+
 static void make_all()
 {
 	const int f[4] = {1, 2, 3, 4};
@@ -181,6 +332,7 @@ static void make_all()
 	}
 	make_texture();
 	make_graphs();
+	make_others();
 }
 
 // Needs the attribute: more shared memory than a kernel has by default.
@@ -219,6 +371,7 @@ static void begin_anew()
 	MUST(cudaGraphExecDestroy(executable));
 	MUST(cudaGraphExecDestroy(alone));
 	MUST(cudaGraphDestroy(graph));
+	end_others();
 	MUST(cudaDeviceReset());
 	make_all();
 }
@@ -231,9 +384,11 @@ int main(int argc, char **argv)
 	for (int i = 0; i < rounds; i++) {
 		run(i % 2);
 		run_graphs();
+		run_others();
 		if (!restart())
 			return 1;
 		run_graphs();
+		run_others();
 		if (i == rounds - 1)
 			begin_anew();
 		std::thread(run, 1 - i % 2).join();
