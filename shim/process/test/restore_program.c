@@ -2358,8 +2358,8 @@ static void put_entry(const struct ring *r, struct io_uring_sqe x)
 	__atomic_store_n(of_ring(r, r->p.sq_off.tail), tail + 1, __ATOMIC_SEQ_CST);
 }
 
-/* A thread of the kernel's has taken them, unless it sleeps. A wait is cut short by a checkpoint, as
- * by a signal. */
+/* A thread of the kernel's has taken them, unless it sleeps. A wait is cut short by a checkpoint,
+ * as by a signal. */
 static void submit(const struct ring *r, int n, int wait)
 {
 	bool sleeps = __atomic_load_n(of_ring(r, r->p.sq_off.flags), __ATOMIC_SEQ_CST) &
