@@ -30,10 +30,10 @@ driver_is()
 # has_driver VERSION GPU: its restart has got that
 has_driver()
 {
-	check "the driver of CUDA $1 is loaded in it" \
-		wait_for 30 grep -qx "driver $1" "${dir["$fresh"]}/out"
-	check "it has a $2" grep -q "GPU 0 is a $2 here" "${dir["$fresh"]}/out"
+	check "the driver of CUDA $1 is loaded in it" wait_for 60 loads "$1"
+	check "it has a $2" wait_for 60 grep -q "GPU 0 is a $2 here" "${dir["$fresh"]}/out"
 }
+loads() { [[ $(grep '^driver' "${dir["$fresh"]}/out" | tail -n 1) = "driver $1" ]]; }
 
 names=()
 declare -A dir nodes tasks command job engine path

@@ -31,16 +31,22 @@ static CUresult see_driver(const struct gck_cuda_device_calls *by, char text[32]
 }
 
 /* One that the driver does not know is 0. */
-static void see_properties(const struct gck_cuda_device_calls *by, CUdevice device,
-			   int32_t properties[GCK_CUDA_NPROPERTIES])
+static CUresult see_properties(const struct gck_cuda_device_calls *by, CUdevice device,
+			       int32_t properties[GCK_CUDA_NPROPERTIES])
 {
 #define ATTRIBUTE(attribute, rule, text) CU_DEVICE_ATTRIBUTE_##attribute,
 	static const CUdevice_attribute attributes[] = {GCK_CUDA_PROPERTIES(ATTRIBUTE)};
 #undef ATTRIBUTE
-	int value;
+	CUresult rc = CUDA_SUCCESS;
 
-	for (int i = 0; i < GCK_CUDA_NPROPERTIES; i++)
-		properties[i] = by->attribute(&value, attributes[i], device) ? 0 : value;
+	for (int i = 0; i < GCK_CUDA_NPROPERTIES && !rc; i++) {
+		int value = 0;
+
+		rc = by->attribute(&value, attributes[i], device);
+		properties[i] = rc ? 0 : value;
+		rc = rc == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : rc;
+	}
+	return rc;
 }
 
 static CUresult see_device(const struct gck_cuda_device_calls *by, int ordinal,
@@ -57,11 +63,12 @@ static CUresult see_device(const struct gck_cuda_device_calls *by, int ordinal,
 		rc = by->name(out->name, sizeof out->name, device);
 	if (!rc)
 		rc = by->memory(&memory, device);
+	if (!rc)
+		rc = see_properties(by, device, out->properties);
 	if (rc)
 		return rc;
 	memcpy(out->uuid, uuid.bytes, sizeof out->uuid);
 	out->memory = memory;
-	see_properties(by, device, out->properties);
 	return CUDA_SUCCESS;
 }
 

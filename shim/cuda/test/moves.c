@@ -206,19 +206,45 @@ static bool comes_back(const char *lines)
 	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
 }
 
-/* Write a wrong number of devices into the rank's state, checkpoint and kill it. Is its image
- * refused? */
-static bool refused_with(uint32_t all)
+/* Write into the rank's state, checkpoint and kill it. Is its image refused for this? */
+static bool refused_with(size_t member, void *value, size_t size, const char *why)
 {
-	uint64_t at = cuda.hello.state + offsetof(struct gck_cuda_state, devices.all);
-	struct iovec from = {&all, sizeof all}, to = {(void *)(uintptr_t)at, sizeof all};
+	uint64_t at = cuda.hello.state + member;
+	struct iovec from = {value, size}, to = {(void *)(uintptr_t)at, size};
 
 	if (!cuda_link_drain(&cuda, l.seq + 1) ||
-	    process_vm_writev(l.pid, &from, 1, &to, 1, 0) != (ssize_t)sizeof all ||
+	    process_vm_writev(l.pid, &from, 1, &to, 1, 0) != (ssize_t)size ||
 	    lineage_checkpoint(&l))
 		return false;
 	lineage_kill(&l);
-	return lineage_restore(&l, l.seq) != 0;
+	return lineage_restore(&l, l.seq) != 0 && strstr(l.failure, why);
+}
+
+#define REFUSED_WITH(member, value, why) \
+	refused_with(offsetof(struct gck_cuda_state, member), &(value), sizeof(value), why)
+
+static bool comes_back_from(uint32_t seq)
+{
+	lineage_kill(&l);
+	return lineage_restore(&l, seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
+	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
+}
+
+static void test_unsound(void)
+{
+	uint64_t no_end[] = {cuda.hello.state, 4}; /* where the list is, and its bytes */
+	uint64_t too_long = GCK_CUDA_FUNCTIONS_SIZE + 1;
+	uint32_t all = GCK_CUDA_DEVICES_MAX + 1, good = l.seq;
+
+	ok(REFUSED_WITH(devices.all, all, "list of GPUs is invalid"),
+	   "an image with more devices than there can be is refused");
+	ok(comes_back_from(good), "the image before that one is restored");
+	ok(REFUSED_WITH(functions_size, too_long, "list of GPUs is invalid"),
+	   "so is one with too many functions");
+	ok(comes_back_from(good), "the image before that one is restored");
+	ok(REFUSED_WITH(code, no_end, "list of what it needs of the CUDA driver is invalid"),
+	   "and one with a list without an end");
+	ok(comes_back_from(good), "the image before that one is restored");
 }
 
 static void test_rank(void)
@@ -265,12 +291,7 @@ static void test_rank(void)
 	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
 		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
 	   "the same image is restored where there are enough");
-	ok(refused_with(GCK_CUDA_DEVICES_MAX + 1),
-	   "an image with more devices than there can be is refused");
-	lineage_kill(&l);
-	ok(all_of(lineage_restore(&l, l.seq - 1) == 0, cuda_link_join(&cuda, &l.agent, true),
-		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
-	   "the image before that one is restored");
+	test_unsound();
 	is_int(lineage_wait(&l), 0, "the program ends well");
 	is_str(lineage_output(&l), alone, "its answer is that of a run alone");
 	lineage_end(&l);

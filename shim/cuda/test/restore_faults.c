@@ -37,6 +37,8 @@ static bool may_lose(const struct fault *f, const struct place *at)
 		"cuDeviceGet",
 		"cuDeviceGetUuid_v2",
 		"cuDeviceGetName",
+		"cuDeviceTotalMem_v2",
+		"cuDeviceGetAttribute",
 		"cuCheckpointProcessRestore",
 		"cuCheckpointProcessUnlock",
 		"cuCtxPushCurrent_v2",
