@@ -3,8 +3,9 @@
  * process that calls freeze or gck_restore_open is the tracer; its death releases a frozen rank
  * unchanged, or kills one that is being restored. No capability is needed.
  *
- * A live rank's registers are never changed: threads are stopped by PTRACE_INTERRUPT and read. What
- * must run inside the rank is run by the shim's helper, over the link (shim/link.h). */
+ * A live rank's registers are not changed: threads are stopped by PTRACE_INTERRUPT and read. What
+ * must run inside the rank is run by the shim's helper, over the link (shim/link.h); but what only
+ * one thread can do, that does itself, by code that leaves it as it was (threads/borrow.h). */
 #ifndef GCK_PROCESS_H
 #define GCK_PROCESS_H
 

@@ -585,6 +585,8 @@ int gck_rings_settle(struct gck_target *t, struct gck_held *held, struct gck_err
 
 	if (find_rings(t, &rings, &n, &free_number, err))
 		return -1;
+	if (n)
+		failed = gck_borrow_clean(t, held, err);
 	for (size_t i = 0; i < n && !failed; i++)
 		failed = settle(t, held, rings[i], err) ||
 			 check_single(t, held, rings[i], free_number, err);

@@ -13,6 +13,7 @@
 #include "shim/process/capture/capture.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/test/capture_rank.h"
+#include "test/support/rings.h"
 #include "test/support/tap.h"
 
 /* A worker that freezes and resumes the rank without end, and is usually killed during that. */
@@ -144,6 +145,43 @@ static void test_child_killed(void)
 	   "and both can be checkpointed: %s", err.text);
 	json_decref(manifest);
 	tell("undo", "answering");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
+/* The same with an io_uring that is used: the worker borrows the thread that uses it. */
+static void test_ring_killed(void)
+{
+	enum { ROUNDS = 40 };
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	struct gck_image *img;
+	int back = 0;
+
+	if (!can_carry_rings()) {
+		skip("io_uring", "needs Linux 6.8");
+		return;
+	}
+	start();
+	tell("do", "ring-busy");
+	for (int i = 0; i < ROUNDS; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			for (;;)
+				gck_image_free(checkpoint(&manifest, &err));
+		usleep((unsigned)(rand() % 25000));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		close(helper_link);
+		helper_link = agent_admit(&agent, &hello);
+		back += helper_link >= 0 && !strcmp(rank_ask(&rank, "count"), "0");
+	}
+	is_int(back, ROUNDS, "after each worker's death a rank with an io_uring goes on");
+	img = checkpoint(&manifest, &err);
+	ok(img != NULL, "and can be captured: %s", err.text);
+	ok(tell("undo", "ring-busy"), "none of its requests was cut short or lost");
+	gck_image_free(img);
+	json_decref(manifest);
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
@@ -397,6 +435,7 @@ int main(void)
 	test_signals();
 	test_killed();
 	test_child_killed();
+	test_ring_killed();
 	test_churn();
 	test_closing();
 	test_forks();

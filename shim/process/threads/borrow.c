@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #include "shim/process/proc/maps.h"
@@ -149,6 +150,30 @@ static void fill(struct frame *f, const struct gck_stub *s, const struct gck_bor
 		.rbx = r->rbx, .rip = r->rip, .cs = r->cs, .eflags = r->eflags, .rsp = r->rsp,
 		.ss = r->ss};
 	memcpy(f->calls, calls, n * sizeof(*calls));
+}
+
+int gck_borrow_clean(struct gck_target *t, const struct gck_held *h, struct gck_error *err)
+{
+	static const unsigned char zeros[CODE_MAX];
+	unsigned char end[CODE_MAX];
+	struct user_regs_struct regs;
+	uint64_t code;
+
+	if (find_vdso(t, err))
+		return -1;
+	code = t->vdso_end - code_size();
+	if (!t->vdso_end)
+		return 0;
+	if (gck_memory_read(t->pid, code, end, code_size(), err))
+		return -1;
+	if (memcmp(end, gck_borrow_code, code_size()))
+		return 0;
+	for (size_t i = 0; i < h->n; i++)
+		if (ptrace(PTRACE_GETREGS, h->v[i].tid, 0, &regs) ||
+		    (regs.rip >= code && regs.rip < t->vdso_end))
+			return gck_fail(err, EAGAIN, "process %d answers an earlier checkpoint "
+					"still; try again", (int)t->pid);
+	return put_code(t, code, zeros, code_size(), err);
 }
 
 int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,

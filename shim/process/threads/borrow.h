@@ -27,4 +27,9 @@ int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,
 	       const struct gck_borrowed_call *calls, size_t n, int64_t *results,
 	       struct gck_error *err) GCK_MUST_CHECK;
 
+/* With all threads held: remove the code that a worker has left, which was killed in between.
+ * EAGAIN: a thread runs it still. */
+int gck_borrow_clean(struct gck_target *t, const struct gck_held *h,
+		     struct gck_error *err) GCK_MUST_CHECK;
+
 #endif
