@@ -125,9 +125,10 @@ static int read_told(const struct gck_target *t, int fd, struct told *x, char **
 	int busy;
 
 	snprintf(name, sizeof name, "fdinfo/%d", place.fd);
-	*info = gck_proc_read(place.proc, name, NULL, err);
-	if (!*info)
-		return -1;
+	*info = gck_proc_read(place.proc, name, NULL, NULL);
+	if (!*info) /* EBADF: it was closed meanwhile */
+		return gck_fail(err, errno == ENOENT ? EBADF : errno, "cannot look at fd %d of "
+				"process %d: %s", fd, (int)t->pid, strerror(errno));
 	busy = parse(*info, x);
 	if (busy) {
 		free(*info);
