@@ -336,14 +336,12 @@ static void check_budget(struct gck_scan *s, size_t made)
 }
 
 /* While the process runs, it may close a descriptor at which the scan looks, which begins again. */
-static bool was_closed(struct gck_scan *s, int fd)
+static bool was_closed(struct gck_scan *s)
 {
-	char object[32];
-
 	if (s->held || s->err->code != EBADF)
 		return false;
-	snprintf(object, sizeof object, "fd %d", fd);
-	gck_obstacle_add_passing(s->f, object, "try again", "it was closed meanwhile");
+	gck_obstacle_add_passing(s->f, "process", "try again",
+				 "it has closed a descriptor meanwhile");
 	return true;
 }
 
@@ -363,10 +361,8 @@ int gck_scan_fds(struct gck_scan *s)
 	for (size_t i = 0; i < n; i++) {
 		first = list[i] < first ? first : list[i] + 1;
 		if (list[i] != s->t->shim->link_fd &&
-		    !gck_exclusions_fd(&s->t->excluded, list[i]) && add_fd(&w, list[i], false)) {
-			result = was_closed(s, list[i]) ? 0 : -1;
+		    !gck_exclusions_fd(&s->t->excluded, list[i]) && add_fd(&w, list[i], false))
 			goto out;
-		}
 	}
 	if (s->held && add_flight(&w, first))
 		goto out;
@@ -384,7 +380,7 @@ out:
 	free(list);
 	free(w.stats);
 	free(w.fds);
-	return result;
+	return result && was_closed(s) ? 0 : result;
 }
 
 /* ---- hold ---------------------------------------------------------------------------------- */
