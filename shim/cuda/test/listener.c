@@ -6,6 +6,7 @@
 #include <linux/netlink.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ typedef void begin(void *listener);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUuuid device; /* as it was last known */
 static int fd = -1;
+static bool listens;
 
 static int lock_it(const void *request)
 {
@@ -67,6 +69,9 @@ const char *listener_begin(void)
 	void *listener;
 	CUuuid id;
 
+	listens = getenv("GPUCKPT_TEST_LISTENER");
+	if (!listens)
+		return NULL;
 	memcpy(&id, TABLE, sizeof id);
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (fd < 0 || cuGetExportTable(&at, &id) || cuDeviceGetUuid_v2(&device, 0) ||
@@ -82,6 +87,8 @@ const char *listener_look(void)
 	socklen_t size = sizeof address;
 	int rc;
 
+	if (!listens)
+		return NULL;
 	pthread_mutex_lock(&lock);
 	rc = getsockname(fd, (struct sockaddr *)&address, &size);
 	pthread_mutex_unlock(&lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Something of the program that is told of checkpoints, as NVML is: it has a descriptor that no
- * image can have, and closes it meanwhile. */
+ * image can have, and closes it meanwhile. Only with GPUCKPT_TEST_LISTENER: an agent would refuse
+ * that descriptor before, which is none of a GPU. */
 #ifndef GCK_CUDA_TEST_LISTENER_H
 #define GCK_CUDA_TEST_LISTENER_H
 

@@ -449,6 +449,7 @@ int main(void)
 
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 	setenv("FAKE_CUDA_PARTS", "1", 1);
+	setenv("GPUCKPT_TEST_LISTENER", "1", 1);
 	if (lineage_begin(&l, "/dev/shm", argv))
 		return 99;
 	is_int(lineage_alone(&l), 0, "the program runs alone");
