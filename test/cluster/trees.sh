@@ -23,7 +23,7 @@ long_programs=(xargs.sh time.sh gxx.sh parallel.sh workers.js Builder.java loky.
 # io_urings are carried from Linux 6.8 on
 if [[ $(cat /proc/sys/kernel/io_uring_disabled) = 0 ]] 2>/dev/null &&
 	[[ $(printf '6.8\n%s\n' "$(uname -r)" | sort -V | head -1) = 6.8 ]]; then
-	programs+=(rings.c)
+	long_programs+=(rings.c)
 fi
 jobs=()
 faults=$(work_dir)
@@ -187,7 +187,6 @@ on_all "the job is started again" has_restarted 2
 alice touch {"$script","$pool","$make","$terminals","$ranks","$own"}/enough
 # shellcheck disable=SC2154
 alice touch {"$pipe","$locks","$sqlite","$static","$ipc"}/enough
-[[ ! ${rings-} ]] || alice touch "$rings/enough"
 on_all "the job ends" completes
 spoiled "${jobs[1]}" # the pool has removed the directory of its sockets
 
