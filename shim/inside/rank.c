@@ -91,26 +91,27 @@ bool gck_inside_has_tid(int32_t tid)
 	return false;
 }
 
-int32_t gck_inside_kernel_tid(int32_t tid)
+/* The other number of a thread, if it has two. */
+static int32_t other_tid(int32_t tid, bool known)
 {
 	const volatile struct gck_shim_state *s = state();
 	uint32_t n = s ? __atomic_load_n(&s->ntids, __ATOMIC_ACQUIRE) : 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (s->tids[i].vtid == tid)
-			return s->tids[i].rtid;
+		int32_t vtid = s->tids[i].vtid, rtid = s->tids[i].rtid;
+
+		if (vtid && (known ? vtid : rtid) == tid)
+			return known ? rtid : vtid;
 	}
 	return tid;
 }
 
+int32_t gck_inside_kernel_tid(int32_t tid)
+{
+	return other_tid(tid, true);
+}
+
 int32_t gck_inside_known_tid(int32_t kernel_tid)
 {
-	const volatile struct gck_shim_state *s = state();
-	uint32_t n = s ? __atomic_load_n(&s->ntids, __ATOMIC_ACQUIRE) : 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (s->tids[i].vtid && s->tids[i].rtid == kernel_tid)
-			return s->tids[i].vtid;
-	}
-	return kernel_tid;
+	return other_tid(kernel_tid, false);
 }

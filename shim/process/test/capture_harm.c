@@ -66,6 +66,24 @@ static void test_signals(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* A worker that takes checkpoints without end is killed within so many microseconds; then the rank
+ * gets another agent. */
+static void kill_worker(int most_us)
+{
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			gck_image_free(checkpoint(&manifest, &err));
+	usleep((unsigned)(rand() % most_us));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(helper_link);
+	helper_link = agent_admit(&agent, &hello);
+}
+
 /* Whole checkpoints, killed at any instruction; then the agent ends the link. */
 static void test_killed(void)
 {
@@ -78,16 +96,7 @@ static void test_killed(void)
 	start();
 	tell("do", "memory");
 	for (int i = 0; i < ROUNDS; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			for (;;)
-				gck_image_free(checkpoint(&manifest, &err));
-		usleep((unsigned)(rand() % 25000));
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-		close(helper_link);
-		helper_link = agent_admit(&agent, &hello);
+		kill_worker(25000);
 		back += helper_link >= 0 && !strcmp(rank_ask(&rank, "count"), "0");
 	}
 	is_int(back, ROUNDS, "after each worker's death the rank and its helper go on");
@@ -120,16 +129,7 @@ static void test_child_killed(void)
 	start();
 	tell("do", "answering");
 	for (int i = 0; i < ROUNDS; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			for (;;)
-				gck_image_free(checkpoint(&manifest, &err));
-		usleep((unsigned)(rand() % 40000));
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-		close(helper_link);
-		helper_link = agent_admit(&agent, &hello);
+		kill_worker(40000);
 		answered += !strcmp(rank_ask(&rank, "ask"), "answered");
 	}
 	is_int(answered, ROUNDS, "after each worker's death the rank's child goes on");
@@ -164,16 +164,7 @@ static void test_ring_killed(void)
 	start();
 	tell("do", "ring-busy");
 	for (int i = 0; i < ROUNDS; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			for (;;)
-				gck_image_free(checkpoint(&manifest, &err));
-		usleep((unsigned)(rand() % 25000));
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-		close(helper_link);
-		helper_link = agent_admit(&agent, &hello);
+		kill_worker(25000);
 		back += helper_link >= 0 && !strcmp(rank_ask(&rank, "count"), "0");
 	}
 	is_int(back, ROUNDS, "after each worker's death a rank with an io_uring goes on");
