@@ -15,12 +15,12 @@ job_script()
 	END
 }
 
-# The step that each rank has reached, from mdrun's output.
+# The step that each rank has reached, from mdrun's output, which may not be there yet.
 steps_of_ranks()
 {
 	local r
 	for r in 0 1 2 3; do
-		tail -c 2000 "$dir/rank$r/progress" 2>/dev/null | tr '\r' '\n' |
+		{ tail -c 2000 "$dir/rank$r/progress" 2>/dev/null || :; } | tr '\r' '\n' |
 			awk -v all="$steps" '
 				/^step [0-9]/ { s = $2 }
 				/^Performance:/ { s = all }

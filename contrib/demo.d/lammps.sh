@@ -20,7 +20,8 @@ job_script()
 steps_of_ranks()
 {
 	local step
-	step=$(sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' "$dir/log.lammps" 2>/dev/null | tail -n 1)
+	step=$({ sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' "$dir/log.lammps" 2>/dev/null || :; } |
+		tail -n 1)
 	echo "${step:-0}"
 }
 
