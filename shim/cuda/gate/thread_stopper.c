@@ -17,6 +17,7 @@
 
 #define NAP_NS 20000
 #define LOOK_NS 1000000000ll /* between checks that the caller lives */
+#define PF_IO_WORKER 0x10    /* the kernel's, of threads of io_uring's */
 
 static long system1(long number, long a)
 {
@@ -118,34 +119,65 @@ static void path_of(const struct gck_cuda_stop_world *s, int32_t tid, char path[
 		put_text(put_number(put_text(p, "/"), tid), "/stat");
 }
 
-/* A main thread that ended before the others stays in the list. "TID (NAME) STATE ..." */
-static bool has_ended(const struct gck_cuda_stop_world *s, int32_t tid)
+static uint32_t number(const char *text)
 {
-	char path[64], stat[128];
-	long fd, n;
+	uint32_t n = 0;
 
-	path_of(s, tid, path);
-	fd = gck_cuda_system(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0, 0);
-	if (fd < 0)
-		return fd == -ENOENT || fd == -ESRCH;
-	n = gck_cuda_system(SYS_read, fd, (long)stat, sizeof stat, 0, 0, 0);
-	system1(SYS_close, fd);
-	if (n == -ESRCH)
-		return true;
-	while (n > 2 && stat[n - 3] != ')')
-		n--;
-	return n > 2 && (stat[n - 1] == 'Z' || stat[n - 1] == 'X');
+	for (; *text >= '0' && *text <= '9'; text++)
+		n = n * 10 + (uint32_t)(*text - '0');
+	return n;
 }
 
-/* A thread that has ended counts as stopped. */
+/* From "TID (NAME) STATE PARENT GROUP SESSION TERMINAL FOREGROUND FLAGS ...". *state: 'X' if it is
+ * gone, 0 if it cannot be read. */
+static void look_at(const struct gck_cuda_stop_world *s, int32_t tid, char *state, uint32_t *flags)
+{
+	char path[64], stat[128], *p;
+	long fd, n;
+
+	*state = 0;
+	*flags = 0;
+	path_of(s, tid, path);
+	fd = gck_cuda_system(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0, 0);
+	n = fd < 0 ? fd : gck_cuda_system(SYS_read, fd, (long)stat, sizeof stat - 1, 0, 0, 0);
+	if (fd >= 0)
+		system1(SYS_close, fd);
+	if (n == -ENOENT || n == -ESRCH)
+		*state = 'X';
+	if (n < 4)
+		return;
+	stat[n] = '\0';
+	for (p = stat + n - 3; p > stat && *p != ')'; p--)
+		;
+	*state = p[2];
+	for (int blanks = 0; *p && blanks < 7; p++)
+		blanks += *p == ' ';
+	*flags = number(p);
+}
+
+static bool is_ended(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
+/* A main thread that ended before the others stays in the list, and counts as stopped, as those
+ * that have ended do. A thread of io_uring's runs nothing of the program, and a stop would cut
+ * short what it does for a request. */
 static int seize(struct gck_cuda_stop_world *s, int32_t tid)
 {
+	uint32_t flags;
+	char state;
 	long rc;
 
 	if (s->n == s->most)
 		return give_up(s, E2BIG, "there are too many threads");
+	look_at(s, tid, &state, &flags);
+	if (flags & PF_IO_WORKER)
+		return 0;
 	rc = trace(PTRACE_SEIZE, tid, 0);
-	if (rc == -ESRCH || (rc == -EPERM && has_ended(s, tid)))
+	if (rc == -EPERM)
+		look_at(s, tid, &state, &flags);
+	if (rc == -ESRCH || (rc == -EPERM && is_ended(state)))
 		return 0;
 	if (rc == -EPERM && gck_cuda_stop_now_ns() < s->traced_end_ns) {
 		s->again = true;
@@ -156,15 +188,6 @@ static int seize(struct gck_cuda_stop_world *s, int32_t tid)
 	s->v[s->n++] = (struct gck_cuda_stopped_thread){.tid = tid};
 	trace(PTRACE_INTERRUPT, tid, 0);
 	return 0;
-}
-
-static int32_t number(const char *name)
-{
-	int32_t n = 0;
-
-	for (; *name >= '0' && *name <= '9'; name++)
-		n = n * 10 + (*name - '0');
-	return n;
 }
 
 /* An entry as getdents64 returns it. */
@@ -179,7 +202,7 @@ static int seize_listed(struct gck_cuda_stop_world *s, const char *list, long si
 {
 	for (long at = 0; at < size;) {
 		const struct entry *e = (const void *)(list + at);
-		int32_t tid = number(e->name);
+		int32_t tid = (int32_t)number(e->name);
 
 		if (tid && tid != s->tid && !is_known(s, tid) && seize(s, tid))
 			return -1;

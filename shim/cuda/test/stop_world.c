@@ -2,12 +2,18 @@
  * Stopping the world: no other thread runs meanwhile, and none notices, in any state. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,6 +182,59 @@ static void killed(void)
 	ok(true, "the threads go on when the process that stops them is killed");
 }
 
+/* A request of an io_uring, which one of the kernel's workers serves: it opens a named pipe, and
+ * waits for who writes to it. */
+struct request {
+	int ring;
+	struct io_uring_params p;
+	char *queues;
+	struct io_uring_sqe *entry;
+	char pipe[32];
+};
+
+static bool begin_request(struct request *r)
+{
+	snprintf(r->pipe, sizeof r->pipe, "/tmp/gpuckpt-%d", (int)getpid());
+	r->ring = (int)syscall(SYS_io_uring_setup, 1, &r->p);
+	if (r->ring < 0 || mkfifo(r->pipe, 0600))
+		return false;
+	r->queues = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, r->ring,
+			 IORING_OFF_SQ_RING);
+	r->entry = mmap(NULL, sizeof *r->entry, PROT_READ | PROT_WRITE, MAP_SHARED, r->ring,
+			IORING_OFF_SQES);
+	*r->entry = (struct io_uring_sqe){.opcode = IORING_OP_OPENAT, .flags = IOSQE_ASYNC,
+					  .fd = AT_FDCWD, .open_flags = O_RDONLY,
+					  .addr = (uint64_t)(uintptr_t)r->pipe};
+	*(uint32_t *)(void *)(r->queues + r->p.sq_off.tail) = 1;
+	return syscall(SYS_io_uring_enter, r->ring, 1, 0, 0, NULL, 0) == 1;
+}
+
+/* What the request has returned. */
+static int end_request(const struct request *r)
+{
+	int writer = open(r->pipe, O_WRONLY | O_NONBLOCK);
+
+	unlink(r->pipe);
+	syscall(SYS_io_uring_enter, r->ring, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0);
+	close(writer);
+	close(r->ring);
+	return ((struct io_uring_cqe *)(void *)(r->queues + r->p.cq_off.cqes))->res;
+}
+
+static void ring(void)
+{
+	struct request r = {0};
+	char text[480];
+
+	if (!begin_request(&r)) {
+		skip("io_uring", strerror(errno));
+		return;
+	}
+	usleep(20000);
+	is_int(still(0, text), 0, "the world stops although a request of an io_uring waits");
+	ok(end_request(&r) >= 0, "the stop has not cut it short");
+}
+
 /* Runs in a thread, since the main thread is stopped too. */
 static void *test(void *arg)
 {
@@ -196,6 +255,7 @@ static void *test(void *arg)
 	is_int(write(waits[1], "", 1), 1, "a thread waits in the kernel");
 	pthread_join(waiter, NULL);
 	is_int(got, 1, "the stops do not disturb it");
+	ring();
 	paused();
 	killed();
 	debugged();

@@ -232,20 +232,13 @@ static bool runs_on(int proc, int tid)
 	return runs;
 }
 
-/* A program may give its own threads such names. */
 bool gck_proc_is_worker(int proc, int tid)
 {
 	uint64_t v[GCK_STAT_FIELDS];
-	char name[32], state, *comm;
-	bool is;
+	char name[32], state;
 	int thread;
+	bool is;
 
-	snprintf(name, sizeof(name), "task/%d/comm", tid);
-	comm = gck_proc_read(proc, name, NULL, NULL);
-	is = comm && !strncmp(comm, "iou-", 4);
-	free(comm);
-	if (!is)
-		return false;
 	snprintf(name, sizeof(name), "task/%d", tid);
 	thread = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	is = thread >= 0 && !gck_proc_stat(thread, &state, v, NULL) && v[9] & PF_IO_WORKER;

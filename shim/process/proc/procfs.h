@@ -53,7 +53,8 @@ int gck_proc_runs(int proc, pid_t pid, struct gck_error *err) GCK_MUST_CHECK;
 bool gck_proc_headless(int proc);
 
 /* Whether it is a thread of io_uring's, which runs nothing of the program. To stop one cuts short
- * what it does for a request. */
+ * what it does for a request. Its flags say so from its first moment on; its name, which is its
+ * creator's at first, does not. */
 bool gck_proc_is_worker(int proc, int tid);
 
 /* CLOCK_MONOTONIC as the process reads it now, possibly in another time namespace. */

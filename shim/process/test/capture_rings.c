@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
@@ -144,6 +145,36 @@ void ring_do_more(void)
 	enter(0, 1, IORING_ENTER_GETEVENTS);
 }
 
+static bool rename_worker(const char *path)
+{
+	int fd = open(path, O_RDWR);
+	char name[16] = "";
+	bool is = fd >= 0 && read(fd, name, sizeof name - 1) > 0 && !strncmp(name, "iou-wrk-", 8) &&
+		  write(fd, "program", 7) == 7;
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/* A new worker has its creator's name until it runs. This one keeps such a name. */
+static void rename_workers(void)
+{
+	int n = 0;
+
+	for (int ms = 0; !n && ms < 10000; ms++) {
+		glob_t tasks;
+
+		usleep(1000);
+		if (glob("/proc/self/task/*/comm", 0, NULL, &tasks))
+			continue;
+		for (size_t i = 0; i < tasks.gl_pathc; i++)
+			n += rename_worker(tasks.gl_pathv[i]);
+		globfree(&tasks);
+	}
+	check(n, "there is no worker");
+}
+
 /* One of the kernel's workers waits for who writes. */
 void ring_do_open(void)
 {
@@ -153,6 +184,7 @@ void ring_do_open(void)
 				     .addr = (uint64_t)(uintptr_t)"waits", .flags = IOSQE_ASYNC,
 				     .open_flags = O_RDONLY, .user_data = 1});
 	opens = true;
+	rename_workers();
 }
 
 /* ---- what cannot be made again --------------------------------------------------------------- */
