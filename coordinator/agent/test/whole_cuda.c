@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,8 +53,9 @@ static void write_rank(const struct plugin *p, const char *command)
 	else
 		fprintf(f, "export GPUCKPT_CUDA_LIBRARY=%s/libcuda.so.1 LD_LIBRARY_PATH=%s\n"
 			"export FAKE_CUDA_SLOW=cuCheckpointProcessCheckpoint=%d@%s/slowly\n"
-			"export GPUCKPT_TEST_HURRY=%s/hurry\n"
-			"exec %s/work\n", p->dir, p->dir, SLOW_MS, p->dir, p->dir, p->dir);
+			"export GPUCKPT_TEST_HURRY=%s/hurry GPUCKPT_TEST_FORKS=%s/forks\n"
+			"exec %s/work\n", p->dir, p->dir, SLOW_MS, p->dir, p->dir, p->dir,
+			p->dir);
 	fclose(f);
 	chmod(path, 0755);
 }
@@ -173,14 +175,48 @@ static bool all_come_to(const struct plugin *p, bool have)
 	return true;
 }
 
+/* Is a rank's child there, and in this system call? -1: in any. */
+static bool has_child(pid_t rank, int call)
+{
+	char path[64];
+	int pid = 0, now = -1;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", rank, rank);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	if (f)
+		fclose(f);
+	snprintf(path, sizeof path, "/proc/%d/syscall", pid);
+	f = pid ? fopen(path, "r") : NULL;
+	if (f && fscanf(f, "%d", &now) != 1)
+		now = -1;
+	if (f)
+		fclose(f);
+	return pid && (call < 0 || now == call);
+}
+
+static bool await_children(const struct plugin *p, int call)
+{
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
+		for (int ms = 60000; !has_child(p->rank[i], call); ms -= 10) {
+			if (ms < 0)
+				return false;
+			usleep(10000);
+		}
+	return true;
+}
+
 static void begin_anew(struct plugin *p)
 {
-	shell(p, "rm -f $D/answers");
+	shell(p, "rm -f $D/answers; touch $D/forks");
 	hurry(p, false);
 	p->restarts = 0;
 	start(p);
 	json_decref(coord_welcome("cold", NULL));
 	ok(all_come_to(p, true), "the ranks have memory on their device");
+	ok(await_children(p, -1), "and children, which are in the handlers of fork");
 }
 
 static void answers_are(struct plugin *p, const char *alone, bool told)
@@ -201,6 +237,8 @@ static void drain(const struct plugin *p, bool held)
 		shell(p, "touch $D/slowly");
 	ok(coord_ask("prepare", 1, coord_bounds(false, SLOW_MS), NULL), "%s: prepared", held ?
 	   "held" : "under way");
+	shell(p, "rm $D/forks");
+	ok(await_children(p, SYS_read), "the children run");
 	coord_tell("freeze", 1, NULL);
 	if (held)
 		json_decref(coord_await("done", "freeze"));

@@ -60,7 +60,9 @@ struct gck_cuda_state {
 				  * taken, and the driver holds no GPU unless it `replays`; 0: not
 				  * drained */
 	int32_t link_fd;         /* the CUDA thread's socket to the agent; left out of the image */
-	int32_t tid;             /* the CUDA thread's, in the image */
+	int32_t pid;             /* the kernel's, of the process that has begun to use CUDA. In a
+				  * child that has this by fork it is another's, and before a
+				  * restart it was another */
 	int32_t kept_fd[2];      /* the vault's socketpair (fd_vault.c); left out of the image;
 				  * -1 */
 	int32_t data_fd[2];      /* socket and ring of device data (GCK_LINK_DATA_FDS); left out

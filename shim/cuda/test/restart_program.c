@@ -234,6 +234,15 @@ static void work(int in, int out)
 	_exit(fcntl(device, F_GETFD) < 0);
 }
 
+/* A child is in the handlers of fork for as long as the test wants. */
+static void await_fork(void)
+{
+	const char *forks = getenv("GPUCKPT_TEST_FORKS");
+
+	while (forks && !access(forks, F_OK))
+		usleep(1000);
+}
+
 static int numbers = -1, squares = -1;
 
 static pid_t start_worker(void)
@@ -295,6 +304,7 @@ int main(int argc, char **argv)
 	pid_t worker;
 
 	hurry = getenv("GPUCKPT_TEST_HURRY");
+	pthread_atfork(NULL, NULL, await_fork);
 	CHECK(cuInit(0));
 	CHECK(cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK(cuCtxCreate(&second, NULL, 0, 0));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/driver_checkpoint.h"
 #include "shim/cuda/gate/last_kernel.h"
+#include "shim/cuda/gate/stop_world.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/ordered_memory.h"
@@ -29,7 +31,7 @@
 
 static struct {
 	pthread_mutex_t lock;
-	bool runs, hooked;
+	bool runs, forks_told, end_told;
 	bool left;             /* this process was forked from one that uses CUDA */
 	struct gck_cuda_thread k;
 } thread = {.lock = PTHREAD_MUTEX_INITIALIZER, .k.link.fd = -1};
@@ -79,7 +81,6 @@ static void *run(void *arg)
 	gck_gate_own_thread(&gck_gate_owner);
 	/* This thread's calls must not become part of a capture of another thread, nor end it. */
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
-	gck_cuda_state.tid = (int32_t)gettid();
 	keep_link(k);
 	return NULL;
 }
@@ -117,14 +118,11 @@ static int start(void)
 {
 	sigset_t all, before;
 	pthread_t id;
-	int rc = 0;
+	int rc;
 
-	if (!thread.hooked)
-		rc = pthread_atfork(NULL, NULL, leave_to_parent) || atexit(program_ends) ? ENOMEM
-											: 0;
-	if (rc)
-		return rc;
-	thread.hooked = true;
+	if (!thread.forks_told || (!thread.end_told && atexit(program_ends)))
+		return ENOMEM;
+	thread.end_told = true;
 	gck_cuda_devices_note();
 	thread.k.restarts = gck_inside_restarts();
 	sigfillset(&all);
@@ -143,8 +141,12 @@ void gck_cuda_thread_announce(bool starts)
 	if (thread.left || !gck_inside_has_agent())
 		return;
 	pthread_mutex_lock(&thread.lock);
-	if (!thread.runs)
+	if (!thread.forks_told)
+		thread.forks_told = pthread_atfork(NULL, NULL, leave_to_parent) == 0;
+	if (!thread.runs) {
+		gck_cuda_state.pid = (int32_t)gck_cuda_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
 		gck_inside_uses_cuda(starts ? &gck_cuda_state : NULL);
+	}
 	pthread_mutex_unlock(&thread.lock);
 }
 

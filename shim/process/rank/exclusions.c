@@ -151,6 +151,7 @@ static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, stru
 				"gpuckpt updated since it started?",
 				(unsigned long long)address);
 	l->drained_for = state.drained_for;
+	l->cuda_pid = state.pid;
 	l->cuda_fds[0] = state.link_fd;
 	l->cuda_fds[1] = state.kept_fd[0];
 	l->cuda_fds[2] = state.kept_fd[1];

@@ -23,6 +23,8 @@ struct gck_exclusions {
 	int32_t cuda_fds[5];     /* the CUDA thread's link, its fd vault, the device data's link */
 	size_t ncuda_fds;
 	struct gck_gpu_data gpu; /* with a pid: it uses CUDA and its GPU can be drained */
+	int32_t cuda_pid;        /* the process that has begun to use CUDA: in a child just forked,
+				  * its parent; 0: none */
 	bool left_gpu;           /* it was forked from such a process, and uses none */
 	struct gck_ranges ranges; /* by address, not adjacent */
 	struct gck_ranges changes_only; /* the same: file mappings of which only changed pages are

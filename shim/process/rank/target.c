@@ -21,6 +21,18 @@
 
 #define LOOKS 3
 
+/* A child has its parent's state of CUDA until it has run the handlers of fork, and uses no GPU. */
+static void leave_gpu(struct gck_target *t)
+{
+	struct gck_exclusions *x = &t->excluded;
+
+	x->left_gpu = t->shim->features & GCK_SHIM_LEFT_GPU;
+	if (!t->forked || !x->cuda_pid || x->cuda_pid == t->pid)
+		return;
+	x->left_gpu = true;
+	memset(&x->gpu, 0, sizeof x->gpu);
+}
+
 /* While the rank runs, its lists may change as they are read: try again. */
 static int refresh_exclusions(struct gck_target *t, struct gck_error *err)
 {
@@ -29,7 +41,8 @@ static int refresh_exclusions(struct gck_target *t, struct gck_error *err)
 	for (int i = 0; i < LOOKS && result; i++)
 		result = gck_exclusions_read(&t->excluded, t->pid, t->shim->mpi_state,
 					     t->shim->cuda_state, err);
-	t->excluded.left_gpu = t->shim->features & GCK_SHIM_LEFT_GPU;
+	if (!result)
+		leave_gpu(t);
 	return result;
 }
 
