@@ -26,6 +26,8 @@ struct frame {
 	struct gck_borrowed_call calls[GCK_BORROW_MAX];
 };
 
+#define FRAME_OF_ONE (offsetof(struct frame, calls) + sizeof(struct gck_borrowed_call))
+
 _Static_assert(offsetof(struct frame, r15) == 24 && offsetof(struct frame, calls) == 184 &&
 	       sizeof(struct gck_borrowed_call) == 64 && sizeof(struct frame) <= GCK_BORROW_FRAME,
 	       "as in the code");
@@ -152,18 +154,15 @@ static void fill(struct frame *f, const struct gck_stub *s, const struct gck_bor
 	memcpy(f->calls, calls, n * sizeof(*calls));
 }
 
-int gck_borrow_clean(struct gck_target *t, const struct gck_held *h, struct gck_error *err)
+/* Remove the code if it begins so many bytes before the end of the vdso. */
+static int clean(const struct gck_target *t, const struct gck_held *h, size_t size,
+		 struct gck_error *err)
 {
-	static const unsigned char zeros[CODE_MAX];
+	static const unsigned char zeros[CODE_MAX + sizeof(struct frame)];
+	const uint64_t code = t->vdso_end - size;
 	unsigned char end[CODE_MAX];
 	struct user_regs_struct regs;
-	uint64_t code;
 
-	if (find_vdso(t, err))
-		return -1;
-	code = t->vdso_end - code_size();
-	if (!t->vdso_end)
-		return 0;
 	if (gck_memory_read(t->pid, code, end, code_size(), err))
 		return -1;
 	if (memcmp(end, gck_borrow_code, code_size()))
@@ -173,7 +172,17 @@ int gck_borrow_clean(struct gck_target *t, const struct gck_held *h, struct gck_
 		    (regs.rip >= code && regs.rip < t->vdso_end))
 			return gck_fail(err, EAGAIN, "process %d answers an earlier checkpoint "
 					"still; try again", (int)t->pid);
-	return put_code(t, code, zeros, code_size(), err);
+	return put_code(t, code, zeros, size, err);
+}
+
+int gck_borrow_clean(struct gck_target *t, const struct gck_held *h, struct gck_error *err)
+{
+	if (find_vdso(t, err))
+		return -1;
+	if (!t->vdso_end)
+		return 0;
+	return clean(t, h, code_size(), err) || clean(t, h, code_size() + FRAME_OF_ONE, err) ? -1
+											      : 0;
 }
 
 int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,
@@ -182,7 +191,7 @@ int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,
 {
 	static const unsigned char zeros[CODE_MAX + sizeof(struct frame)];
 	size_t used = offsetof(struct frame, calls) + n * sizeof(*calls);
-	size_t size = code_size() + (frame ? 0 : used);
+	size_t size = code_size() + (frame ? 0 : FRAME_OF_ONE);
 	struct user_regs_struct first;
 	struct gck_error why;
 	struct gck_stub s;
@@ -206,7 +215,7 @@ int gck_borrow(struct gck_target *t, struct gck_held_thread *x, uint64_t frame,
 		 gck_stub_run(t, x, &s, &first, (unsigned)n + 2, all, err);
 	if (!failed && results)
 		memcpy(results, all + 1, n * sizeof *results);
-	if (put_code(t, code, zeros, size, failed ? &why : err))
+	if (x->stopped && put_code(t, code, zeros, size, failed ? &why : err))
 		failed = -1;
 	return failed ? -1 : 0;
 }

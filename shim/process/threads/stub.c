@@ -4,14 +4,20 @@
 #include "shim/process/threads/stub.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define SYSCALL_STOP (SIGTRAP | 0x80)
+#define CALL_MS 2000      /* that a call of the code may take: a close may wait for a server */
+#define INTERRUPT_MS 500  /* and until it is interrupted */
+#define POLL_NS 50000     /* interval of looks whether the thread has stopped, */
+#define YIELDS 50         /* after so many without one */
 #define ERESTARTNOHAND 514
 
 int gck_stub_put(const struct gck_target *t, uint64_t address, const void *data, size_t size,
@@ -52,35 +58,66 @@ int gck_stub_begin(const struct gck_held_thread *x, struct gck_stub *s, struct g
 	return 0;
 }
 
-/* Let the thread run to its next stop, which must be this one. */
-static int go_to(pid_t tid, int request, int stop, int *status)
+/* Let the thread run to its next stop. x->stopped: whether it has come to one, or has ended. */
+static void go_on(struct gck_held_thread *x, int request, int ms, int *status)
 {
-	if (ptrace(request, tid, 0, 0))
-		return -1;
-	while (waitpid(tid, status, __WALL) != tid)
-		if (errno != EINTR)
-			return -1;
-	return WIFSTOPPED(*status) && *status >> 8 == stop ? 0 : -1;
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+	struct timespec from, now;
+	unsigned looks = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	*status = 0;
+	x->stopped = ptrace(request, x->tid, 0, 0) != 0;
+	while (!x->stopped && waitpid(x->tid, status, __WALL | WNOHANG) != x->tid) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 > ms)
+			return;
+		if (++looks > YIELDS)
+			nanosleep(&pause, NULL);
+		else
+			sched_yield();
+	}
+	x->stopped = true;
 }
 
-/* Stop the thread before it leaves the last call. */
-static int run(pid_t tid, unsigned calls, int64_t *results, int *status)
+static bool is_at(int status, int stop)
+{
+	return WIFSTOPPED(status) && status >> 8 == stop;
+}
+
+/* Stop the thread before it leaves the call at whose end it is: the kernel then restarts the call
+ * that its registers name, if that was interrupted. */
+static int leave_call(struct gck_held_thread *x, int ms, int *status)
+{
+	if (ptrace(PTRACE_INTERRUPT, x->tid, 0, 0))
+		return -1;
+	go_on(x, PTRACE_CONT, ms, status);
+	return x->stopped && is_at(*status, SIGTRAP | PTRACE_EVENT_STOP << 8) ? 0 : -1;
+}
+
+/* Interrupt a call that does not end. */
+static void interrupt(struct gck_held_thread *x, int *status)
+{
+	go_on(x, PTRACE_INTERRUPT, INTERRUPT_MS, status);
+	if (x->stopped && is_at(*status, SYSCALL_STOP))
+		(void)!leave_call(x, INTERRUPT_MS, status);
+}
+
+static int run(struct gck_held_thread *x, unsigned calls, int64_t *results, int *status)
 {
 	for (unsigned i = 0; i < 2 * calls; i++) {
 		struct user_regs_struct now;
 
-		if (go_to(tid, PTRACE_SYSCALL, SYSCALL_STOP, status))
+		go_on(x, PTRACE_SYSCALL, CALL_MS, status);
+		if (!x->stopped || !is_at(*status, SYSCALL_STOP))
 			return -1;
 		if (!results || i % 2 == 0)
 			continue;
-		if (ptrace(PTRACE_GETREGS, tid, 0, &now))
+		if (ptrace(PTRACE_GETREGS, x->tid, 0, &now))
 			return -1;
 		results[i / 2] = (int64_t)now.rax;
 	}
-	return ptrace(PTRACE_INTERRUPT, tid, 0, 0) ||
-			       go_to(tid, PTRACE_CONT, SIGTRAP | PTRACE_EVENT_STOP << 8, status)
-		       ? -1
-		       : 0;
+	return leave_call(x, CALL_MS, status);
 }
 
 /* A signal came first. It is the thread's when it is released. */
@@ -110,7 +147,12 @@ int gck_stub_run(const struct gck_target *t, struct gck_held_thread *x, const st
 
 	first.orig_rax = ~0ull;
 	failed = ptrace(PTRACE_SETREGS, x->tid, 0, &first) || block(x->tid, ~0ull) ||
-		 run(x->tid, calls, results, &status);
+		 run(x, calls, results, &status);
+	if (!x->stopped)
+		interrupt(x, &status);
+	if (!x->stopped)
+		return gck_fail(err, EAGAIN, "thread %d is in a system call that does not end; try "
+				"again", (int)x->tid);
 	if (failed) {
 		note_signal(x, status);
 		block(x->tid, s->mask);

@@ -19,9 +19,10 @@ int gck_stub_begin(const struct gck_held_thread *x, struct gck_stub *s,
 		   struct gck_error *err) GCK_MUST_CHECK;
 
 /* Run the code from these registers on until it has made so many system calls, and take the thread
- * back. The first blocks all signals, the last sets the mask. -1 with EAGAIN: a signal that cannot
- * be blocked came first, or the code made fewer calls. results: what
- * they return; may be NULL. */
+ * back. The first blocks all signals, the last sets the mask. results: what they return; may be
+ * NULL. -1 with EAGAIN: a signal that cannot be blocked came first, the code made fewer calls, or
+ * one of them did not end. If that cannot be interrupted either, x->stopped is false: the thread
+ * still runs the code. */
 int gck_stub_run(const struct gck_target *t, struct gck_held_thread *x, const struct gck_stub *s,
 		 const struct user_regs_struct *code, unsigned calls, int64_t *results,
 		 struct gck_error *err) GCK_MUST_CHECK;

@@ -88,8 +88,9 @@ static int accept_helper(const struct gck_target *t, int listener, struct gck_er
 			fd = -1;
 		}
 	}
+	p.fd = fd;
 	if (fd >= 0 && send(fd, &m, offsetof(struct gck_link_msg, calls), MSG_NOSIGNAL) > 0 &&
-	    recv(fd, &m, sizeof m, 0) > 0)
+	    poll(&p, 1, ANSWER_MS) > 0 && recv(fd, &m, sizeof m, 0) > 0)
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -152,6 +153,8 @@ int gck_summon(struct gck_target *t, struct gck_held *h, const char *link, int l
 			x = &h->v[i];
 	if (!(t->shim->features & GCK_SHIM_SUMMON))
 		return gck_fail(err, ENOTSUP, "process %d has an older preload", (int)t->pid);
+	if ((!t->address || t->shim->features & GCK_SHIM_IMPLANTED) && gck_borrow_clean(t, h, err))
+		return -1;
 	if (x && !x->signal && ((!t->address && gck_implant(t, x, err)) || leave_link(t, x, err)))
 		return -1;
 	if (!x || x->signal || has_link(t) || has_helper(t))
