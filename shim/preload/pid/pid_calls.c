@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
@@ -319,6 +320,8 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 		return gck_waitid_usage(a, b, (siginfo_t *)c, d, (struct rusage *)e);
 	if (nr == SYS_inotify_add_watch)
 		return inotify_add_watch(a, (const char *)b, c);
+	if (nr == SYS_fanotify_mark)
+		return fanotify_mark(a, b, c, d, (const char *)e);
 	if (gck_is_ipc(nr))
 		return gck_result(gck_ipc_call(nr, a, b, c, d, e));
 	if (nr == SYS_prctl)

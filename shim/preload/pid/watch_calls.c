@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The names that inotify watches, which the kernel forgets, are recorded in the state. Names are
- * not removed: a checkpoint finds out which are watched. */
+ * The names that inotify and fanotify watch, which the kernel forgets, are recorded in the state.
+ * Names are not removed: a checkpoint finds out which are watched. */
 #include "config.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 
@@ -85,21 +86,26 @@ static void note(const char *name, size_t n)
 }
 
 /* The name as the kernel has it, without links and from the root. */
-static void note_path(const char *path, uint32_t mask)
+static void note_file(int fd)
 {
 	char name[PATH_MAX];
-	long fd = gck_call(SYS_openat, AT_FDCWD, path,
-			   O_PATH | O_CLOEXEC | (mask & IN_DONT_FOLLOW ? O_NOFOLLOW : 0));
-	long got;
+	long got = gck_read_fd_link(fd, name, sizeof name - 1);
 
-	if (fd < 0)
-		return;
-	got = gck_read_fd_link((int)fd, name, sizeof name - 1);
-	gck_raw(SYS_close, fd);
 	if (got <= 0 || name[0] != '/')
 		return;
 	name[got] = '\0';
 	note(name, (size_t)got);
+}
+
+static void note_path(int directory, const char *path, bool follow)
+{
+	long fd = gck_call(SYS_openat, directory, path,
+			   O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+
+	if (fd < 0)
+		return;
+	note_file((int)fd);
+	gck_raw(SYS_close, fd);
 }
 
 GCK_EXPORT int inotify_add_watch(int fd, const char *path, uint32_t mask)
@@ -107,6 +113,21 @@ GCK_EXPORT int inotify_add_watch(int fd, const char *path, uint32_t mask)
 	long wd = gck_raw(SYS_inotify_add_watch, fd, path, mask);
 
 	if (wd >= 0)
-		note_path(path, mask);
+		note_path(AT_FDCWD, path, !(mask & IN_DONT_FOLLOW));
 	return gck_result(wd);
+}
+
+/* Without a path the descriptor's own file is watched. */
+GCK_EXPORT int fanotify_mark(int fd, unsigned flags, uint64_t mask, int directory,
+			     const char *path)
+{
+	long rc = gck_raw(SYS_fanotify_mark, fd, flags, mask, directory, path);
+
+	if (rc >= 0 && flags & FAN_MARK_ADD && path)
+		note_path(directory, path, !(flags & FAN_MARK_DONT_FOLLOW));
+	else if (rc >= 0 && flags & FAN_MARK_ADD && directory == AT_FDCWD)
+		note_path(directory, ".", true);
+	else if (rc >= 0 && flags & FAN_MARK_ADD)
+		note_file(directory);
+	return gck_result(rc);
 }

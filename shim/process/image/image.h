@@ -232,6 +232,7 @@ enum gck_fd_kind {
 	GCK_FD_QUEUE,      /* a POSIX message queue: `path` is its name, `id` its own */
 	GCK_FD_RING,       /* io_uring; `id`: its own. `data`: its memory, as it is mapped: the
 			    * rings, then the submission queue's entries */
+	GCK_FD_FANOTIFY,
 };
 
 #define GCK_RING_MOST (1u << 28) /* a restart counts up to what was submitted */
@@ -260,9 +261,10 @@ struct gck_ring {
 
 #define GCK_WATCH_MAX (1u << 18) /* a restart counts up to a watch's number */
 
-struct gck_watch {             /* of an inotify descriptor */
-	int32_t wd;
+struct gck_watch {             /* of an inotify or fanotify descriptor */
+	int32_t wd;                /* fanotify: 0 */
 	uint32_t mask;             /* without IN_DONT_FOLLOW, IN_ONLYDIR */
+	uint32_t ignored, flags;   /* fanotify: the ignored mask, FAN_MARK_* */
 	char *path;                /* of the file itself, without links */
 	struct gck_place_file was;
 };
@@ -379,8 +381,9 @@ struct gck_file {
 	struct gck_terminal *terminals; /* of a TERMINAL's master: one; of STDIO that is a terminal:
 					 * one with settings and size alone */
 	size_t nterminals;
-	struct gck_watch *watches; /* INOTIFY: by number */
+	struct gck_watch *watches; /* INOTIFY: by number; FANOTIFY */
 	size_t nwatches;
+	uint32_t init_flags, event_flags; /* FANOTIFY: as of fanotify_init(2) */
 	int32_t process;           /* PIDFD, PROC: rpid of a child, as captured; GCK_PROCESS_RANK;
 				    * 0: PIDFD: of one that has ended and was waited for; PROC:
 				    * of none */

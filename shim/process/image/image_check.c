@@ -238,14 +238,18 @@ static bool proc_fits(const struct gck_file *f)
 	return false;
 }
 
-/* Each has an absolute path, and they are in the order of their numbers. */
+/* Each has an absolute path, and inotify's are in the order of their numbers. */
 static bool watches_fit(const struct gck_file *f)
 {
-	bool fit = !f->nwatches || f->kind == GCK_FD_INOTIFY;
+	bool numbers = f->kind == GCK_FD_INOTIFY;
+	bool fit = !f->nwatches || numbers || f->kind == GCK_FD_FANOTIFY;
 
-	for (size_t i = 0; i < f->nwatches && fit; i++)
+	for (size_t i = 0; i < f->nwatches && fit; i++) {
+		int32_t last = i ? f->watches[i - 1].wd : 0;
+
 		fit = f->watches[i].path[0] == '/' &&
-		      (!i || f->watches[i].wd > f->watches[i - 1].wd);
+		      (numbers ? f->watches[i].wd > last : !f->watches[i].wd);
+	}
 	return fit;
 }
 
@@ -341,7 +345,7 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 	if (!leases_fit(f))
 		return gck_fail(err, EINVAL, "file %zu has a lease that a restart cannot take", i);
 	if (!watches_fit(f))
-		return gck_fail(err, EINVAL, "file %zu has watches that inotify cannot have", i);
+		return gck_fail(err, EINVAL, "file %zu has watches that it cannot have", i);
 	if (!queue_fits(f))
 		return gck_fail(err, EINVAL, "file %zu is not a message queue that can be made", i);
 	if (!ring_fits(img, f))

@@ -194,8 +194,10 @@ static const struct gck_field lock_fields[] = {
 static const struct gck_shape lock_shape = SHAPE("lock", gck_lock, lock_fields);
 
 static const struct gck_field watch_fields[] = {
-	INT(gck_watch, wd, 1, GCK_WATCH_MAX),
+	INT(gck_watch, wd, 0, GCK_WATCH_MAX),
 	HEX(gck_watch, mask, UINT32_MAX),
+	HEX(gck_watch, ignored, UINT32_MAX),
+	HEX(gck_watch, flags, UINT32_MAX),
 	TEXT(gck_watch, path, 1),
 	HEX(gck_watch, was.inode, UINT64_MAX),
 	INT(gck_watch, was.owner, 0, UINT32_MAX),
@@ -240,7 +242,7 @@ static const struct gck_field ring_fields[] = {
 static const struct gck_shape ring_shape = SHAPE("io_uring", gck_ring, ring_fields);
 
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_RING),
+	INT(gck_file, kind, 0, GCK_FD_FANOTIFY),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),
@@ -282,6 +284,8 @@ static const struct gck_field file_fields[] = {
 	INT(gck_file, process, 0, PID_LAST),
 	INT(gck_file, peer_pid, 0, INT32_MAX),
 	LIST(gck_file, watches, nwatches, 0, MAX_ITEMS, watch_shape),
+	HEX(gck_file, init_flags, UINT32_MAX),
+	HEX(gck_file, event_flags, UINT32_MAX),
 	BOOL(gck_file, async),
 	INT(gck_file, signo, 0, 64),
 	INT(gck_file, owner, 0, PID_LAST),
@@ -290,7 +294,7 @@ static const struct gck_field file_fields[] = {
 	INT(gck_file, mq_size, 0, MAX_PACKET),
 	LIST(gck_file, rings, nrings, 0, 1, ring_shape),
 };
-static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 19);
+static const struct gck_shape file_shape = SHAPE_GROWN("file", gck_file, file_fields, 21);
 
 static const struct gck_field fd_fields[] = {
 	INT(gck_fd, fd, 0, INT32_MAX),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Descriptors without a file: eventfd, timerfd, signalfd, epoll, pidfd. Scan and restore; timers.c
- * starts a timerfd when the rank runs, watch/ has inotify, and ring/ io_uring. */
+ * starts a timerfd when the rank runs, watch/ has inotify and fanotify, and ring/ io_uring. */
 #include "config.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ring/ring.h"
 #include "shim/process/tree/tree.h"
-#include "shim/process/watch/watch.h"
+#include "shim/process/watch/fanotify.h"
+#include "shim/process/watch/inotify.h"
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
@@ -127,7 +128,12 @@ static int read_pidfd(struct gck_scan *s, const struct gck_fd_view *v, struct gc
 
 static int read_inotify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
-	return gck_watch_scan(s, v->fd, v->info, x);
+	return gck_inotify_scan(s, v->fd, v->info, x);
+}
+
+static int read_fanotify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	return gck_fanotify_scan(s, v->fd, v->info, x);
 }
 
 static int read_ring(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
@@ -148,6 +154,7 @@ int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck
 		{"anon_inode:[eventpoll]", read_epoll},
 		{"anon_inode:[pidfd]", read_pidfd},
 		{"anon_inode:inotify", read_inotify},
+		{"anon_inode:[fanotify]", read_fanotify},
 		{"anon_inode:[io_uring]", read_ring},
 	};
 

@@ -23,7 +23,8 @@
 #include "shim/process/ptrace/fd_channel.h"
 #include "shim/process/ring/ring.h"
 #include "shim/process/terminal/terminal.h"
-#include "shim/process/watch/watch.h"
+#include "shim/process/watch/fanotify.h"
+#include "shim/process/watch/inotify.h"
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
@@ -239,8 +240,8 @@ static void check_in_flight(struct gck_scan *s, size_t from)
 		const char *what = gck_file_has_lease(x) ? "a file with a lease" : NULL;
 
 		if (x->kind == GCK_FD_EPOLL || x->kind == GCK_FD_TIMERFD ||
-		    x->kind == GCK_FD_INOTIFY)
-			what = "an epoll, timerfd or inotify";
+		    x->kind == GCK_FD_INOTIFY || x->kind == GCK_FD_FANOTIFY)
+			what = "an epoll, timerfd, inotify or fanotify";
 		if (x->kind == GCK_FD_QUEUE)
 			what = "a message queue";
 		if (what)
@@ -451,7 +452,9 @@ static int make(struct gck_restore *r, size_t i, struct gck_error *err)
 	case GCK_FD_PROC:
 		return gck_make_proc(r, f, err);
 	case GCK_FD_INOTIFY:
-		return gck_watch_make(f, err);
+		return gck_inotify_make(f, err);
+	case GCK_FD_FANOTIFY:
+		return gck_fanotify_make(f, err);
 	case GCK_FD_QUEUE:
 		return gck_make_queue(r, f, err);
 	case GCK_FD_MEMFD:

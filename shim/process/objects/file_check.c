@@ -280,7 +280,7 @@ static int check_watches(struct gck_restore *r, const struct gck_file *f,
 
 		if (gck_place_stat(w->path, &w->was, &st) &&
 		    (errno != ENOENT || !is_made_again(r, w->path)))
-			return gck_fail(err, errno, "%s was watched (inotify) at the checkpoint: "
+			return gck_fail(err, errno, "%s was watched at the checkpoint: "
 					"%s: it has to be on a file system that every node sees",
 					w->path, gck_place_reason(errno));
 	}

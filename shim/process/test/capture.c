@@ -38,6 +38,7 @@ static bool passes(const char *name)
 					      "mpi-child", "static-child", "zombie", "ring-poll",
 					      "ring-timeout", "ring-more", "orphans",
 					      "procfd", "procother", "procthread", "unread",
+					      "fan-unread",
 					      "mq", "mq-outside", "half-segment", "static-ipc",
 					      "sem-outside", "msg-outside", "shm-outside"};
 
@@ -77,6 +78,10 @@ static void test_able(void)
 		{"unix", "a unix socket with a relative name"},
 		{"connected", "waits to be accepted"}, {"inotify", "was removed or renamed"},
 		{"unread", "events wait that were not read (32 bytes)"},
+		{"fan-moved", "removed or renamed, or whose name was not given to libc's fanotify"},
+		{"fan-unread", "fanotify: events wait that were not read"},
+		{"fan-mount", "fanotify: it watches a whole mount"},
+		{"fan-decides", "fanotify: it decides about accesses"},
 		{"made", "more than files="},
 		{"high-watch", "a watch has the number 262145"},
 		{"pidfd", "no descendant of the rank"},
@@ -140,6 +145,11 @@ static void test_able(void)
 		}
 		if (!strncmp(bad[i][0], "ring-", 5) && !can_carry_rings()) {
 			skip(bad[i][0], "needs io_uring of Linux 6.8");
+			continue;
+		}
+		if ((!strcmp(bad[i][0], "fan-mount") || !strcmp(bad[i][0], "fan-decides")) &&
+		    geteuid()) {
+			skip(bad[i][0], "only root may");
 			continue;
 		}
 		if (!ok(tell("do", bad[i][0]), "the rank has a %s", bad[i][0]))
@@ -486,7 +496,7 @@ static bool is_copied(const char *name)
 static void check_flight(void)
 {
 	static const char *const bad[][2] = {
-		{"epoll-flight", "an epoll, timerfd or inotify is under way in a unix socket"},
+		{"epoll-flight", "an epoll, timerfd, inotify or fanotify is under way"},
 		{"lease-flight", "a file with a lease is under way in a unix socket"},
 		{"empty-flight", "a descriptor is under way with an empty packet"},
 	};

@@ -28,6 +28,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
@@ -253,6 +254,39 @@ static void do_unread(void)
 	fds[0] = inotify_init1(0);
 	if (inotify_add_watch(fds[0], ".", IN_CREATE) != 1 || close(creat("unread", 0600)))
 		perror("inotify");
+}
+
+/* The file that is watched is gone, or an event waits. */
+static void do_fanotify(const char *then)
+{
+	fds[0] = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID, O_RDONLY);
+	close(creat("fanned", 0600));
+	if (fanotify_mark(fds[0], FAN_MARK_ADD, FAN_MODIFY, AT_FDCWD, "fanned") ||
+	    (then ? rename("fanned", then) : truncate("fanned", 1)))
+		perror("fanotify");
+}
+
+static void do_fan_moved(void)
+{
+	do_fanotify("fanned-before");
+}
+
+static void do_fan_unread(void)
+{
+	do_fanotify(NULL);
+}
+
+/* As root only. */
+static void do_fan_mount(void)
+{
+	fds[0] = fanotify_init(FAN_CLASS_NOTIF, O_RDONLY);
+	if (fanotify_mark(fds[0], FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN_EXEC, AT_FDCWD, "/"))
+		perror("fanotify");
+}
+
+static void do_fan_decides(void)
+{
+	fds[0] = fanotify_init(FAN_CLASS_CONTENT, O_RDONLY);
 }
 
 static void undo_unread(void)
@@ -1597,6 +1631,8 @@ static const struct {
 	{"event-flight", do_event_flight, NULL}, {"empty-flight", do_empty_flight, NULL},
 	{"lease-flight", do_lease_flight, NULL},
 	{"inotify", do_inotify, NULL}, {"unread", do_unread, undo_unread},
+	{"fan-moved", do_fan_moved, NULL}, {"fan-unread", do_fan_unread, NULL},
+	{"fan-mount", do_fan_mount, NULL}, {"fan-decides", do_fan_decides, NULL},
 	{"made", do_made, undo_made},
 	{"high-watch", do_high_watch, NULL}, {"pidfd", do_pidfd, NULL},
 	{"write-lease", do_write_lease, NULL}, {"log-lease", do_log_lease, undo_log_lease},

@@ -298,7 +298,8 @@ static void test_keys(void)
 		 "shutdown,peer,write_end,pipe_size,count,semaphore,clock,"
 		 "value_ns,interval_ns,ticks,sigmask,object,entries,packets,options,"
 		 "was.inode,was.owner,shared,locks,queue,to,terminals,process,peer_pid,"
-		 "watches,async,signo,owner,owner_type,mq_most,mq_size,rings");
+		 "watches,init_flags,event_flags,async,signo,owner,owner_type,"
+		 "mq_most,mq_size,rings");
 	are_keys(image, "ipc", "kind,id,number,key,mode,size,object,used,data,messages,ranks,"
 		 "common,elsewhere");
 	are_keys(image, "undo", "id,semaphore,value");
@@ -533,6 +534,7 @@ static void test_later(void)
 		{"files", "was.inode"}, {"files", "was.owner"},
 		{"files", "shared"}, {"files", "queue"}, {"files", "to"},
 		{"files", "terminals"}, {"files", "process"}, {"files", "watches"},
+		{"files", "init_flags"}, {"files", "event_flags"},
 		{"files", "rings"}, {"maps", "ring"}, /* it had no io_uring */
 	};
 	json_t *j = make_manifest(), *image = json_object_get(j, "image"), *one;

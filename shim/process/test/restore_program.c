@@ -25,6 +25,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
@@ -2203,7 +2204,7 @@ static void run_pidfds(void)
 	printf("pidfds %ld\n", rounds);
 }
 
-/* ---- watches: inotify, in a directory and of files, shared, in an epoll --------------------- */
+/* ---- watches: of inotify, in a directory and of files, shared, in an epoll … ---------------- */
 
 #define CHANGES (IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_MOVE)
 
@@ -2269,9 +2270,56 @@ static void see_once(int fd, int once)
 	CHECK(read_event(fd, &e, name) && e.mask == IN_IGNORED && e.wd == 2);
 }
 
+/* ... and of fanotify, which ignores one of the two files. */
+struct fan {
+	int fd, seen, ignored;
+};
+
+static void make_fan(struct fan *x)
+{
+	CHECK(!mkdir("fanned", 0700) || errno == EEXIST);
+	x->seen = made_file("fanned/seen", O_RDWR);
+	x->ignored = made_file("fanned/ignored", O_RDWR);
+	x->fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_NONBLOCK | FAN_CLOEXEC,
+			      O_RDONLY);
+	CHECK(x->fd >= 0);
+	CHECK(!fanotify_mark(x->fd, FAN_MARK_ADD, FAN_MODIFY | FAN_EVENT_ON_CHILD, AT_FDCWD,
+			     "fanned"));
+	CHECK(!fanotify_mark(x->fd, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK |
+			     FAN_MARK_IGNORED_SURV_MODIFY, FAN_MODIFY, x->ignored, NULL));
+}
+
+/* The name behind the handle of the directory. */
+static const char *name_in(const struct fanotify_event_metadata *m)
+{
+	const struct fanotify_event_info_fid *info = (const void *)(m + 1);
+	const struct file_handle *handle = (const void *)info->handle;
+
+	CHECK(info->hdr.info_type == FAN_EVENT_INFO_TYPE_DFID_NAME);
+	return (const char *)handle->f_handle + handle->handle_bytes;
+}
+
+static void see_fan(const struct fan *x, long i)
+{
+	union {
+		struct fanotify_event_metadata m;
+		char bytes[4096];
+	} event;
+	ssize_t n;
+
+	CHECK(pwrite(x->ignored, &i, sizeof i, 0) == sizeof i);
+	CHECK(read(x->fd, &event, sizeof event) == -1 && errno == EAGAIN);
+	CHECK(pwrite(x->seen, &i, sizeof i, 0) == sizeof i);
+	n = read(x->fd, &event, sizeof event);
+	CHECK(n >= (ssize_t)sizeof event.m && n == event.m.event_len);
+	CHECK(event.m.mask == FAN_MODIFY && event.m.fd == FAN_NOFD);
+	CHECK(!strcmp(name_in(&event.m), "seen"));
+}
+
 /* Numbers 1, 3, 4 and 6 are no watches any more. */
 static void run_watches(void)
 {
+	struct fan fan;
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = 77};
 	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), epoll = epoll_create1(0), pulse, once;
 	int below[2], n = 0;
@@ -2297,9 +2345,11 @@ static void run_watches(void)
 	if (!pid)
 		watch_below(below[1]);
 	CHECK(pid > 0 && read(below[0], name, 1) == 1);
+	make_fan(&fan);
 	for (long i = 0; i < rounds; i++) {
 		CHECK(!read_event(fd, &e, name) && pwrite(pulse, &i, sizeof i, 0) == sizeof i);
 		see_change(fd, epoll, below[0]);
+		see_fan(&fan, i);
 		pause_us(1000);
 	}
 	see_once(fd, once);

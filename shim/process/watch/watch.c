@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What inotify descriptors watch. The kernel tells the number, mask and file of each watch, but not
- * its name. The preload records the names that a process has watched (preload/pid/watch_calls.c);
- * watching them here, too, shows whose file is which. */
+ * The kernel tells the file of each watch, but not its name. The preload records the names that a
+ * process has watched (preload/pid/watch_calls.c); watching them here, too, shows whose file is
+ * which. */
 #include "config.h"
 
 #include "shim/process/watch/watch.h"
@@ -14,63 +14,58 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/place/owner.h"
-#include "common/place/place.h"
 #include "shim/process/proc/pages.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/watch/fanotify.h"
+#include "shim/process/watch/inotify.h"
 
 #define MAX_NAMES (1u << 20) /* of a process, more than its preload records */
 #define PROBE IN_EXCL_UNLINK /* no event */
 
 /* ---- what the kernel tells ------------------------------------------------------------------- */
 
-struct watched {
-	uint32_t wd, mask, device;
-	unsigned long inode;
-	char *handle;        /* of the file, which tells it from one that had its inode before */
-};
-
-struct seen {
-	struct watched *v;
-	size_t n;
-};
-
-static void free_seen(struct seen *w)
+void gck_watched_free(struct gck_watched_list *l)
 {
-	for (size_t i = 0; i < w->n; i++)
-		free(w->v[i].handle);
-	free(w->v);
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i].handle);
+	free(l->v);
 }
 
-static int read_seen(const char *info, struct seen *to, struct gck_error *err)
+int gck_watched_add(struct gck_watched_list *l, const struct gck_watched *w, const char *handle,
+		    struct gck_error *err)
+{
+	struct gck_watched *slot = gck_grow(&l->v, &l->n, sizeof *slot, err);
+
+	if (!slot)
+		return -1;
+	*slot = *w;
+	slot->handle = strndup(handle, strcspn(handle, "\n"));
+	return slot->handle ? 0 : gck_fail(err, ENOMEM, "out of memory for what is watched");
+}
+
+int gck_inotify_read(const char *info, struct gck_watched_list *to, struct gck_error *err)
 {
 	for (const char *line = info; line; line = strchr(line, '\n')) {
-		struct watched w, *slot;
+		struct gck_watched w = {0};
 		int end = 0;
 
 		line += *line == '\n';
 		if (sscanf(line, "inotify wd:%x ino:%lx sdev:%x mask:%x ignored_mask:%*x %n",
-			   &w.wd, &w.inode, &w.device, &w.mask, &end) != 4 || !end)
-			continue;
-		w.handle = strndup(line + end, strcspn(line + end, "\n"));
-		slot = w.handle ? gck_grow(&to->v, &to->n, sizeof *slot, err) : NULL;
-		if (!slot) {
-			free(w.handle);
-			return gck_fail(err, ENOMEM, "out of memory for what is watched");
-		}
-		*slot = w;
+			   &w.wd, &w.inode, &w.device, &w.mask, &end) == 4 && end &&
+		    gck_watched_add(to, &w, line + end, err))
+			return -1;
 	}
 	return 0;
 }
 
 static int by_file(const void *a, const void *b)
 {
-	const struct watched *x = a, *y = b;
+	const struct gck_watched *x = a, *y = b;
 
 	if (x->inode != y->inode)
 		return x->inode < y->inode ? -1 : 1;
@@ -79,25 +74,18 @@ static int by_file(const void *a, const void *b)
 	return strcmp(x->handle, y->handle);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const struct gck_watch *x = a, *y = b;
-
-	return (x->wd > y->wd) - (x->wd < y->wd);
-}
-
 /* ---- the names ------------------------------------------------------------------------------- */
 
 /* Watches of our own: of each name that was recorded. They stay between scans. */
-struct probe {
+struct names {
 	int fd;              /* the rank's target's */
 	int failed;          /* errno, if that or a watch cannot be made */
 	char **names;        /* by number; NULL: it was not named again */
 	size_t n;
-	struct seen seen;    /* by file */
+	struct gck_watched_list seen; /* by file */
 };
 
-static int probe_add(struct probe *p, const char *name, struct gck_error *err)
+static int probe_add(struct names *p, const char *name, struct gck_error *err)
 {
 	int wd = inotify_add_watch(p->fd, name, PROBE | IN_DONT_FOLLOW);
 
@@ -114,7 +102,7 @@ static int probe_add(struct probe *p, const char *name, struct gck_error *err)
 }
 
 /* Those that one list of a process's preload has recorded. */
-static int probe_list(struct probe *p, pid_t pid, uint64_t at, struct gck_error *err)
+static int probe_list(struct names *p, pid_t pid, uint64_t at, struct gck_error *err)
 {
 	for (size_t i = 0; at && i < MAX_NAMES; i++) {
 		struct gck_shim_watched entry;
@@ -134,7 +122,7 @@ static int probe_list(struct probe *p, pid_t pid, uint64_t at, struct gck_error 
 	return 0;
 }
 
-static int probe_process(struct probe *p, const struct gck_target *t, struct gck_error *err)
+static int probe_process(struct names *p, const struct gck_target *t, struct gck_error *err)
 {
 	for (size_t i = 0; i < GCK_SHIM_WATCHED; i++)
 		if (probe_list(p, t->pid, t->shim->watched[i], err))
@@ -143,7 +131,8 @@ static int probe_process(struct probe *p, const struct gck_target *t, struct gck
 }
 
 /* A program that another one has executed watches what that has watched; mostly it is the rank. */
-static int probe_read(struct probe *p, const struct gck_target *t, struct gck_error *err)
+static int read_names(struct names *p, const struct gck_target *t,
+		      struct gck_error *err)
 {
 	const struct gck_target *rank = t->rank ? t->rank : t;
 	char name[48], *info;
@@ -159,26 +148,26 @@ static int probe_read(struct probe *p, const struct gck_target *t, struct gck_er
 		return -1;
 	snprintf(name, sizeof name, "/proc/self/fdinfo/%d", p->fd);
 	info = gck_proc_read(AT_FDCWD, name, NULL, err);
-	failed = !info || read_seen(info, &p->seen, err);
+	failed = !info || gck_inotify_read(info, &p->seen, err);
 	free(info);
 	if (!failed && p->seen.n)
 		qsort(p->seen.v, p->seen.n, sizeof p->seen.v[0], by_file);
 	return failed ? -1 : 0;
 }
 
-static void probe_free(struct probe *p)
+static void free_names(struct names *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		free(p->names[i]);
 	free(p->names);
-	free_seen(&p->seen);
+	gck_watched_free(&p->seen);
 }
 
 /* Our watch of the same file, if it has a name; its name. */
-static const struct watched *probe_find(const struct probe *p, const struct watched *w,
-					const char **name)
+static const struct gck_watched *find(const struct names *p,
+				      const struct gck_watched *w, const char **name)
 {
-	const struct watched *same = p->seen.n ? bsearch(w, p->seen.v, p->seen.n, sizeof *w,
+	const struct gck_watched *same = p->seen.n ? bsearch(w, p->seen.v, p->seen.n, sizeof *w,
 							 by_file) : NULL;
 
 	*name = same && same->wd < p->n ? p->names[same->wd] : NULL;
@@ -187,22 +176,29 @@ static const struct watched *probe_find(const struct probe *p, const struct watc
 
 /* ---- scan ------------------------------------------------------------------------------------ */
 
-static void refuse(struct gck_scan *s, const char *object, const struct probe *p,
-		   const struct watched *w)
+static void refuse(struct gck_scan *s, const char *object, const char *what,
+		   const struct names *p, const struct gck_watched *w)
 {
+	char number[32] = "";
+
+	if (w->wd)
+		snprintf(number, sizeof number, "watch %u is of ", w->wd);
 	if (p->failed)
 		gck_obstacle_add_passing(s->f, object, "raise fs.inotify.max_user_watches and "
 					 "max_user_instances (sysctl)",
-					 "inotify: what it watches cannot be found: %s",
+					 "%s: what it watches cannot be found: %s", what,
 					 strerror(p->failed));
 	else
 		gck_obstacle_add(s->f, true, object, "remove the watch, or close it",
-				 "inotify: watch %u is of a file that was removed or renamed, or "
-				 "whose name was not given to libc's inotify_add_watch (inode %lu)",
-				 w->wd, w->inode);
+				 "%s: %sa file that was removed or renamed, or whose name was not "
+				 "given to libc's %s (inode %lu)", what,
+				 w->wd ? number : "it watches ", w->wd ? "inotify_add_watch"
+								       : "fanotify_mark",
+				 w->inode);
 }
 
-static int add(struct gck_file *x, const struct watched *w, const char *name, struct gck_error *err)
+static int add(struct gck_file *x, const struct gck_watched *w, const char *name,
+	       struct gck_error *err)
 {
 	struct gck_watch *slot;
 	struct stat st;
@@ -212,43 +208,39 @@ static int add(struct gck_file *x, const struct watched *w, const char *name, st
 	slot = gck_grow(&x->watches, &x->nwatches, sizeof *slot, err);
 	if (!slot)
 		return -1;
-	*slot = (struct gck_watch){.wd = (int32_t)w->wd, .mask = w->mask, .path = strdup(name),
+	*slot = (struct gck_watch){.wd = (int32_t)w->wd, .mask = w->mask, .ignored = w->ignored,
+				   .flags = w->flags, .path = strdup(name),
 				   .was = {st.st_ino, st.st_uid}};
 	return slot->path ? 0 : gck_fail(err, ENOMEM, "out of memory for what is watched");
 }
 
-/* The first one that is refused stands for all. */
-static int add_all(struct gck_scan *s, const char *object, const struct seen *from,
-		   const struct probe *p, struct gck_file *x)
+int gck_watch_add_all(struct gck_scan *s, const char *object, const char *what,
+		      const struct gck_watched_list *from, struct gck_file *x)
 {
-	for (size_t i = 0; i < from->n; i++) {
+	struct names p = {.fd = -1};
+	int failed = from->n ? read_names(&p, s->t, s->err) : 0;
+
+	for (size_t i = 0; i < from->n && !failed; i++) {
 		const char *name;
-		const struct watched *w = &from->v[i], *same = probe_find(p, w, &name);
+		const struct gck_watched *w = &from->v[i], *same = find(&p, w, &name);
 
 		if (!same) {
-			refuse(s, object, p, w);
-			return 0;
+			refuse(s, object, what, &p, w);
+			break;
 		}
 		if (!(same->mask & IN_EXCL_UNLINK)) {
 			gck_obstacle_add(s->f, true, object, "use a kernel from 5.19 on",
-					 "inotify: this kernel does not tell how it watches");
-			return 0;
+					 "%s: this kernel does not tell how it watches", what);
+			break;
 		}
-		if (w->wd > GCK_WATCH_MAX) {
-			gck_obstacle_add(s->f, true, object, "close it, and watch anew",
-					 "inotify: a watch has the number %u: a restart counts up "
-					 "to %u", w->wd, GCK_WATCH_MAX);
-			return 0;
-		}
-		if (add(x, w, name, s->err))
-			return -1;
+		failed = add(x, w, name, s->err);
 	}
-	qsort(x->watches, x->nwatches, sizeof x->watches[0], by_number);
-	return 0;
+	free_names(&p);
+	return failed;
 }
 
 /* Events can only be read once. */
-static int check_waiting(struct gck_scan *s, const char *object, int fd)
+int gck_watch_check_waiting(struct gck_scan *s, const char *object, const char *what, int fd)
 {
 	int copy = gck_target_fd(s->t, fd), bytes = 0;
 
@@ -262,118 +254,27 @@ static int check_waiting(struct gck_scan *s, const char *object, int fd)
 	close(copy);
 	if (bytes)
 		gck_obstacle_add_passing(s->f, object, "read them first",
-					 "inotify: events wait that were not read (%d bytes)",
+					 "%s: events wait that were not read (%d bytes)", what,
 					 bytes);
 	return 0;
 }
 
-int gck_watch_scan(struct gck_scan *s, int fd, const char *info, struct gck_file *x)
-{
-	struct seen seen = {0};
-	struct probe p = {.fd = -1};
-	char object[32];
-	int failed;
-
-	x->kind = GCK_FD_INOTIFY;
-	snprintf(object, sizeof object, "fd %d", fd);
-	failed = read_seen(info, &seen, s->err) || check_waiting(s, object, fd);
-	if (!failed && seen.n) {
-		failed = probe_read(&p, s->t, s->err) || add_all(s, object, &seen, &p, x);
-		probe_free(&p);
-	}
-	free_seen(&seen);
-	return failed ? -1 : 0;
-}
-
 /* ---- restore --------------------------------------------------------------------------------- */
-
-int gck_watch_make(const struct gck_file *f, struct gck_error *err)
-{
-	int fd = inotify_init1(IN_CLOEXEC | (int)(f->flags & O_NONBLOCK));
-
-	return fd < 0 ? gck_fail(err, errno, "an inotify descriptor cannot be made: %s: raise "
-				 "fs.inotify.max_user_instances (sysctl)", strerror(errno)) : fd;
-}
-
-static int watch_file(int fd, int file, uint32_t mask)
-{
-	char name[48];
-
-	snprintf(name, sizeof name, "/proc/self/fd/%d", file);
-	return inotify_add_watch(fd, name, mask);
-}
-
-static void drop_events(int fd)
-{
-	char events[4096];
-	int bytes;
-
-	while (!ioctl(fd, FIONREAD, &bytes) && bytes)
-		if (read(fd, events, sizeof events) < 0)
-			break;
-}
-
-/* The kernel counts numbers up. `other`: a file that nobody watches. -1 with errno. */
-static int skip_to(int fd, int other, int32_t last, int32_t wd)
-{
-	while (++last < wd) {
-		int made = watch_file(fd, other, IN_DELETE_SELF);
-
-		if (made < 0 || inotify_rm_watch(fd, made))
-			return -1;
-		drop_events(fd);
-	}
-	return 0;
-}
-
-static int set_one(int fd, int other, int32_t last, const struct gck_watch *w,
-		   struct gck_error *err)
-{
-	int file = gck_place_open(w->path, &w->was, NULL), wd;
-
-	if (file < 0)
-		return gck_fail(err, errno, "%s was watched (inotify) at the checkpoint: %s",
-				w->path, gck_place_reason(errno));
-	wd = skip_to(fd, other, last, w->wd) ? -1 : watch_file(fd, file, w->mask);
-	if (wd < 0)
-		gck_fail(err, errno, "%s cannot be watched (inotify): %s%s", w->path,
-			 strerror(errno), errno == ENOSPC ? ": raise fs.inotify.max_user_watches "
-							    "(sysctl)" : "");
-	close(file);
-	if (wd >= 0 && wd != w->wd)
-		return gck_fail(err, EEXIST, "%s gets the watch %d, and had %d: is it another "
-				"watched file's name by now?", w->path, wd, (int)w->wd);
-	return wd < 0 ? -1 : 0;
-}
-
-static int set_all(int fd, const struct gck_file *f, struct gck_error *err)
-{
-	int other = memfd_create("unwatched", MFD_CLOEXEC), failed = 0;
-	int32_t last = 0;
-
-	if (other < 0)
-		return gck_fail(err, errno, "memfd: %s", strerror(errno));
-	for (size_t i = 0; i < f->nwatches && !failed; i++) {
-		failed = set_one(fd, other, last, &f->watches[i], err);
-		last = f->watches[i].wd;
-	}
-	drop_events(fd);
-	close(other);
-	return failed;
-}
 
 static int set_file(const struct gck_restore *r, size_t i, struct gck_error *err)
 {
+	const struct gck_file *f = &r->img->files[i];
 	int pidfd = (int)syscall(SYS_pidfd_open, r->remote.pid, 0), fd = -1, failed;
 
 	for (size_t k = 0; pidfd >= 0 && fd < 0 && k < r->img->nfds; k++)
 		if (r->img->fds[k].file == i)
 			fd = (int)syscall(SYS_pidfd_getfd, pidfd, r->img->fds[k].fd, 0);
 	if (fd < 0)
-		failed = gck_fail(err, errno, "process %d: its inotify descriptor: %s",
+		failed = gck_fail(err, errno, "process %d: its descriptor that watches: %s",
 				  r->remote.pid, strerror(errno));
 	else
-		failed = set_all(fd, &r->img->files[i], err);
+		failed = r->img->files[i].kind == GCK_FD_INOTIFY ? gck_inotify_set(fd, f, err)
+								 : gck_fanotify_set(fd, f, err);
 	if (fd >= 0)
 		close(fd);
 	if (pidfd >= 0)
