@@ -425,8 +425,6 @@ struct gck_shim_state {
 	uint64_t handlers[GCK_SHIM_SIGNALS + 1]; /* R … which is here */
 	int32_t rank_pid;          /* R the kernel's PID of the rank, also in its descendants; 0: it
 				    * is in no step */
-	uint32_t clones;           /* so many was the helper asked for: with each, the process is
-				    * held, and its system calls are interrupted */
 	uint32_t nipc;             /* R length of ipc */
 	struct gck_shim_ipc ipc[GCK_SHIM_IPC]; /* R those of the rank */
 	uint64_t ipc_used[GCK_SHIM_IPC]; /* GCK_SHIM_IPC_USED; 0: free. The kernel's word on who

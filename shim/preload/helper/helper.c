@@ -89,7 +89,6 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 		gck_helper_run(m, 0, m->ncalls);
 		return gck_link_is_ours(fd) ? gck_link_send(fd, m, GCK_LINK_RESULTS, 0) : -EBADF;
 	case GCK_LINK_CLONE:
-		__atomic_add_fetch(&gck_state.clones, 1, __ATOMIC_RELEASE);
 		r = make_clone(life, m);
 		/* Before the answer: the program must never see it, and the clone has its own. */
 		if (life >= 0)

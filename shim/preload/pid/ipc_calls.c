@@ -201,7 +201,7 @@ static long translated(uint32_t start, long nr, long a, long b, long c, long d, 
 	return gck_start() == start ? r : GCK_STALE;
 }
 
-static long call_once(long nr, long a, long b, long c, long d, long e)
+static long call(long nr, long a, long b, long c, long d, long e)
 {
 	long r = GCK_STALE;
 
@@ -209,23 +209,6 @@ static long call_once(long nr, long a, long b, long c, long d, long e)
 		r = gck_raw_in(0, nr, a, b, c, d, e, 0);
 	while (r == GCK_STALE)
 		r = translated(gck_start(), nr, a, b, c, d, e);
-	return r;
-}
-
-/* The kernel never restarts semop(2). One that a checkpoint has interrupted is called again, since
- * many programs take that for an error. A signal that comes at the same time is then as one that
- * came before the call. */
-static long call(long nr, long a, long b, long c, long d, long e)
-{
-	bool waits = nr == SYS_semop || nr == SYS_semtimedop;
-	uint32_t before;
-	long r;
-
-	do {
-		before = __atomic_load_n(&gck_state.clones, __ATOMIC_ACQUIRE);
-		r = call_once(nr, a, b, c, d, e);
-	} while (waits && r == -EINTR &&
-		 before != __atomic_load_n(&gck_state.clones, __ATOMIC_ACQUIRE));
 	return r;
 }
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/process/proc/maps.h"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/ring/ring_memory.h"
 #include "shim/process/threads/borrow.h"
@@ -429,6 +430,21 @@ static bool has_ring(const struct gck_image *img, uint64_t id)
 	return false;
 }
 
+/* While the rank runs, a ring may be closed and unmapped between the looks at the two. */
+static bool is_mapped_still(const struct gck_scan *s, const struct gck_map *m)
+{
+	const struct gck_vma *now;
+	struct gck_maps maps;
+	bool mapped;
+
+	if (s->held || gck_maps_read(s->t->proc, &maps, NULL))
+		return true;
+	now = gck_maps_find(&maps, m->start);
+	mapped = now && now->inode == m->ring;
+	gck_maps_free(&maps);
+	return mapped;
+}
+
 void gck_rings_check_maps(struct gck_scan *s)
 {
 	for (size_t i = 0; i < s->img->nmaps; i++) {
@@ -439,13 +455,15 @@ void gck_rings_check_maps(struct gck_scan *s)
 			continue;
 		snprintf(object, sizeof object, "memory %llx-%llx", (unsigned long long)m->start,
 			 (unsigned long long)m->end);
-		if (!has_ring(s->img, m->ring))
-			gck_obstacle_add(s->f, true, object, "unmap it",
-					 "an io_uring whose descriptor was closed");
-		else if (m->offset != IORING_OFF_SQ_RING && m->offset != IORING_OFF_CQ_RING &&
-			 m->offset != IORING_OFF_SQES)
+		if (!has_ring(s->img, m->ring)) {
+			if (is_mapped_still(s, m))
+				gck_obstacle_add(s->f, true, object, "unmap it", "an io_uring "
+						 "whose descriptor was closed");
+		} else if (m->offset != IORING_OFF_SQ_RING && m->offset != IORING_OFF_CQ_RING &&
+			   m->offset != IORING_OFF_SQES) {
 			gck_obstacle_add(s->f, true, object, "unregister it",
 					 "an io_uring with memory for provided buffers");
+		}
 	}
 }
 

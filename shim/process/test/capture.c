@@ -529,6 +529,26 @@ static void check_late_ring(void)
 	ok(tell("undo", "ring-open"), "and was not cut short");
 }
 
+/* They come and go between the looks at mappings and descriptors. */
+static void check_many_rings(void)
+{
+	int refused = 0;
+
+	tell("do", "ring-many");
+	for (int i = 0; i < 100; i++) {
+		struct gck_error err = {0};
+		struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options,
+							 &err);
+
+		refused += !c && err.code != EAGAIN;
+		if (!c && err.code != EAGAIN)
+			printf("# %s\n", err.text);
+		gck_capture_close(c);
+	}
+	is_int(refused, 0, "a rank that makes an io_uring all the time is not refused for good");
+	ok(tell("undo", "ring-many"), "it goes on");
+}
+
 /* What only the held rank tells of its io_urings; and one that is used all the time. */
 static void test_rings(void)
 {
@@ -552,6 +572,7 @@ static void test_rings(void)
 		ok(tell("undo", bad[i][0]), "the rank goes on, and its ring works");
 	}
 	check_late_ring();
+	check_many_rings();
 	tell("do", "ring-busy");
 	for (int i = 0; i < 20; i++) {
 		struct gck_error err = {0};

@@ -48,6 +48,31 @@ static void test_sleepers(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* From these the kernel returns EINTR after each stop. */
+static void test_waits(void)
+{
+	struct gck_error err = {0};
+
+	start();
+	ok(tell("do", "waits"), "threads wait in calls that the kernel never restarts");
+	for (int i = 0; i < 3; i++) {
+		json_t *manifest = NULL;
+		struct gck_image *img = checkpoint(&manifest, &err);
+
+		if (!ok(img != NULL, "checkpoint %d in the same wait: %s", i + 1, err.text))
+			break;
+		ok(all_of(makes(img, "epoll_wait", SYS_epoll_wait),
+			  makes(img, "epoll_pwait2", SYS_epoll_pwait2),
+			  makes(img, "sigtimedwait", SYS_rt_sigtimedwait),
+			  makes(img, "recv", SYS_recvfrom), makes(img, "read", SYS_read)),
+		   "each makes its own call again");
+		gck_image_free(img);
+		json_decref(manifest);
+	}
+	ok(tell("undo", "waits"), "in the rank no call has been interrupted");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 /* Whether a thread is in the middle of a call of the vdso. */
 static bool in_vdso(const struct gck_image *img)
 {
@@ -160,6 +185,7 @@ int main(void)
 {
 	tests_begin();
 	test_sleepers();
+	test_waits();
 	test_clock();
 	test_tiles();
 	tests_end();

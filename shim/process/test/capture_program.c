@@ -55,6 +55,7 @@
 #include "shim/process/image/image.h"
 #include "shim/process/test/capture_clock.h"
 #include "shim/process/test/capture_rings.h"
+#include "shim/process/test/capture_waits.h"
 
 #define PAGE 4096
 
@@ -1699,8 +1700,8 @@ static const struct {
 	{"ring-own-eventfd", ring_do_own_eventfd, ring_undo},
 	{"ring-number", ring_do_number, ring_undo},
 	{"ring-child", ring_do_child, ring_undo},
-	{"ring-busy", ring_do_busy, ring_undo},
-	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
+	{"ring-busy", ring_do_busy, ring_undo}, {"ring-many", ring_do_many, ring_undo},
+	{"waits", waits_do, waits_undo}, {"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
 	{"shared-clock", clock_do_shared, clock_undo}, {"headless", do_headless, NULL},
 };
 

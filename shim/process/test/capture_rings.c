@@ -335,6 +335,26 @@ void ring_do_busy(void)
 	pthread_create(&worker, NULL, use, NULL);
 }
 
+/* A ring is there for a moment, again and again. */
+static void *make_many(void *unused)
+{
+	while (!ends && !wrong) {
+		open_ring(0);
+		usleep(50);
+		munmap(entries, 4096);
+		munmap(memory, 4096);
+		close(ring);
+	}
+	open_ring(0);
+	return unused;
+}
+
+void ring_do_many(void)
+{
+	ends = false;
+	pthread_create(&worker, NULL, make_many, NULL);
+}
+
 /* ---- and removed ----------------------------------------------------------------------------- */
 
 static void end_busy(void)

@@ -6,6 +6,7 @@
 void ring_do_poll(void);
 void ring_do_timeout(void);
 void ring_do_open(void);
+void ring_do_many(void);
 void ring_do_more(void);
 void ring_do_disabled(void);
 void ring_do_personality(void);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -32,6 +33,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/process/test/tree_ring.h"
+#include "test/support/rings.h"
+
 #define CHECK(c) \
 	do { \
 		if (!(c)) { \
@@ -53,7 +57,8 @@ extern char **environ;
 enum made { FORK, EXEC, SPAWN, DAEMON, WAYS };
 enum kind {
 	PIPE, PACKETS, STREAM, SEQPACKET, DATAGRAM, RING_MUTEX, RING_SEM, LOG, COUNTER,
-	FIFO, NAMED_STREAM, NAMED_SEQPACKET, NAMED_DATAGRAM, GIFT, QUEUE, MESSAGES, SEGMENT, KINDS
+	FIFO, NAMED_STREAM, NAMED_SEQPACKET, NAMED_DATAGRAM, GIFT, QUEUE, MESSAGES, SEGMENT,
+	URING, KINDS
 };
 
 struct process {
@@ -219,7 +224,7 @@ static void make_pair(struct channel *c, int i)
 
 	if (c->kind == GIFT)
 		make_gift(i, ends);
-	else if (c->kind == PIPE || c->kind == PACKETS)
+	else if (c->kind == PIPE || c->kind == PACKETS || c->kind == URING)
 		CHECK(!pipe2(ends, O_NONBLOCK | (c->kind == PACKETS ? O_DIRECT : 0)));
 	else
 		CHECK(!socketpair(AF_UNIX, types[c->kind] | SOCK_NONBLOCK, 0, ends));
@@ -441,9 +446,23 @@ static bool would_block(void)
 	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS;
 }
 
+/* By an io_uring, or by read(2) or write(2). An io_uring would wait for a pipe that is not ready. */
+static ssize_t transfer(int i, const struct channel *c, void *data, size_t n, bool writes)
+{
+	struct pollfd ready = {.fd = end_of(i, writes), .events = writes ? POLLOUT : POLLIN};
+	static int rings = -1;
+
+	if (c->kind == URING && rings < 0)
+		rings = can_carry_rings();
+	if (c->kind == URING && rings && poll(&ready, 1, 0) == 1)
+		return tree_ring_transfer(end_of(i, writes), data, n, writes,
+					  (long)draw(&own_random, 300));
+	return writes ? write(end_of(i, true), data, n) : read(end_of(i, false), data, n);
+}
+
 static bool send_bytes(int i, struct channel *c)
 {
-	ssize_t n = write(end_of(i, true), c->out + c->out_done, c->out_size - c->out_done);
+	ssize_t n = transfer(i, c, c->out + c->out_done, c->out_size - c->out_done, true);
 
 	CHECK(n > 0 || (n < 0 && would_block()));
 	if (n > 0)
@@ -454,9 +473,9 @@ static bool send_bytes(int i, struct channel *c)
 static bool receive_bytes(int i, struct channel *c)
 {
 	bool packets = c->kind != PIPE && c->kind != STREAM && c->kind != LOG &&
-		       c->kind != FIFO && c->kind != NAMED_STREAM;
+		       c->kind != FIFO && c->kind != NAMED_STREAM && c->kind != URING;
 	size_t room = packets ? sizeof c->in : missing(c);
-	ssize_t n = read(end_of(i, false), c->in + c->in_size, room);
+	ssize_t n = transfer(i, c, c->in + c->in_size, room, false);
 
 	CHECK(n > 0 || (c->kind == LOG && n == 0) || (n < 0 && would_block()));
 	if (n <= 0)

@@ -2,7 +2,9 @@
  * System calls that the freeze interrupted. In the rank the kernel restarts them or returns EINTR
  * when the thread is released. In the image this file decides, by the same rules (signal(7)): a
  * call is restarted, unless a signal with a handler comes first and the call then returns EINTR. */
+#include <errno.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -12,6 +14,37 @@
 #define ERESTARTNOINTR 513
 #define ERESTARTNOHAND 514
 #define ERESTART_RESTARTBLOCK 516
+
+/* ---- calls that only a signal ends --------------------------------------------------------- */
+
+/* The kernel never restarts these, but for the transfers without a time limit (SO_RCVTIMEO). They
+ * have done nothing if they return EINTR. */
+static bool never_restarts(uint64_t nr)
+{
+	static const uint64_t calls[] = {
+		SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_io_uring_enter,
+		SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_accept, SYS_accept4, SYS_read,
+		SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_write, SYS_writev,
+		SYS_sendto, SYS_sendmsg, SYS_sendmmsg,
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (calls[i] == nr)
+			return true;
+	return false;
+}
+
+int gck_threads_spare_call(pid_t tid)
+{
+	struct user_regs_struct r;
+
+	if (ptrace(PTRACE_GETREGS, tid, 0, &r))
+		return -1;
+	if ((int64_t)r.orig_rax < 0 || (int64_t)r.rax != -EINTR || !never_restarts(r.orig_rax))
+		return 0;
+	r.rax = (uint64_t)-ERESTARTNOHAND;
+	return ptrace(PTRACE_SETREGS, tid, 0, &r) ? -1 : 0;
+}
 
 /* ---- restart_syscall ----------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 
 #include "shim/process/threads/threads.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,6 +178,9 @@ static int look(struct gck_held *h, const struct gck_target *t, struct gck_held_
 		return gck_fail(err, EBUSY, "%s is stopped by signal %d; " GCK_PROC_CONTINUE, name,
 				signal);
 	}
+	if (gck_threads_spare_call(x->tid) && errno != ESRCH)
+		return gck_fail(err, errno, "cannot move registers of thread %d: %s", (int)x->tid,
+				strerror(errno));
 	return event == 0 && note_signal(x, signal, err) ? -1 : 1;
 }
 

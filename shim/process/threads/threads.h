@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stopping a rank's threads and reading them. Registers of a live rank are only written where a
- * thread is borrowed (borrow.h, summon.c). Stops are taken with WNOWAIT, so that a signal that was
+ * thread is borrowed (borrow.h, summon.c), and for a call that would not be restarted. Stops are taken with WNOWAIT, so that a signal that was
  * about to be delivered is delivered even if the tracer dies. */
 #ifndef GCK_THREADS_H
 #define GCK_THREADS_H
@@ -72,6 +72,11 @@ void gck_threads_release(struct gck_held *h);
 /* Read all held threads into img->threads (the main thread first) and img->pending. */
 int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
 		     struct gck_obstacles *f, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Have the kernel restart the call that the stop of a thread has interrupted, unless a handler runs
+ * first, where it would return EINTR although there is no handler. It does so also if we die. -1
+ * with errno. */
+int gck_threads_spare_call(pid_t tid);
 
 /* Set the registers of threads whose system call the freeze interrupted: the call is made again, or
  * returns EINTR. img->actions and all pending signals must be known. */
