@@ -1701,7 +1701,8 @@ static const struct {
 	{"ring-number", ring_do_number, ring_undo},
 	{"ring-child", ring_do_child, ring_undo},
 	{"ring-busy", ring_do_busy, ring_undo}, {"ring-many", ring_do_many, ring_undo},
-	{"waits", waits_do, waits_undo}, {"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
+	{"waits", waits_do, waits_undo},
+	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
 	{"shared-clock", clock_do_shared, clock_undo}, {"headless", do_headless, NULL},
 };
 

@@ -446,7 +446,8 @@ static bool would_block(void)
 	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS;
 }
 
-/* By an io_uring, or by read(2) or write(2). An io_uring would wait for a pipe that is not ready. */
+/* By an io_uring, or by read(2) or write(2). An io_uring would wait for a pipe that is not
+ * ready. */
 static ssize_t transfer(int i, const struct channel *c, void *data, size_t n, bool writes)
 {
 	struct pollfd ready = {.fd = end_of(i, writes), .events = writes ? POLLOUT : POLLIN};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stopping a rank's threads and reading them. Registers of a live rank are only written where a
- * thread is borrowed (borrow.h, summon.c), and for a call that would not be restarted. Stops are taken with WNOWAIT, so that a signal that was
- * about to be delivered is delivered even if the tracer dies. */
+ * thread is borrowed (borrow.h, summon.c), and for a call that would not be restarted. Stops are
+ * taken with WNOWAIT, so that a signal that was about to be delivered is delivered even if the
+ * tracer dies. */
 #ifndef GCK_THREADS_H
 #define GCK_THREADS_H
 
