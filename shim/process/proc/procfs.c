@@ -185,9 +185,10 @@ uint64_t gck_proc_number(const char *text, const char *key, int base, uint64_t o
 	return value ? strtoull(value, NULL, base) : otherwise;
 }
 
-int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck_error *err)
+static int read_stat(int proc, const char *name, char *state, uint64_t v[GCK_STAT_FIELDS],
+		     struct gck_error *err)
 {
-	char *text = gck_proc_read(proc, "stat", NULL, err);
+	char *text = gck_proc_read(proc, name, NULL, err);
 	char *at = text ? strrchr(text, ')') : NULL;
 
 	memset(v, 0, GCK_STAT_FIELDS * sizeof(*v));
@@ -201,6 +202,11 @@ int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck
 		v[i] = strtoull(at, &at, 10);
 	free(text);
 	return 0;
+}
+
+int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck_error *err)
+{
+	return read_stat(proc, "stat", state, v, err);
 }
 
 static bool thread_ended(int proc)
@@ -236,15 +242,9 @@ bool gck_proc_is_worker(int proc, int tid)
 {
 	uint64_t v[GCK_STAT_FIELDS];
 	char name[32], state;
-	int thread;
-	bool is;
 
-	snprintf(name, sizeof(name), "task/%d", tid);
-	thread = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	is = thread >= 0 && !gck_proc_stat(thread, &state, v, NULL) && v[9] & PF_IO_WORKER;
-	if (thread >= 0)
-		close(thread);
-	return is;
+	snprintf(name, sizeof(name), "task/%d/stat", tid);
+	return !read_stat(proc, name, &state, v, NULL) && v[9] & PF_IO_WORKER;
 }
 
 bool gck_proc_headless(int proc)

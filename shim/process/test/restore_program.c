@@ -2204,7 +2204,7 @@ static void run_pidfds(void)
 	printf("pidfds %ld\n", rounds);
 }
 
-/* ---- watches: of inotify, in a directory and of files, shared, in an epoll … ---------------- */
+/* ---- watches: of inotify, in a directory and of files, shared, in an epoll ------------------ */
 
 #define CHANGES (IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_MOVE)
 
@@ -2270,7 +2270,7 @@ static void see_once(int fd, int once)
 	CHECK(read_event(fd, &e, name) && e.mask == IN_IGNORED && e.wd == 2);
 }
 
-/* ... and of fanotify, which ignores one of the two files. */
+/* And of fanotify, which ignores one of the two files. */
 struct fan {
 	int fd, seen, ignored;
 };

@@ -4,7 +4,6 @@
 #include "shim/process/threads/stub.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -16,8 +15,6 @@
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 #define CALL_MS 2000      /* that a call of the code may take: a close may wait for a server */
 #define INTERRUPT_MS 500  /* and until it is interrupted */
-#define POLL_NS 50000     /* interval of looks whether the thread has stopped, */
-#define YIELDS 50         /* after so many without one */
 #define ERESTARTNOHAND 514
 
 int gck_stub_put(const struct gck_target *t, uint64_t address, const void *data, size_t size,
@@ -58,26 +55,30 @@ int gck_stub_begin(const struct gck_held_thread *x, struct gck_stub *s, struct g
 	return 0;
 }
 
-/* Let the thread run to its next stop. x->stopped: whether it has come to one, or has ended. */
+/* Whether the thread has come to a stop, or is gone. */
+static bool has_stopped(pid_t tid, int *status)
+{
+	pid_t got = waitpid(tid, status, __WALL | WNOHANG);
+
+	return got == tid || (got < 0 && errno != EINTR);
+}
+
+/* Let the thread run to its next stop. x->stopped: whether it has come to one, or is gone. */
 static void go_on(struct gck_held_thread *x, int request, int ms, int *status)
 {
-	const struct timespec pause = {.tv_nsec = POLL_NS};
 	struct timespec from, now;
-	unsigned looks = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	*status = 0;
 	x->stopped = ptrace(request, x->tid, 0, 0) != 0;
-	while (!x->stopped && waitpid(x->tid, status, __WALL | WNOHANG) != x->tid) {
+	for (unsigned looks = 1; !x->stopped; looks++) {
+		x->stopped = has_stopped(x->tid, status);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 > ms)
 			return;
-		if (++looks > YIELDS)
-			nanosleep(&pause, NULL);
-		else
-			sched_yield();
+		if (!x->stopped)
+			gck_threads_pause(looks);
 	}
-	x->stopped = true;
 }
 
 static bool is_at(int status, int stop)

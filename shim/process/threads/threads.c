@@ -28,6 +28,16 @@ static int64_t clock_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
+void gck_threads_pause(unsigned looks)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+
+	if (looks > YIELDS)
+		nanosleep(&pause, NULL);
+	else
+		sched_yield();
+}
+
 /* A thread's state letter and name, for decisions and messages. */
 static char describe(const struct gck_target *t, pid_t tid, char name[64])
 {
@@ -197,7 +207,6 @@ static int name_late(const struct gck_target *t, pid_t tid, int timeout_ms, stru
 static int wait_all(struct gck_held *h, const struct gck_target *t, int64_t end, int timeout_ms,
 		    struct gck_error *err)
 {
-	struct timespec pause = {.tv_nsec = POLL_NS};
 	unsigned looks = 0;
 
 	for (size_t i = 0; i < h->n;) {
@@ -213,10 +222,7 @@ static int wait_all(struct gck_held *h, const struct gck_target *t, int64_t end,
 			return name_late(t, h->v[i].tid, timeout_ms, err);
 		if (++looks % ASK_AGAIN == 0)
 			ptrace(PTRACE_INTERRUPT, h->v[i].tid, 0, 0);
-		if (looks > YIELDS)
-			nanosleep(&pause, NULL);
-		else
-			sched_yield();
+		gck_threads_pause(looks);
 	}
 	return 0;
 }

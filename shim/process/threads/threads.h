@@ -67,6 +67,9 @@ int gck_implant(struct gck_target *t, struct gck_held_thread *x,
 		struct gck_error *err) GCK_MUST_CHECK;
 int gck_implant_ask(struct gck_target *t, struct gck_held *h, struct gck_error *err) GCK_MUST_CHECK;
 
+/* Between looks whether a thread has stopped: most do so at once. looks: so many so far. */
+void gck_threads_pause(unsigned looks);
+
 /* Release all. Does nothing if none is held. */
 void gck_threads_release(struct gck_held *h);
 

@@ -60,6 +60,8 @@ static void check(struct gck_scan *s, const char *object, const struct gck_file 
 	else if (more)
 		gck_obstacle_add(s->f, true, object, "watch files and directories", "fanotify: it "
 				 "watches a whole mount or file system");
+	if (s->held) /* to close one takes long */
+		return;
 	again = fanotify_init(init_flags(x), x->event_flags);
 	if (again < 0)
 		gck_obstacle_add_passing(s->f, object, "raise fs.fanotify.max_user_groups "
