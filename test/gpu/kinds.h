@@ -35,6 +35,11 @@ bool kinds_counted(unsigned rounds);
 
 unsigned kinds_sum(const unsigned *p, size_t size);
 
+/* In heap.cu: a list in memory that kernels allocate; one round with it. */
+void heap_make(void);
+void heap_use(unsigned round, cudaStream_t stream);
+unsigned heap_sum(void);
+
 /* In work.cu: one step of a random number generator in each word. */
 void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream);
 

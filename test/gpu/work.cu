@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program with the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed[=MIB]]
- * [pool] [vmm] [pinned=MIB]`. It has streams and events, a graph, a texture and a surface, the
- * device heap, a `__device__` global, printf of kernels, and pinned memory that a CPU thread
- * increments. slabs: its data is on a slab that is unmapped during a checkpoint. managed: it also
- * has managed memory, in which the CPU thread counts too under the stand-in. pool: stream-ordered
- * memory. vmm: memory that it maps itself. pinned: MIB MiB each of allocated, registered, and
- * registered shared memory, in which the thread and kernels count. Its last line depends on all of
- * them and is printed by a kernel. Half-way it waits while GPUCKPT_SELF has a file "hold". */
+ * [pool] [vmm] [heap] [pinned=MIB]`. It has streams and events, a graph, a texture and a surface, a
+ * `__device__` global, printf of kernels, and pinned memory that a CPU thread increments. slabs:
+ * its data is on a slab that is unmapped during a checkpoint. managed: it also has managed memory,
+ * in which the CPU thread counts too under the stand-in. pool: stream-ordered memory. vmm: memory
+ * that it maps itself. heap: memory that a kernel allocates. pinned: MIB MiB each of allocated,
+ * registered, and registered shared memory, in which the thread and kernels count. Its last line
+ * depends on all of them and is printed by a kernel. Half-way it waits while GPUCKPT_SELF has a
+ * file "hold". */
 #include "kinds.h"
 
 #include <dlfcn.h>
@@ -18,27 +19,13 @@
 #define PINNED_WORDS KINDS_WORDS
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static bool with_slabs, with_managed, with_pool, with_vmm;
+static bool with_slabs, with_managed, with_pool, with_vmm, with_heap;
 static size_t bytes, managed_bytes = 64 * MIB;
 static struct gpu_slabs slabs;
 static unsigned *data, *managed, *seen;
 static char *kept_data, *kept_managed;
 
 __device__ static unsigned total;
-__device__ static int *heap;
-
-__global__ static void make_heap(void)
-{
-	heap = (int *)malloc(4096);
-	for (int i = 0; i < 1024; i++)
-		heap[i] = 3 * i;
-}
-
-__global__ static void add_heap(void)
-{
-	for (int i = 0; i < 1024; i++)
-		total += heap[i];
-}
 
 __global__ static void mix(unsigned *p, size_t n, unsigned k)
 {
@@ -62,11 +49,11 @@ __global__ static void say_round(unsigned i)
 }
 
 __global__ static void say_all(unsigned sum, unsigned data_sum, unsigned pool, unsigned mapped,
-			       unsigned picture, bool whole)
+			       unsigned picture, unsigned heap, bool whole)
 {
-	printf("sum %08x data %08x pool %08x mapped %08x picture %08x total %08x host's memory "
-	       "%s\n",
-	       sum, data_sum, pool, mapped, picture, total, whole ? "whole" : "LOST");
+	printf("sum %08x data %08x pool %08x mapped %08x picture %08x heap %08x total %08x host's "
+	       "memory %s\n",
+	       sum, data_sum, pool, mapped, picture, heap, total, whole ? "whole" : "LOST");
 }
 
 void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
@@ -186,7 +173,8 @@ static void begin(void)
 		kinds_make_mapped();
 	if (kinds.pinned_bytes)
 		kinds_make_pinned();
-	make_heap<<<1, 1>>>();
+	if (with_heap)
+		heap_make();
 	MUST(cudaDeviceSynchronize());
 }
 
@@ -221,8 +209,8 @@ static unsigned one_round(unsigned i, cudaGraphExec_t graph, cudaStream_t stream
 	/* kernels print before the first checkpoint and after the last */
 	if (i == 10)
 		say_round<<<1, 1, 0, stream>>>(i);
-	if (i % 10 == 0)
-		add_heap<<<1, 1, 0, stream>>>();
+	if (i % 10 == 0 && with_heap)
+		heap_use(i, stream);
 	return sum + seen[i % 1024];
 }
 
@@ -259,6 +247,7 @@ int main(int argc, char **argv)
 		}
 		with_pool |= !strcmp(argv[i], "pool");
 		with_vmm |= !strcmp(argv[i], "vmm");
+		with_heap |= !strcmp(argv[i], "heap");
 		if (!strncmp(argv[i], "pinned=", 7))
 			kinds.pinned_bytes = strtoul(argv[i] + 7, NULL, 10) * MIB;
 	}
@@ -285,7 +274,8 @@ int main(int argc, char **argv)
 	say_all<<<1, 1>>>(sum, kinds_sum(data, bytes),
 			  kinds.pool ? kinds_sum(kinds.pool, KINDS_SIZE) : 0,
 			  kinds.mapped ? kinds_sum(kinds.mapped, 2 * KINDS_SIZE) : 0,
-			  kinds_picture_sum(), counted() && kinds_counted(rounds));
+			  kinds_picture_sum(), with_heap ? heap_sum() : 0,
+			  counted() && kinds_counted(rounds));
 	MUST(cudaDeviceSynchronize());
 	return 0;
 }

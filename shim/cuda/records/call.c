@@ -3,6 +3,7 @@
  * passes alike. */
 #include "shim/cuda/records/records.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,4 +230,29 @@ bool gck_record_attributes_refused(const CUlaunchAttribute *attributes, unsigned
 			return atomic_load(&gck_records_age) != 0;
 	}
 	return false;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+const char *gck_record_text(const char *text)
+{
+	static void *all;
+	char *const *at;
+
+	gck_records_lock();
+	at = tfind(text, &all, compare);
+	if (!at) {
+		char *copy = strdup(text);
+
+		at = copy ? tsearch(copy, &all, compare) : NULL;
+	}
+	gck_records_unlock();
+	if (!at)
+		abort();
+	return *at;
 }

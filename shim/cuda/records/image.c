@@ -69,8 +69,15 @@ static bool holds_variables(const char *section)
 	return !strncmp(section, ".nv.global", 10) || !strncmp(section, ".nv.constant", 12);
 }
 
-int gck_record_cubin_variables(const char *image,
-			       void (*found)(void *arg, const char *name, size_t n), void *arg)
+/* A module's kernels call the driver's own allocator by this name. */
+static bool allocates(const Elf64_Sym *v, const char *name)
+{
+	return !v->st_shndx && !strcmp(name, "malloc");
+}
+
+const char *gck_record_cubin_variables(const char *image,
+				       void (*found)(void *arg, const char *name, size_t n),
+				       void *arg)
 {
 	const Elf64_Ehdr *head = (const void *)image;
 	const Elf64_Shdr *s = sections_of(image);
@@ -85,14 +92,16 @@ int gck_record_cubin_variables(const char *image,
 		for (size_t k = 0; k < s[i].sh_size / sizeof *symbols; k++) {
 			const Elf64_Sym *v = &symbols[k];
 
+			if (allocates(v, names + v->st_name))
+				return GCK_RECORD_ALLOCATES;
 			if (ELF64_ST_TYPE(v->st_info) != STT_OBJECT || !v->st_shndx ||
 			    v->st_shndx >= head->e_shnum ||
 			    !holds_variables(sections + s[v->st_shndx].sh_name))
 				continue;
 			if (v->st_other & MANAGED)
-				return -1;
+				return GCK_RECORD_MANAGED;
 			found(arg, names + v->st_name, strlen(names + v->st_name));
 		}
 	}
-	return 0;
+	return NULL;
 }

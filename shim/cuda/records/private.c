@@ -30,6 +30,7 @@ static CUresult no_function(void)
 /* ---- the tables ------------------------------------------------------------------------------ */
 
 typedef void destructor(CUcontext context, void *key, void *value);
+typedef void told_function(void *arg, CUfunction f, const char *name);
 
 #define GATED(...) GCK_RECORD_GATED(static, __VA_ARGS__)
 
@@ -46,6 +47,8 @@ GATED(CUresult, storage_get, (void **value, CUcontext context, void *key),
 GATED(CUresult, check_context, (CUcontext context, uint32_t *flags, const void **about),
       (context, flags, about))
 GATED(CUresult, context_id, (CUcontext context, uint32_t *id), (context, id))
+GATED(uint64_t, each_function, (CUcontext context, CUmodule module, told_function *told, void *arg),
+      (context, module, told, arg))
 GATED(CUresult, cache_open, (void **entry, int kind, const void *key, size_t size),
       (entry, kind, key, size))
 GATED(CUresult, cache_close, (void *entry), (entry))
@@ -79,7 +82,7 @@ static struct table {
 	[CONTEXT_ID] = {"\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2", true,
 			false, 1, {OURS(4, context_id)}},
 	[TOOLS] = {"\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e", true,
-		   false, 0, {{0}}},
+		   false, 1, {OURS(7, each_function)}},
 	[CACHE] = {"\xda\x91\x51\xd3\x3a\xe6\xcc\x41\xa5\xc0\x4f\x26\xd5\x33\xe3\x28", true,
 		   false, 4, {OURS(1, cache_open), OURS(2, cache_close), HARMLESS(3),
 			      HARMLESS(4)}},
@@ -190,7 +193,9 @@ static CUresult ask(struct table *t, const void **at)
 	return rc ? rc : *at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult gck_record_export_table(const void **at, const CUuuid *id)
+static gck_record_get_function *get_function;
+
+CUresult gck_record_export_table(const void **at, const CUuuid *id, gck_record_get_function *get)
 {
 	CUresult rc = gck_cuda_driver.cuGetExportTable(at, id);
 	struct table *t = tables;
@@ -200,6 +205,7 @@ CUresult gck_record_export_table(const void **at, const CUuuid *id)
 	while (t < tables + TABLES && memcmp(t->id, id, sizeof *id))
 		t++;
 	gck_records_lock();
+	get_function = get;
 	if (t == tables + TABLES ||
 	    (t->at != *at && take(t, (function **)(uintptr_t)*at)))
 		unknown_table = true;
@@ -317,6 +323,46 @@ static CUresult context_id_inside(CUcontext context, uint32_t *id)
 {
 	gck_record_enter();
 	return REAL(CONTEXT_ID, 4, context_id)(now_of(context), id);
+}
+
+/* ---- the functions of a module --------------------------------------------------------------- */
+
+struct functions {
+	CUfunction *v;
+	size_t n;
+};
+
+static void add_function(void *arg, CUfunction f, const char *name)
+{
+	struct functions *all = arg;
+
+	(void)name;
+	all->v = realloc(all->v, (all->n + 1) * sizeof *all->v);
+	if (!all->v)
+		abort();
+	all->v[all->n++] = f;
+}
+
+/* Each is recorded as one that the program has asked for by its name. The driver may have a lock
+ * while it tells them. */
+static uint64_t each_function_inside(CUcontext context, CUmodule module, told_function *told,
+				     void *arg)
+{
+	CUmodule now = (CUmodule)(uintptr_t)gck_now(GCK_RECORD_MODULE, (uintptr_t)module);
+	struct functions all = {0};
+	uint64_t n;
+
+	gck_record_enter();
+	n = REAL(TOOLS, 7, each_function)(now_of(context), now, add_function, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		CUfunction f = all.v[i];
+		const char *name;
+
+		if (!gck_cuda_driver.cuFuncGetName(&name, f) && !get_function(&f, module, name))
+			told(arg, f, gck_record_text(name));
+	}
+	free(all.v);
+	return n;
 }
 
 /* ---- what programs keep beside a context ----------------------------------------------------- */

@@ -147,7 +147,8 @@ struct gck_record {
 					  * for it are known; 0: none */
 	struct gck_record_call made;
 	struct gck_record_state *states; /* the oldest first */
-	const char *unable;              /* the function that keeps it from being made again */
+	const char *unable;              /* the function or reason that keeps it from being made
+					  * again */
 	void *data;                      /* memory's contents, while they are saved */
 	struct gck_record_variable *variables; /* a module's, once `looked` */
 	bool looked;
@@ -218,6 +219,8 @@ CUresult gck_record_repeat(const struct gck_record_call *c, const struct gck_rec
 bool gck_record_attributes_refused(const CUlaunchAttribute *attributes, unsigned n);
 /* Whether two calls set the same state, to whatever value. */
 bool gck_record_same_state(const struct gck_record_call *a, const struct gck_record_call *b);
+/* A copy of a text of the driver's, which stays: a program may keep what it is given. */
+const char *gck_record_text(const char *text);
 
 /* ---- note.c: what a call did ----------------------------------------------------------------- */
 
@@ -385,7 +388,7 @@ CUresult gck_record_graph_make(struct gck_record *r, uint64_t *now);
 /* ---- private.c ------------------------------------------------------------------------------- */
 
 /* The driver's private tables. */
-CUresult gck_record_export_table(const void **at, const CUuuid *id);
+CUresult gck_record_export_table(const void **at, const CUuuid *id, gck_record_get_function *get);
 const char *gck_record_private_unable(void);
 /* Stores what programs read there; puts that and the tables where they were; leads the tables to
  * a fresh driver. */
@@ -423,14 +426,18 @@ const void *gck_record_image(const char *image, size_t *size);
 bool gck_record_is_fatbin(const char *image);
 
 /* A cubin names all its variables, also those of one file or function, and the driver finds each by
- * that name. -1: one is managed. */
+ * that name. Why the module cannot be made again; NULL: it can. */
 bool gck_record_is_cubin(const char *image);
-GCK_MUST_CHECK int gck_record_cubin_variables(const char *image, void (*found)(void *arg,
-					      const char *name, size_t n), void *arg);
+GCK_MUST_CHECK const char *gck_record_cubin_variables(const char *image, void (*found)(void *arg,
+						      const char *name, size_t n), void *arg);
 
 /* The names of the variables of a module's image; of all parts of a fatbin, of which the driver has
- * loaded one. -1: it cannot be told. */
-GCK_MUST_CHECK int gck_record_variables(const char *image, struct gck_record_variable **list);
+ * loaded one. Why the module cannot be made again, and then there are none; NULL: it can. */
+GCK_MUST_CHECK const char *gck_record_variables(const char *image,
+						struct gck_record_variable **list);
+#define GCK_RECORD_UNKNOWN "a module whose variables are not known"
+#define GCK_RECORD_MANAGED "a module with managed variables"
+#define GCK_RECORD_ALLOCATES "a module whose kernels allocate memory (malloc, new)"
 void gck_record_variables_free(struct gck_record_variable *list);
 
 /* ---- graphs: what a graph holds --------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include "shim/cuda/records/records.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,17 +63,20 @@ static CUresult find_variable(const struct gck_record *module, struct gck_record
 	return rc;
 }
 
-/* Where the variables of a module are. Those of a fatbin's other parts are not there. -1: it cannot
- * be told. */
-static int find_variables(const struct gck_record *module, struct gck_record_variable **list)
+/* Where the variables of a module are. Those of a fatbin's other parts are not there. Why that
+ * cannot be told; NULL: it can. */
+static const char *find_variables(struct gck_record *module, struct gck_record_variable **list)
 {
 	const char *image = gck_record_image_of(module);
 	const struct gck_record *context = gck_record_context_of(module);
 	struct gck_record_variable **at, *v;
 	CUresult rc;
 
-	if (gck_record_variables(image, list))
-		return -1;
+	if (!image) /* of a library that cannot be loaded again */
+		return GCK_RECORD_UNKNOWN;
+	module->unable = gck_record_variables(image, list);
+	if (module->unable)
+		return module->unable;
 	rc = push(context);
 	for (at = list; (v = *at) && !rc;) {
 		rc = find_variable(module, v);
@@ -85,26 +89,20 @@ static int find_variables(const struct gck_record *module, struct gck_record_var
 		}
 	}
 	pop(context);
-	return rc ? -1 : 0;
+	return rc ? GCK_RECORD_UNKNOWN : NULL;
 }
 
 /* Once: they stay where they are as long as the module lives. */
-static int look_at_variables(struct gck_record *r)
+static const char *look_at_variables(struct gck_record *r)
 {
-	if (r->looked)
-		return 0;
-	if (find_variables(r, &r->variables)) {
+	const char *why = r->looked ? NULL : find_variables(r, &r->variables);
+
+	if (why) {
 		gck_record_variables_free(r->variables);
 		r->variables = NULL;
-		return -1;
 	}
-	r->looked = true;
-	return 0;
-}
-
-static const char *module_unable(struct gck_record *r)
-{
-	return look_at_variables(r) ? "a module whose variables are not known" : NULL;
+	r->looked = !why;
+	return why;
 }
 
 static const char *stream_unable(const struct gck_record *r)
@@ -123,7 +121,7 @@ static const char *record_unable(struct gck_record *r)
 	case GCK_RECORD_STREAM:
 		return stream_unable(r);
 	case GCK_RECORD_MODULE:
-		return module_unable(r);
+		return look_at_variables(r);
 	case GCK_RECORD_MAPPING:
 	case GCK_RECORD_PHYSICAL:
 		return gck_record_memory_unable(r);
@@ -146,11 +144,42 @@ static const char *record_unable(struct gck_record *r)
 	}
 }
 
+/* The first module behind another that was not looked at. */
+static struct gck_record *next_module(uint64_t behind)
+{
+	struct gck_record *r = gck_records_first();
+
+	while (r && (r->born <= behind || r->kind != GCK_RECORD_MODULE || r->looked || r->died ||
+		     r->unable))
+		r = r->next;
+	return r;
+}
+
+/* Images are unpacked for it, which takes a second for thousands of modules: others may use the
+ * table meanwhile. */
+static void look_at_modules(void)
+{
+	uint64_t behind = 0;
+	struct gck_record *r;
+
+	do {
+		gck_records_lock();
+		r = next_module(behind);
+		if (r) {
+			behind = r->born;
+			look_at_variables(r);
+		}
+		gck_records_unlock();
+		sched_yield();
+	} while (r);
+}
+
 const char *gck_cuda_records_unable(void)
 {
 	static char text[160];
 	const char *why = gck_record_spoiled();
 
+	look_at_modules();
 	gck_records_lock();
 	gck_record_users_forget();
 	why = why ? why : gck_record_private_unable();

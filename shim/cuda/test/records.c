@@ -1116,7 +1116,8 @@ typedef CUresult check_context(CUcontext context, uint32_t *flags, const void **
 typedef CUresult get_id(CUcontext context, uint32_t *id);
 typedef CUresult open_entry(void **entry, int kind, const void *key, size_t size);
 typedef CUresult close_entry(void *entry);
-typedef int use_tool(CUcontext context, CUmodule module, const char *name, void **found);
+typedef void told_function(void *arg, CUfunction f, const char *name);
+typedef uint64_t tell_functions(CUcontext context, CUmodule module, told_function *told, void *arg);
 typedef CUresult get_hash(uint32_t version, uint64_t seconds, uint64_t result[2]);
 
 static function **tables[WORLDS][TABLES]; /* some are those of drivers that have ended */
@@ -1240,6 +1241,23 @@ static void look_at_private(void)
 	}
 }
 
+static void take_function(void *arg, CUfunction f, const char *name)
+{
+	*(uint64_t *)arg = strcmp(name, "add") ? 0 : (uintptr_t)f;
+}
+
+/* As a program does that has a module with one function. */
+static void take_functions(void)
+{
+	uint64_t v[WORLDS] = {0};
+	int i = any_module();
+
+	ask_tables();
+	if (i >= 0 && PRIVATE(tell_functions, TOOLS, 7,
+			      (H(CUcontext, objects[i].in), H(CUmodule, i), take_function, &v[W])))
+		note("function", v, i);
+}
+
 static void look_at_buffers(void)
 {
 	ask_tables();
@@ -1287,7 +1305,8 @@ static void (*const steps[])(void) = {
 	unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory, free_memory,
 	look_at_primary, keep, keep, look_at_kept, look_at_kept, look_at_private, create_pool,
 	destroy_pool, get_pool, get_pool, set_pool, set_pool, look_at_pool, look_at_pool,
-	look_at_buffers, graph_step, graph_step, graph_step, graph_step, graph_step, graph_step,
+	look_at_buffers, take_functions, graph_step, graph_step, graph_step, graph_step, graph_step,
+	graph_step,
 };
 
 /* With which a program of graphs begins. */
@@ -1944,7 +1963,16 @@ static void test_refusals(void)
 	test_cubin(&cubin, TEST_MANAGED);
 	E->cuModuleLoadData(&a, &cubin);
 	test_cubin(&cubin, 0);
-	refuses("variables are not known", "a cubin with a managed variable");
+	refuses("managed variables", "a cubin with a managed variable");
+	E->cuModuleUnload(a);
+	cubin.symbols[1].st_name = test_cubin_name(&cubin, "malloc");
+	E->cuModuleLoadData(&a, &cubin);
+	test_cubin(&cubin, 0);
+	refuses("kernels allocate memory", "a cubin with a kernel that allocates");
+	E->cuModuleUnload(a);
+	E->cuModuleLoadData(&a, ".version 8.0\n.target sm_90\n.address_size 64\n"
+				".extern .func (.param .b64 r) malloc (.param .b64 n);\n");
+	refuses("kernels allocate memory", "PTX with a kernel that allocates");
 	E->cuModuleUnload(a);
 	E->cuModuleLoadData(&a, "not PTX");
 	refuses("variables are not known", "a module of another text");
@@ -2143,6 +2171,18 @@ static void test_lost_listener(void)
 	refuses("NVML", "it, from then on,");
 }
 
+/* A program may keep them, and the driver's are gone with it. */
+static void test_texts(void)
+{
+	const char *text, *again, *own;
+
+	E->cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text);
+	E->cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &again);
+	gck_cuda_driver.cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &own);
+	ok(all_of(text != own, text == again, !strcmp(text, own)),
+	   "a text of the driver's is a copy");
+}
+
 /* Nothing takes back the last three. */
 static void test_lasting_refusals(void)
 {
@@ -2156,8 +2196,8 @@ static void test_lasting_refusals(void)
 	test_lost_listener();
 	E->cuGetExportTable(&table, &(const CUuuid){{0}});
 	refuses("private table of the driver that is not known", "a table that is not known");
-	((use_tool *)tables[ENGINE][TOOLS][7])(NULL, NULL, "", &entry);
-	refuses("function 7 of the driver's private table 6e163fbe",
+	tables[ENGINE][TOOLS][6]();
+	refuses("function 6 of the driver's private table 6e163fbe",
 		"a function that is not known");
 }
 
@@ -2253,6 +2293,7 @@ int main(int argc, char **argv)
 		test_unmapped();
 		test_textures();
 		test_code();
+		test_texts();
 		graph_cases(restarted, refuses, ptx);
 		test_refusals();
 		test_listeners();
