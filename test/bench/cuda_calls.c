@@ -126,7 +126,7 @@ static void threads(const char *name, double (*run)(void *), void *const *of)
 int main(int argc, char **argv)
 {
 	void *standin = dlopen("libcuda.so.1", RTLD_NOW),
-	     *driver = dlopen(argv[argc - 1], RTLD_NOW);
+	     *driver = dlmopen(LM_ID_NEWLM, argv[argc - 1], RTLD_NOW);
 	void *(*real)(void *, const char *);
 	struct pair pairs[THREADS + 1];
 	void *query_in;

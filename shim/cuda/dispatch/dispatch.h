@@ -15,6 +15,14 @@ gck_cuda_dlsym_fn *gck_cuda_find_dlsym(void);
  * caller's address, it jumps to libc's. */
 void *gck_cuda_dlsym(void *handle, const char *name);
 
+/* libc's dlopen, which ours hides; set by gck_cuda_opened. */
+typedef void *gck_cuda_dlopen_fn(const char *file, int mode);
+extern gck_cuda_dlopen_fn *gck_cuda_real_dlopen;
+
+/* What our dlopen opens for the program: this library for the path of the driver's file, if that is
+ * in a link namespace, since a second copy of it cannot be used. */
+const char *gck_cuda_opened(const char *file);
+
 /* Functions that functions.tbl does not list but the program looked up through cuGetProcAddress
  * or dlsym. The program gets a jump in their place, always the same for the same function, which
  * records that it is called. */

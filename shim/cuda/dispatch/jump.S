@@ -34,6 +34,23 @@ dlsym:
 	.cfi_endproc
 	.size dlsym, . - dlsym
 
+/* void *dlopen(const char *file, int mode), whose search depends on the return address, too. */
+	.globl dlopen
+	.type dlopen, @function
+dlopen:
+	.cfi_startproc
+	endbr64
+	push %rsi
+	.cfi_adjust_cfa_offset 8
+	call gck_cuda_opened
+	pop %rsi
+	.cfi_adjust_cfa_offset -8
+	mov %rax, %rdi
+	mov gck_cuda_real_dlopen(%rip), %rax
+	jmp *%rax
+	.cfi_endproc
+	.size dlopen, . - dlopen
+
 /* A jump of raw.S lands here if the real address is not known yet; r11 points to where it will
  * be. */
 	.globl gck_cuda_raw_first

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/error.h"
@@ -215,3 +216,16 @@ static void admitted(pthread_t thread)
 }
 
 const struct gck_gate_owner gck_gate_owner = {.admit = load_if_needed, .admitted = admitted};
+
+bool gck_cuda_is_apart(const char *path)
+{
+	char driver[PATH_MAX];
+	struct gck_error err;
+	struct stat own, st;
+
+	if (find(driver, sizeof driver, &err) || stat(driver, &own) || stat(path, &st) ||
+	    st.st_dev != own.st_dev || st.st_ino != own.st_ino)
+		return false;
+	gck_cuda_load();
+	return load.by->open;
+}

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "shim/cuda/dispatch/dispatch.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/dispatch/function_table.h"
+#include "shim/cuda/dispatch/ld_cache.h"
 #include "shim/cuda/dispatch/load.h"
 
 /* ---- cuGetProcAddress ----------------------------------------------------------------------- */
@@ -141,27 +143,55 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 
 const struct gck_cuda_participant gck_cuda_unknown_participant = {.name = "unknown", .able = able};
 
-/* ---- dlsym ---------------------------------------------------------------------------------- */
+/* ---- dlsym, dlopen --------------------------------------------------------------------------- */
 
 gck_cuda_dlsym_fn *gck_cuda_real_dlsym;
+gck_cuda_dlopen_fn *gck_cuda_real_dlopen;
 
 /* A program that opened libcuda.so.1 has this library. A program that opened the driver's file
- * by its path or another name has the driver's library, and gets our functions all the same. */
+ * by its path or another name has this library, too, or the driver's, and gets our functions all
+ * the same. */
 
 /* dlvsym is libc's: no library replaces it. */
-gck_cuda_dlsym_fn *gck_cuda_find_dlsym(void)
+static void *of_libc(const char *name)
 {
 	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5"};
-	void *found = (void *)gck_cuda_real_dlsym;
+	void *found = NULL;
 
 	for (size_t i = 0; !found && i < sizeof versions / sizeof *versions; i++)
-		found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+		found = dlvsym(RTLD_NEXT, name, versions[i]);
 	if (!found) {
-		fprintf(stderr, "gpuckpt: this is not glibc on x86-64: no dlsym\n");
+		fprintf(stderr, "gpuckpt: this is not glibc on x86-64: no %s\n", name);
 		_exit(1);
 	}
-	*(void **)&gck_cuda_real_dlsym = found;
+	return found;
+}
+
+gck_cuda_dlsym_fn *gck_cuda_find_dlsym(void)
+{
+	if (!gck_cuda_real_dlsym)
+		*(void **)&gck_cuda_real_dlsym = of_libc("dlsym");
 	return gck_cuda_real_dlsym;
+}
+
+/* A name is looked for as the loader does where it would not find this library. */
+static bool is_driver_file(const char *file)
+{
+	const char *base = strrchr(file, '/');
+	char path[PATH_MAX];
+
+	if (strncmp(base ? base + 1 : file, "libcuda", 7))
+		return false;
+	if (base)
+		return gck_cuda_is_apart(file);
+	return !gck_cuda_cache_find(NULL, file, path, sizeof path) && gck_cuda_is_apart(path);
+}
+
+const char *gck_cuda_opened(const char *file)
+{
+	if (!gck_cuda_real_dlopen)
+		*(void **)&gck_cuda_real_dlopen = of_libc("dlopen");
+	return file && is_driver_file(file) ? "libcuda.so.1" : file;
 }
 
 static bool is_own_handle(const void *handle)

@@ -84,7 +84,8 @@ passes "memory on a small device" standin env FAKE_CUDA_MEMORY=40 ./cuda_model 4
 for rule in cuMemAddressReserve=801 cuMemCreate=801 cuMemExportToShareableHandle:1=1; do
 	passes "memory without slabs ($rule)" standin env FAKE_CUDA_FAIL=$rule ./cuda_model 5 $few
 done
-passes "functions are found by name, version and address" standin ./cuda_names "$driver"
+passes "functions are found by name, version and address" standin env GPUCKPT_CUDA=image \
+	./cuda_names "$driver"
 
 export FAKE_CUDA_PTX="$tmp/ptx"
 passes "PTX of the program stays as it is" standin ./cuda_program_ptx ""
@@ -116,6 +117,10 @@ says() { # NAME WANTED COMMAND...
 }
 
 says "without a driver there is no device" "cuInit 100" standin env LD_LIBRARY_PATH= ./cuda_first
+for engine in image auto; do
+	says "the driver's file by its path has the stand-in's functions ($engine)" "cuInit 0
+the same" standin env GPUCKPT_CUDA=$engine ./cuda_first "$tmp/libcuda.so.1"
+done
 says "a library that does not exist: no device, and a message" \
 	"gpuckpt: GPUCKPT_CUDA_LIBRARY names \
 /nonexistent: No such file or directory: set it to the path of the real libcuda.so.1 or unset it
