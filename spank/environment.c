@@ -215,12 +215,11 @@ static int set_or_unset(spank_t spank, const char *name, const char *value, stru
 	return *value ? set(spank, name, value, err) : 0;
 }
 
-int gck_environment_cuda(spank_t spank, const struct gck_options *o, struct gck_error *err)
+int gck_environment_cuda(spank_t spank, const char *engine, const char *kernels,
+			 struct gck_error *err)
 {
-	const char *engine = o->cuda == GCK_GPU_REPLAY ? "replay" : "";
-
-	return set_or_unset(spank, "GPUCKPT_CUDA", engine, err) ||
-	       set_or_unset(spank, "GPUCKPT_KERNELS", o->kernels, err) ? -1 : 0;
+	return set_or_unset(spank, "GPUCKPT_CUDA", engine ? engine : "", err) ||
+	       set_or_unset(spank, "GPUCKPT_KERNELS", kernels, err) ? -1 : 0;
 }
 
 void gck_environment_parent(spank_t spank, const char *agent_path)

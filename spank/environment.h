@@ -39,10 +39,10 @@ GCK_MUST_CHECK int gck_environment_rank(spank_t spank, const char *preload, cons
 GCK_MUST_CHECK int gck_environment_mpi(spank_t spank, bool must, const char *left_out,
 				       struct gck_error *err);
 
-/* In a task: tell the stand-in for the CUDA driver how the driver is carried, and which kernels are
- * to have points. */
-GCK_MUST_CHECK int gck_environment_cuda(spank_t spank, const struct gck_options *o,
-					   struct gck_error *err);
+/* In a task: tell the stand-in for the CUDA driver how the driver is carried (struct gck_standins),
+ * and which kernels are to have points. */
+GCK_MUST_CHECK int gck_environment_cuda(spank_t spank, const char *engine, const char *kernels,
+					struct gck_error *err);
 
 /* In a task: have Slurm, and later the preload, execute gpuckpt-parent for a program that takes no
  * preload. Where that is not possible, the task stays as it is. */

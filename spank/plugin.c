@@ -201,7 +201,7 @@ static int join_agent(spank_t spank)
 				 &err) ||
 	    gck_environment_mpi(spank, step.options.mpi == GCK_MPI_OPENMPI,
 				step.standins.mpi_left_out.text, &err) ||
-	    gck_environment_cuda(spank, &step.options, &err) ||
+	    gck_environment_cuda(spank, step.standins.cuda_engine, step.options.kernels, &err) ||
 	    gck_input_relay(step.conf.agent, &err)) {
 		fail(&err);
 		return -1;

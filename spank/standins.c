@@ -104,13 +104,22 @@ static int choose_cuda(struct gck_standins *s, const struct gck_conf *c, const c
 		       const struct gck_options *o, struct gck_error *err)
 {
 	int wanted = gck_cuda_wanted(o->cuda, c->cuda, GCK_CUDA_DEVICE, err);
+	bool apart;
 
-	if (wanted > 0 && o->cuda == GCK_GPU_REPLAY &&
-	    check_namespace(c->cuda, "CudaPath", conf_path, err))
-		return -1;
-	if (wanted > 0)
-		add(s, c->cuda);
-	return wanted < 0 ? -1 : 0;
+	s->cuda_engine = NULL;
+	if (wanted <= 0)
+		return wanted;
+	add(s, c->cuda);
+	if (o->cuda == GCK_GPU_IMAGE)
+		return 0;
+	apart = check_namespace(c->cuda, "CudaPath", conf_path, err) == 0;
+	if (o->cuda == GCK_GPU_REPLAY) {
+		s->cuda_engine = "replay";
+		return apart ? 0 : -1;
+	}
+	if (apart)
+		s->cuda_engine = "auto";
+	return 0;
 }
 
 int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,

@@ -12,6 +12,8 @@
 struct gck_standins {
 	char preload[4 * (PATH_MAX + 40)]; /* put in front of the tasks' LD_PRELOAD */
 	struct gck_error mpi_left_out; /* why mpi=auto left out MPI's stand-in; 0: it is in */
+	const char *cuda_engine; /* how the CUDA driver may be carried, as its stand-in is told
+				  * (doc/cuda.md): "auto" or "replay"; NULL: in the image */
 };
 
 /* Choose the libraries for a step. conf_path: gpuckpt.conf, for messages. -1: a library that the

@@ -46,15 +46,15 @@ static void test_lib_token(void)
 	rmdir(dir);
 }
 
-/* Whether cuda=replay is taken with the stand-in in dir. */
-static bool replays_in(const char *dir, struct gck_error *err)
+/* The engine that is chosen with the stand-in in dir; NULL: the driver's own, or it is refused. */
+static const char *engine_in(const char *dir, enum gck_gpu choice, struct gck_error *err)
 {
 	static struct gck_standins s;
 	static struct gck_conf c;
-	struct gck_options o = {.mpi = GCK_MPI_NONE, .cuda = GCK_GPU_REPLAY};
+	struct gck_options o = {.mpi = GCK_MPI_NONE, .cuda = choice};
 
 	snprintf(c.cuda, sizeof c.cuda, "%s/cuda.so", dir);
-	return gck_standins_choose(&s, &c, "gpuckpt.conf", &o, err) == 0;
+	return gck_standins_choose(&s, &c, "gpuckpt.conf", &o, err) ? NULL : s.cuda_engine;
 }
 
 /* The driver's library gets a namespace, for which the stand-in loads two libraries. */
@@ -67,12 +67,16 @@ static void test_replay(void)
 	if (!mkdtemp(dir))
 		return;
 	for (int i = 0; i < 3; i++) {
-		ok(all_of(!replays_in(dir, &err), strstr(err.text, names[i]),
+		ok(all_of(!engine_in(dir, GCK_GPU_REPLAY, &err), strstr(err.text, names[i]),
 			  strstr(err.text, "CudaPath")), "replay: %s", err.text);
+		is_str(engine_in(dir, GCK_GPU_NVIDIA, &err), NULL, "nvidia: the driver's own way");
 		snprintf(path[i], sizeof path[i], "%s/%s", dir, names[i]);
 		close(open(path[i], O_WRONLY | O_CREAT, 0644));
 	}
-	ok(replays_in(dir, &err), "replay: with all its libraries");
+	is_str(engine_in(dir, GCK_GPU_REPLAY, &err), "replay", "replay: with all its libraries");
+	is_str(engine_in(dir, GCK_GPU_NVIDIA, &err), "auto", "nvidia: then either way");
+	is_str(engine_in(dir, GCK_GPU_IMAGE, &err), NULL, "image: the driver's own way");
+	is_str(engine_in(dir, GCK_GPU_NONE, &err), NULL, "none: none");
 	for (int i = 0; i < 3; i++)
 		unlink(path[i]);
 	rmdir(dir);

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Restarts that fail: GPUs of another type, too few GPUs, another driver, GPUs whose memory somebody
-# else uses. The message names the rank, what it lacks and the remedy. No process is left (which
-# would keep GPU memory). The job waits held, or is tried again; once it has what it needs it goes
-# on from its commit. On the fake driver, which GPUCKPT_CUDA_PROGRAMS has beside cuda_bulk.
+# Restarts that fail, of images that have the driver: GPUs of another type, too few GPUs, another
+# driver, GPUs whose memory somebody else uses. The message names the rank, what it lacks and the
+# remedy. No process is left (which would keep GPU memory). The job waits held, or is tried again;
+# once it has what it needs it goes on from its commit. On the fake driver, which
+# GPUCKPT_CUDA_PROGRAMS has beside cuda_bulk.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 built=${GPUCKPT_CUDA_PROGRAMS-}
@@ -63,7 +64,7 @@ alice touch "$dir/hold"
 job=$(submit "$dir" -N1 -n1 --open-mode=append <<-END
 	#!/bin/bash
 	export $environment
-	srun --gpu-ckpt=cuda=nvidia $bin/cuda_bulk $mib 400 $dir >>$dir/answer
+	srun --gpu-ckpt=cuda=image $bin/cuda_bulk $mib 400 $dir >>$dir/answer
 END
 )
 check "the step runs under gpuckpt" wait_ready "$job"

@@ -15,6 +15,6 @@ plain() { # PROGRAM...: without the stand-in
 	timeout 300 "$@"
 }
 
-standin() { # PROGRAM...: with it
-	LD_PRELOAD=$library timeout 300 "$@"
+standin() { # PROGRAM...: with it, as in a step
+	GPUCKPT_CUDA=${GPUCKPT_CUDA-auto} LD_PRELOAD=$library timeout 300 "$@"
 }

@@ -7,6 +7,7 @@
 . "${srcdir:-.}/shim/cuda/test/lib.sh"
 
 export GPUCKPT_TEST_PRELOAD="$PWD/.libs/libgpuckpt-preload.so:$library"
+export GPUCKPT_CUDA="${GPUCKPT_CUDA-auto}"
 if [ -n "${GPUCKPT_LONG-}" ]; then
 	./gpu_storm 20 1 ./cuda_threads 60000 8 4000
 else
