@@ -29,7 +29,7 @@
 /* Look in the loader's folders. Asking the loader would return this library, which has that name
  * already. */
 
-static int in_default_folders(char *path, unsigned long size)
+static int in_default_folders(const char *name, char *path, unsigned long size)
 {
 	static const char *const folders[] = {
 		"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64",
@@ -37,7 +37,7 @@ static int in_default_folders(char *path, unsigned long size)
 	};
 
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-		int n = snprintf(path, size, "%s/%s", folders[i], LIBRARY);
+		int n = snprintf(path, size, "%s/%s", folders[i], name);
 
 		if (n > 0 && (size_t)n < size && access(path, R_OK) == 0 &&
 		    !gck_inside_is_own(path))
@@ -46,25 +46,25 @@ static int in_default_folders(char *path, unsigned long size)
 	return -1;
 }
 
-/* Find the file that the program would have loaded. */
-static int find(char *path, unsigned long size, struct gck_error *err)
+/* Find the file that the program would have loaded by that name. */
+static int find(const char *name, char *path, unsigned long size, struct gck_error *err)
 {
-	static const struct gck_inside_library library = {
-		.soname = LIBRARY, .prefix = "libcuda.so", .variable = GCK_CUDA_LIBRARY_VARIABLE,
+	const struct gck_inside_library library = {
+		.soname = name, .prefix = "libcuda.so", .variable = GCK_CUDA_LIBRARY_VARIABLE,
 	};
 
 	if (gck_inside_find(&library, path, size, err))
 		return -1;
 	if (strchr(path, '/'))
 		return 0;
-	if (gck_cuda_cache_find(NULL, LIBRARY, path, size) == 0 && !gck_inside_is_own(path))
+	if (gck_cuda_cache_find(NULL, name, path, size) == 0 && !gck_inside_is_own(path))
 		return 0;
-	if (in_default_folders(path, size) == 0)
+	if (in_default_folders(name, path, size) == 0)
 		return 0;
 	return gck_fail(err, ENOENT,
 			"no %s in the loader's places: install NVIDIA's driver, or name "
 			"its library in %s",
-			LIBRARY, library.variable);
+			name, library.variable);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static void open_first(void)
 {
 	struct gck_error err = {0};
 
-	if (find(load.path, sizeof load.path, &err)) {
+	if (find(LIBRARY, load.path, sizeof load.path, &err)) {
 		if (getenv(GCK_CUDA_LIBRARY_VARIABLE))
 			fprintf(stderr, "gpuckpt: %s\n", err.text);
 		return;
@@ -174,7 +174,7 @@ void gck_cuda_load_by(const struct gck_cuda_loader *loader)
 
 int gck_cuda_load_again(struct gck_error *err)
 {
-	if (find(load.path, sizeof load.path, err) || open_library(err))
+	if (find(LIBRARY, load.path, sizeof load.path, err) || open_library(err))
 		return -1;
 	bind();
 	if (gck_cuda_unknown_again(err))
@@ -217,13 +217,18 @@ static void admitted(pthread_t thread)
 
 const struct gck_gate_owner gck_gate_owner = {.admit = load_if_needed, .admitted = admitted};
 
-bool gck_cuda_is_apart(const char *path)
+bool gck_cuda_is_apart(const char *file)
 {
-	char driver[PATH_MAX];
+	char driver[PATH_MAX], found[PATH_MAX];
 	struct gck_error err;
 	struct stat own, st;
 
-	if (find(driver, sizeof driver, &err) || stat(driver, &own) || stat(path, &st) ||
+	if (!strchr(file, '/')) {
+		if (!strcmp(file, LIBRARY) || find(file, found, sizeof found, &err))
+			return false;
+		file = found;
+	}
+	if (find(LIBRARY, driver, sizeof driver, &err) || stat(driver, &own) || stat(file, &st) ||
 	    st.st_dev != own.st_dev || st.st_ino != own.st_ino)
 		return false;
 	gck_cuda_load();

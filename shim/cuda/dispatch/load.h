@@ -56,8 +56,9 @@ void *gck_cuda_handle(void);
 /* Its path; "": there is none. */
 const char *gck_cuda_library(void);
 
-/* Whether a path leads to that file, and the program's dlopen would not find it loaded. */
-bool gck_cuda_is_apart(const char *path);
+/* Whether a path, or a name as dlopen looks for it, leads to that file, and dlopen would not find
+ * it loaded. */
+bool gck_cuda_is_apart(const char *file);
 
 /* Whether the driver has the function that this member of gck_cuda_real stands for. Ask before a
  * call of a function that older drivers lack. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lookup of CUDA's functions by name: the program gets ours. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include "shim/cuda/dispatch/dispatch.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/dispatch/function_table.h"
-#include "shim/cuda/dispatch/ld_cache.h"
 #include "shim/cuda/dispatch/load.h"
 
 /* ---- cuGetProcAddress ----------------------------------------------------------------------- */
@@ -174,17 +173,11 @@ gck_cuda_dlsym_fn *gck_cuda_find_dlsym(void)
 	return gck_cuda_real_dlsym;
 }
 
-/* A name is looked for as the loader does where it would not find this library. */
 static bool is_driver_file(const char *file)
 {
-	const char *base = strrchr(file, '/');
-	char path[PATH_MAX];
+	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
 
-	if (strncmp(base ? base + 1 : file, "libcuda", 7))
-		return false;
-	if (base)
-		return gck_cuda_is_apart(file);
-	return !gck_cuda_cache_find(NULL, file, path, sizeof path) && gck_cuda_is_apart(path);
+	return !strncmp(name, "libcuda", 7) && !isalnum(name[7]) && gck_cuda_is_apart(file);
 }
 
 const char *gck_cuda_opened(const char *file)

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "shim/cuda/gate/stop_world.h"
+#include "shim/spared_call.h"
 
 #define NAP_NS 20000
 #define LOOK_NS 1000000000ll /* between checks that the caller lives */
@@ -232,6 +233,14 @@ static int seize_all(struct gck_cuda_stop_world *s)
 	return failed;
 }
 
+static void spare_call(int32_t tid)
+{
+	struct user_regs_struct r;
+
+	if (!trace(PTRACE_GETREGS, tid, (long)&r) && gck_call_spared(&r))
+		trace(PTRACE_SETREGS, tid, (long)&r);
+}
+
 /* A signal that stopped the thread is delivered to it later. */
 static int wait_one(struct gck_cuda_stop_world *s, struct gck_cuda_stopped_thread *t)
 {
@@ -247,6 +256,8 @@ static int wait_one(struct gck_cuda_stop_world *s, struct gck_cuda_stopped_threa
 			continue;
 		}
 		t->stopped = true;
+		if (rc == t->tid && WIFSTOPPED(status))
+			spare_call(t->tid);
 		if (rc == t->tid && WIFSTOPPED(status) && status >> 16 == 0)
 			t->signal = WSTOPSIG(status);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cuda_first: calls cuInit. cuda_first -: calls nothing. cuda_first fork: in the parent, then in a
- * child. cuda_first cuCtxRecordEvent: a function that the driver may not have. cuda_first /PATH:
- * whether the file has the same cuInit. */
+ * child. cuda_first cuCtxRecordEvent: a function that the driver may not have. cuda_first FILE: a
+ * path or libcuda.so..., whether dlopen's library has the same cuInit. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -24,11 +24,12 @@ int main(int argc, char *argv[])
 			return 0;
 		}
 		wait(NULL);
-	} else if (*what == '/') {
+	} else if (strstr(what, ".so")) {
 		void *handle = dlopen(what, RTLD_NOW);
 
-		printf("%s\n", handle && dlsym(handle, "cuInit") == (void *)cuInit ? "the same"
-										   : "another");
+		printf("%s\n", !handle                                           ? "none"
+			       : dlsym(handle, "cuInit") == (void *)cuInit ? "the same"
+									   : "another");
 	} else if (*what) {
 		void *handle = dlopen("libcuda.so.1", RTLD_NOW);
 

@@ -121,6 +121,12 @@ for engine in image auto; do
 	says "the driver's file by its path has the stand-in's functions ($engine)" "cuInit 0
 the same" standin env GPUCKPT_CUDA=$engine ./cuda_first "$tmp/libcuda.so.1"
 done
+ln -s "$driver" "$tmp/libcuda.so"
+says "and so it has by another name" "cuInit 0
+the same" standin ./cuda_first libcuda.so
+rm "$tmp/libcuda.so"
+says "which leads nowhere where there is no such file" "cuInit 0
+none" standin ./cuda_first libcuda.so
 says "a library that does not exist: no device, and a message" \
 	"gpuckpt: GPUCKPT_CUDA_LIBRARY names \
 /nonexistent: No such file or directory: set it to the path of the real libcuda.so.1 or unset it

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -78,6 +79,17 @@ static void *wait_for_byte(void *arg)
 	char byte;
 
 	*(ssize_t *)arg = read(waits[0], &byte, 1);
+	return NULL;
+}
+
+/* Its result; it ends by its time limit. */
+static void *wait_for_event(void *arg)
+{
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event;
+
+	*(int *)arg = epoll_wait(fd, &event, 1, 1500);
+	close(fd);
 	return NULL;
 }
 
@@ -238,11 +250,13 @@ static void ring(void)
 /* Runs in a thread, since the main thread is stopped too. */
 static void *test(void *arg)
 {
+	pthread_t waiter, poller;
 	ssize_t got = -99;
-	pthread_t waiter;
 	char text[480];
+	int polled = -99;
 
 	pthread_create(&waiter, NULL, wait_for_byte, &got);
+	pthread_create(&poller, NULL, wait_for_event, &polled);
 	usleep(20000);
 	for (int i = 0; i < 20; i++) {
 		if (still(0, text) || seen.moved || !seen.called)
@@ -255,6 +269,8 @@ static void *test(void *arg)
 	is_int(write(waits[1], "", 1), 1, "a thread waits in the kernel");
 	pthread_join(waiter, NULL);
 	is_int(got, 1, "the stops do not disturb it");
+	pthread_join(poller, NULL);
+	is_int(polled, 0, "nor do they end epoll_wait with EINTR");
 	ring();
 	paused();
 	killed();

@@ -9,30 +9,11 @@
 #include <time.h>
 
 #include "shim/process/threads/threads.h"
+#include "shim/spared_call.h"
 
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
-#define ERESTARTNOHAND 514
 #define ERESTART_RESTARTBLOCK 516
-
-/* ---- calls that only a signal ends --------------------------------------------------------- */
-
-/* The kernel never restarts these, but for the transfers without a time limit (SO_RCVTIMEO). They
- * have done nothing if they return EINTR. */
-static bool never_restarts(uint64_t nr)
-{
-	static const uint64_t calls[] = {
-		SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_io_uring_enter,
-		SYS_rt_sigtimedwait, SYS_semop, SYS_semtimedop, SYS_accept, SYS_accept4, SYS_read,
-		SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_write, SYS_writev,
-		SYS_sendto, SYS_sendmsg, SYS_sendmmsg,
-	};
-
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		if (calls[i] == nr)
-			return true;
-	return false;
-}
 
 int gck_threads_spare_call(pid_t tid)
 {
@@ -40,10 +21,7 @@ int gck_threads_spare_call(pid_t tid)
 
 	if (ptrace(PTRACE_GETREGS, tid, 0, &r))
 		return -1;
-	if ((int64_t)r.orig_rax < 0 || (int64_t)r.rax != -EINTR || !never_restarts(r.orig_rax))
-		return 0;
-	r.rax = (uint64_t)-ERESTARTNOHAND;
-	return ptrace(PTRACE_SETREGS, tid, 0, &r) ? -1 : 0;
+	return gck_call_spared(&r) && ptrace(PTRACE_SETREGS, tid, 0, &r) ? -1 : 0;
 }
 
 /* ---- restart_syscall ----------------------------------------------------------------------- */
@@ -188,7 +166,7 @@ static void restart_call(const struct gck_image *img, struct gck_thread *x, int 
 
 	if ((int64_t)x->regs.orig_rax < 0)
 		return;
-	if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
+	if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -GCK_ERESTARTNOHAND ||
 	    result == -ERESTART_RESTARTBLOCK) {
 		if (restarted(img, result, signal) && name_call(x, pid)) {
 			x->regs.rax = x->regs.orig_rax;
