@@ -4,6 +4,12 @@
  * process, where it restores its CUDA state itself. Under the stand-in, before each of these, it is
  * captured once and continues. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS
  * PROGRAM [ARGUMENT...]`: by the stand-in's CUDA thread, or by the thread of self.c.
+ *
+ * At the end it prints medians as figures: how long a checkpoint stopped a program that went on,
+ * how long it took from the start of a new process until its CUDA state was back, and the size of
+ * the last image, which has the device's data. GPUCKPT_TEST_FIGURE: what their names begin with.
+ * With GPUCKPT_TEST_KEEP a program that goes on leaves copies on the device, as that of a job does.
+ *
  * GPUCKPT_TEST_PRELOAD names the libraries to preload. With GPUCKPT_TEST_MOVES=FIRST the program
  * sees one of two GPUs, at first that one, and the other one after each restart. GPUCKPT_SEED: the
  * seed of the random times in between. */
@@ -21,6 +27,7 @@
 #include "test/support/tap.h"
 
 #define LONGEST_MS 30000
+#define MOST_FIGURES 64
 
 static char directory[] = "/tmp/gpuckpt-self-XXXXXX";
 
@@ -65,6 +72,41 @@ static bool heard(const char *name, pid_t rank)
 	return false;
 }
 
+/* ---- figures --------------------------------------------------------------------------------- */
+
+/* Milliseconds. */
+struct times {
+	double ms[MOST_FIGURES];
+	size_t n;
+};
+static struct times stops, restarts_took;
+
+static void note(struct times *t, double s)
+{
+	if (t->n < MOST_FIGURES)
+		t->ms[t->n++] = s * 1e3;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	return *(const double *)a < *(const double *)b ? -1
+						       : *(const double *)a > *(const double *)b;
+}
+
+static void figure(const char *name, double value, const char *unit)
+{
+	const char *first = getenv("GPUCKPT_TEST_FIGURE");
+
+	printf("%s%s%s %.1f %s\n", first ? first : "", first ? "_" : "", name, value, unit);
+}
+
+static void median(const char *name, struct times *t)
+{
+	qsort(t->ms, t->n, sizeof *t->ms, by_size);
+	if (t->n)
+		figure(name, (t->ms[(t->n - 1) / 2] + t->ms[t->n / 2]) / 2, "ms");
+}
+
 /* ---- by self.c's thread ---------------------------------------------------------------------- */
 
 static bool self_begins(struct lineage *l)
@@ -88,6 +130,7 @@ static bool self_resumes(struct lineage *l)
 /* ---- by the stand-in's thread ---------------------------------------------------------------- */
 
 static struct cuda_link cuda = {.fd = -1};
+static double drained_in; /* seconds that the last DRAIN took */
 
 static bool stand_in_begins(struct lineage *l)
 {
@@ -96,9 +139,12 @@ static bool stand_in_begins(struct lineage *l)
 
 static bool stand_in_drains(struct lineage *l)
 {
-	double start = seconds();
-	bool drained = cuda_link_prepare(&cuda, l->seq + 1) && cuda_link_drain(&cuda, l->seq + 1);
+	double start = seconds(), prepared;
+	bool drained = cuda_link_prepare(&cuda, l->seq + 1);
 
+	prepared = seconds();
+	drained = drained && cuda_link_drain(&cuda, l->seq + 1);
+	drained_in = seconds() - prepared;
 	printf("# prepared and drained in %.0f ms\n", (seconds() - start) * 1e3);
 	say("drained"); /* ending.cu begins to end */
 	pause_ms(rand() % 20);
@@ -139,10 +185,18 @@ static void show(int restarts)
 
 static bool go_on_once(struct lineage *l, const struct way *way)
 {
+	double start;
+
 	if (!way->goes_on)
 		return true;
-	if (!way->drains(l) || lineage_checkpoint(l) || !way->goes_on(l))
+	cuda.keep = getenv("GPUCKPT_TEST_KEEP") != NULL;
+	if (!way->drains(l) || lineage_checkpoint(l))
 		return false;
+	cuda.keep = 0;
+	start = seconds();
+	if (!way->goes_on(l))
+		return false;
+	note(&stops, drained_in + l->held + seconds() - start);
 	pause_ms(rand() % 200);
 	return true;
 }
@@ -163,6 +217,7 @@ static bool restart_once(struct lineage *l, const struct way *way, int i)
 	if (!way->resumes(l))
 		return false;
 	printf("# CUDA back in %.0f ms\n", (seconds() - start) * 1e3);
+	note(&restarts_took, l->restored + seconds() - start);
 	return true;
 }
 
@@ -184,6 +239,10 @@ static void test_lineage(struct lineage *l, const struct way *way, int restarts)
 	is_int(done, restarts, "all kills and restores in new processes succeed");
 	is_int(l->pid ? lineage_wait(l) : -1, 0, "it ends well");
 	is_str(lineage_output(l), alone, "with the same result");
+	median("stop_median", &stops);
+	median("restart_median", &restarts_took);
+	if (l->bytes)
+		figure("image_size", (double)l->bytes / 1048576, "MiB");
 }
 
 int main(int argc, char **argv)
