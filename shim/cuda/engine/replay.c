@@ -42,16 +42,23 @@ static void *open_apart(const char *path, struct gck_error *err)
 	return gck_cuda_apart_load(path, &gck_cuda_state.exclusions, err);
 }
 
-/* Not recorded: physical memory and its mappings, and arenas of managed memory, which the stand-in
- * makes again itself; and the driver's checkpoint, which leaves nothing behind. */
+/* Not recorded: physical memory and its mappings, which the stand-in makes again itself; and the
+ * driver's checkpoint, which leaves nothing behind. */
 static const char *const own[] = {
 	"cuMemCreate", "cuMemRelease", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemGetAccess",
 	"cuMemGetAllocationPropertiesFromHandle", "cuMemRetainAllocationHandle",
-	"cuMemImportFromShareableHandle", "cuMemAllocManaged",
+	"cuMemImportFromShareableHandle",
 	"cuCheckpointProcessGetRestoreThreadId", "cuCheckpointProcessGetState",
 	"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint", "cuCheckpointProcessRestore",
 	"cuCheckpointProcessUnlock",
 };
+
+/* Nor are arenas of managed memory. Of all these only this one needs a current context. */
+static CUresult allocate_managed(CUdeviceptr *address, size_t size, unsigned int flags)
+{
+	gck_record_enter();
+	return gck_cuda_driver.cuMemAllocManaged(address, size, flags);
+}
 
 static CUresult (*recorded_init)(unsigned int flags);
 static CUresult (*recorded_pool)(void *out, CUmemoryPool pool, CUmemAllocationHandleType type,
@@ -130,6 +137,7 @@ static void hook(struct gck_cuda_real *table, const struct gck_cuda_real *found)
 
 		*gck_cuda_member(table, f) = *gck_cuda_member(&gck_cuda_driver, f);
 	}
+	table->cuMemAllocManaged = allocate_managed;
 	recorded_pool = table->cuMemPoolExportToShareableHandle;
 	recorded_range = table->cuMemGetHandleForAddressRange;
 	table->cuMemExportToShareableHandle = export;
