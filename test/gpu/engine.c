@@ -18,7 +18,8 @@
 
 #define SHOWN __attribute__((visibility("default")))
 
-/* Found by name. 0: done; -1: it was refused, or failed; a line says why. */
+/* Found by name. 0: done; -1: it was refused; -2: it failed, and there is no driver. A line says
+ * why. */
 SHOWN int gpu_engine_restart(void);
 
 static double now_ms(void)
@@ -67,5 +68,5 @@ int gpu_engine_restart(void)
 	return 0;
 failed:
 	fprintf(stderr, "# failed: %s\n", err.text);
-	return -1;
+	return -2;
 }

@@ -266,7 +266,8 @@ CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const c
 	return CUDA_SUCCESS;
 }
 
-/* The variable's place in its module: variables come in the order of the text. NULL: none. */
+/* The variable's place in its module: variables come in the order of the text. NULL: none. What it
+ * is to begin with is not written there. */
 static const void *ptx_variable(const struct CUmod_st *module, const char *name)
 {
 	char ends[72];
@@ -275,6 +276,8 @@ static const void *ptx_variable(const struct CUmod_st *module, const char *name)
 
 	snprintf(ends, sizeof ends, " %s;\n", name);
 	end = strstr(module->text, ends);
+	snprintf(ends, sizeof ends, " %s = ", name);
+	end = end ? end : strstr(module->text, ends);
 	if (!end)
 		return NULL;
 	for (line = module->text; line < end; line = strchr(line, '\n') + 1)
