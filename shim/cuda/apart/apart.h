@@ -29,8 +29,8 @@ GCK_MUST_CHECK int gck_cuda_apart_discard(struct gck_error *err);
 void gck_cuda_apart_maps_for(uint64_t object);
 
 /* The object is not made again: its mappings are forgotten. Their addresses are not given to
- * others. */
-void gck_cuda_apart_object_ended(uint64_t object);
+ * others. Returns whether the library has kept some, for other objects. */
+bool gck_cuda_apart_object_ended(uint64_t object);
 
 /* ---- between the folder's files -------------------------------------------------------------- */
 

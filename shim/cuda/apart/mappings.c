@@ -246,17 +246,23 @@ void gck_cuda_apart_maps_for(uint64_t of)
 	object = of;
 }
 
-void gck_cuda_apart_object_ended(uint64_t of)
+bool gck_cuda_apart_object_ended(uint64_t of)
 {
+	bool left = false;
 	size_t n = 0;
 
 	pthread_mutex_lock(&list.lock);
 	for (size_t i = 0; i < list.n; i++) {
-		if (list.v[i].object != of)
-			list.v[n++] = list.v[i];
+		const struct mapping *m = &list.v[i];
+
+		if (m->object != of)
+			list.v[n++] = *m;
+		else
+			left |= m->mapped && m->copy == list.copy;
 	}
 	list.n = n;
 	pthread_mutex_unlock(&list.lock);
+	return left;
 }
 
 static void before_fork(void)

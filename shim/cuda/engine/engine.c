@@ -37,30 +37,58 @@ static void count(void *arg, const char *object, const char *reason, const char 
 	++*(unsigned *)arg;
 }
 
+static bool may_use(size_t i)
+{
+	return gck_cuda_state.ways & engines[i].way;
+}
+
+static bool has_both(void)
+{
+	return may_use(0) && may_use(1);
+}
+
+static bool is_able(size_t i)
+{
+	unsigned obstacles = 0;
+
+	if (may_use(i))
+		engines[i].engine->able(count, &obstacles);
+	return may_use(i) && !obstacles;
+}
+
+static bool is_doubted(size_t i)
+{
+	unsigned doubts = 0;
+
+	if (engines[i].engine->doubt)
+		engines[i].engine->doubt(count, &doubts);
+	return doubts;
+}
+
 const struct gck_cuda_engine *gck_cuda_engine_able(gck_cuda_obstacle_fn *tell, void *arg)
 {
-	for (size_t i = 0; i < ENGINES; i++) {
-		unsigned obstacles = 0;
+	const struct gck_cuda_engine *doubted = NULL;
 
-		if (!(gck_cuda_state.ways & engines[i].way))
-			continue;
-		engines[i].engine->able(count, &obstacles);
-		if (!obstacles)
-			return engines[i].engine;
-	}
 	for (size_t i = 0; i < ENGINES; i++) {
-		if (gck_cuda_state.ways & engines[i].way)
+		if (!is_able(i))
+			continue;
+		if (!has_both() || !is_doubted(i))
+			return engines[i].engine;
+		doubted = engines[i].engine;
+	}
+	for (size_t i = 0; i < ENGINES && !doubted; i++) {
+		if (may_use(i))
 			engines[i].engine->able(tell, arg);
 	}
-	return NULL;
+	return doubted;
 }
 
 void gck_cuda_engine_tell(gck_cuda_obstacle_fn *tell, void *arg)
 {
-	const uint32_t both = GCK_CUDA_BY_REPLAY | GCK_CUDA_BY_IMAGE;
-
-	if ((gck_cuda_state.ways & both) == both)
-		gck_cuda_replay_engine.able(tell, arg);
+	if (!has_both())
+		return;
+	gck_cuda_replay_engine.able(tell, arg);
+	gck_cuda_replay_engine.doubt(tell, arg);
 }
 
 /* ---- which are there ------------------------------------------------------------------------ */

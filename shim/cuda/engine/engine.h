@@ -15,6 +15,8 @@
 struct gck_cuda_engine {
 	/* As a participant's. */
 	void (*able)(gck_cuda_obstacle_fn *tell, void *arg);
+	/* What speaks against it in a process that can use the other one. NULL: nothing. */
+	void (*doubt)(gck_cuda_obstacle_fn *tell, void *arg);
 	/* Ready the driver for an image, by end_ns. -1: it is as it was. */
 	int (*down)(int64_t end_ns, struct gck_error *err);
 	/* Undo that, in this process or (restored) in one made from the image. The program's

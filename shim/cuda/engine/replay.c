@@ -161,6 +161,15 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 		     "start the step with cuda=image");
 }
 
+static void doubt(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	const char *why = gck_cuda_records_doubt();
+
+	if (why)
+		tell(arg, why, "a fresh driver may not have it as it was",
+		     "start the step with cuda=replay to have it tried");
+}
+
 static char code[GCK_CUDA_CODE_SIZE]; /* gck_cuda_state.code */
 
 static int down(int64_t end_ns, struct gck_error *err)
@@ -227,6 +236,6 @@ static int up(bool restored, struct gck_error *err)
 }
 
 const struct gck_cuda_engine gck_cuda_replay_engine = {
-	.able = able, .down = down, .up = up,
+	.able = able, .doubt = doubt, .down = down, .up = up,
 	.complete = gck_cuda_records_complete, .release = gck_cuda_records_release,
 };

@@ -38,10 +38,17 @@ uint64_t gck_record_maps_new(void)
 	return object;
 }
 
+static _Atomic bool maps_left;
+
 void gck_record_maps_ended(uint64_t object)
 {
-	if (maps_by && object)
-		maps_by->ended(object);
+	if (maps_by && object && maps_by->ended(object))
+		maps_left = true;
+}
+
+bool gck_record_maps_left(void)
+{
+	return maps_left;
 }
 
 static bool makes(const struct gck_record_function *f)

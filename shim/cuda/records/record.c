@@ -51,6 +51,26 @@ struct gck_record *gck_record_find_now(enum gck_record_kind kind, uint64_t now)
 	return get(&by_now, key(kind, now));
 }
 
+/* Whether its address or number must come out equal. */
+static bool is_placed(enum gck_record_kind kind)
+{
+	return kind == GCK_RECORD_MODULE || kind == GCK_RECORD_RESERVATION;
+}
+
+/* Whether it may have a part of what later objects get theirs from. */
+static bool takes_place(enum gck_record_kind kind)
+{
+	return kind != GCK_RECORD_EVENT && kind != GCK_RECORD_FUNCTION &&
+	       kind != GCK_RECORD_KERNEL && kind != GCK_RECORD_GRAPH && kind != GCK_RECORD_USER &&
+	       kind != GCK_RECORD_PHYSICAL && kind != GCK_RECORD_MAPPING;
+}
+
+static void doubt_later(const struct gck_record *ended)
+{
+	for (struct gck_record *r = takes_place(ended->kind) ? ended->next : NULL; r; r = r->next)
+		r->doubted |= is_placed(r->kind);
+}
+
 struct gck_record *gck_record_add(enum gck_record_kind kind, uint64_t handle)
 {
 	struct gck_record *r = calloc(1, sizeof *r);
@@ -58,7 +78,8 @@ struct gck_record *gck_record_add(enum gck_record_kind kind, uint64_t handle)
 	if (!r)
 		abort();
 	*r = (struct gck_record){.kind = kind, .handle = handle, .now = handle, .uses = 1,
-				 .before = last, .born = ++clock_now};
+				 .before = last, .born = ++clock_now,
+				 .doubted = is_placed(kind) && gck_record_maps_left()};
 	*(last ? &last->next : &first) = r;
 	last = r;
 	put(&by_handle, key(kind, handle), r);
@@ -212,6 +233,7 @@ void gck_record_end(struct gck_record *r)
 {
 	struct gck_record *d, *physical = r->physical;
 
+	doubt_later(r);
 	while (has_dependents(r->kind) && (d = dependent(r)))
 		gck_record_end(d);
 	for (d = r->kind == GCK_RECORD_CONTEXT ? first : NULL; d; d = d->next) {

@@ -36,10 +36,11 @@ void gck_cuda_records_called(gck_records_tell_fn *tell);
 size_t gck_cuda_records_code(char *list, size_t size);
 
 /* Who steers the library's mappings (shim/cuda/apart): told for which object the calling thread's
- * following ones are, 0: for none; and of an object that has ended for good. */
+ * following ones are, 0: for none; and of an object that has ended for good. ended: whether the
+ * library has kept some of that. */
 struct gck_records_maps {
 	void (*maps_for)(uint64_t object);
-	void (*ended)(uint64_t object);
+	bool (*ended)(uint64_t object);
 };
 void gck_cuda_records_maps_by(const struct gck_records_maps *maps);
 
@@ -52,6 +53,10 @@ void gck_cuda_records_gate_by(const struct gck_records_gate *gate);
 /* Why the objects that live now cannot be made again in a fresh driver: a text that stays until the
  * next call; NULL: they can. */
 const char *gck_cuda_records_unable(void);
+
+/* The same for what can be made again, but was not seen to come out as it was whatever the program
+ * had done before (test/gpu/random). */
+const char *gck_cuda_records_doubt(void);
 
 /* Copies the contents of device memory, of arrays and of modules' variables to host memory. The GPU
  * is idle, no other call is under way, and gck_cuda_records_unable has returned NULL. */
@@ -154,6 +159,8 @@ struct gck_record {
 	bool looked;
 	struct gck_record_storage *storage;    /* a context's: private.c */
 	bool lent;                       /* known by a call that did not make it */
+	bool doubted;                    /* its place may be one that something has left that has
+					  * ended since, or had before */
 	bool allocated;                  /* host memory, by this */
 	uint64_t device;                 /* where host memory is for the GPU, once it is saved */
 	struct gck_record_graph *graph;  /* a graph's, an executable graph's: graph.h */
@@ -172,6 +179,8 @@ extern _Atomic unsigned gck_records_age;
 uint64_t gck_record_maps_new(void);
 void gck_record_maps_for(uint64_t object);
 void gck_record_maps_ended(uint64_t object);
+/* Whether the library has kept mappings of objects that have ended. */
+bool gck_record_maps_left(void);
 
 /* ---- record.c: the table. All but `now` with the lock ---------------------------------------- */
 

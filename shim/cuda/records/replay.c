@@ -197,6 +197,35 @@ const char *gck_cuda_records_unable(void)
 	return why;
 }
 
+static const char *doubt(const struct gck_record *r)
+{
+	if (r->died)
+		return "it has ended and has to be made again";
+	if (r->doubted)
+		return "it is where something else was that has ended, or beside that";
+	return r->kind == GCK_RECORD_EXECUTABLE || r->kind == GCK_RECORD_MIPMAP ||
+	       r->kind == GCK_RECORD_TEXTURE || r->kind == GCK_RECORD_SURFACE
+		       ? "not all programs with such came back as they were" : NULL;
+}
+
+const char *gck_cuda_records_doubt(void)
+{
+	static char text[160];
+	const char *why = NULL;
+
+	gck_records_lock();
+	for (const struct gck_record *r = gck_records_first(); r && !why; r = r->next) {
+		why = doubt(r);
+		if (why) {
+			snprintf(text, sizeof text, "%s 0x%llx: %s", gck_record_kinds[r->kind],
+				 (unsigned long long)r->handle, why);
+			why = text;
+		}
+	}
+	gck_records_unlock();
+	return why;
+}
+
 /* ---- contents -------------------------------------------------------------------------------- */
 
 static void *room(size_t size, struct gck_error *err)

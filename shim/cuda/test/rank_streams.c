@@ -274,6 +274,21 @@ static int first_context(void)
 	       (int)(uintptr_t)rc;
 }
 
+static CUgraphExec executable;
+
+static int make_executable(void)
+{
+	CUgraph graph;
+
+	return cuGraphCreate(&graph, 0) | cuGraphInstantiateWithFlags(&executable, graph, 0) |
+	       cuGraphDestroy(graph);
+}
+
+static int end_executable(void)
+{
+	return cuGraphExecDestroy(executable);
+}
+
 static int release(void)
 {
 	return cuDevicePrimaryCtxRelease(0);
@@ -300,6 +315,8 @@ const struct rank_command rank_stream_commands[] = {
 	{"green", make_green},
 	{"capture", begin_capture},
 	{"captured", end_capture},
+	{"executable", make_executable},
+	{"no executable", end_executable},
 	{"stack", stack},
 	{"context", new_context},
 	{"destroy", .run_number = destroy},

@@ -2183,6 +2183,39 @@ static void test_texts(void)
 	   "a text of the driver's is a copy");
 }
 
+static bool doubts(const char *text)
+{
+	const char *why = gck_cuda_records_doubt();
+
+	return why && strstr(why, text);
+}
+
+/* What ends may have had a place that a later module's depends on. */
+static void test_doubts(void)
+{
+	CUcontext context;
+	CUmodule first, second;
+	CUstream stream;
+	CUevent event;
+
+	E->cuCtxCreate_v2(&context, 0, 0);
+	E->cuModuleLoadData(&first, ptx);
+	E->cuStreamCreate(&stream, 0);
+	E->cuEventCreate(&event, 0);
+	E->cuModuleLoadData(&second, ptx);
+	E->cuEventDestroy_v2(event);
+	is_str(gck_cuda_records_doubt(), NULL, "modules have places of their own");
+	E->cuStreamDestroy_v2(stream);
+	ok(doubts("module"), "but beside a stream that has ended: %s", gck_cuda_records_doubt());
+	E->cuModuleUnload(second);
+	is_str(gck_cuda_records_doubt(), NULL, "one that had its place before has not");
+	E->cuModuleLoadData(&second, ptx);
+	E->cuModuleUnload(first);
+	ok(doubts("module"), "nor is one sure that has to be made again");
+	E->cuCtxDestroy_v2(context);
+	is_str(gck_cuda_records_doubt(), NULL, "nothing is left");
+}
+
 /* Nothing takes back the last three. */
 static void test_lasting_refusals(void)
 {
@@ -2294,6 +2327,7 @@ int main(int argc, char **argv)
 		test_textures();
 		test_code();
 		test_texts();
+		test_doubts();
 		graph_cases(restarted, refuses, ptx);
 		test_refusals();
 		test_listeners();

@@ -341,16 +341,16 @@ static void goes_by(uint64_t seq, bool with_driver, const char *name)
 }
 
 /* The thread names its object first, then the reason. */
-static bool notes_capture(void)
+static bool notes(const char *reason)
 {
 	cuda_link_say(&cuda, GCK_LINK_CUDA_LIST_OBSTACLES, 0);
 	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_OBSTACLE && cuda.m.round &&
-	       strstr((const char *)cuda.m.data, "in a capture") &&
+	       strstr((const char *)cuda.m.data, reason) &&
 	       cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_OBSTACLES_END;
 }
 
-/* A checkpoint has the driver in its image while there is something that could not be made again:
- * here a capture under way. */
+/* A checkpoint has the driver in its image while there is something that could not be made again,
+ * here a capture under way, or might not come out as it was, here an executable graph. */
 static void mixed(void)
 {
 	static char reads[] = "./cuda_rank", *argv[] = {reads, NULL};
@@ -363,7 +363,7 @@ static void mixed(void)
 	unsetenv("GPUCKPT_CUDA");
 	goes_by(1, false, "a first image without the driver");
 	is_int(told("capture"), 0, "a capture begins");
-	ok(notes_capture(), "able notes that the driver will be in the image");
+	ok(notes("in a capture"), "able notes that the driver will be in the image");
 	ok(all_of(cuda_link_drain(&cuda, 2), has_driver(), lineage_checkpoint(&l) == 0,
 		  cuda_link_resume(&cuda, 2)), "an image has the driver, and the rank goes on");
 	goes_by(3, true, "an image with the driver");
@@ -372,6 +372,11 @@ static void mixed(void)
 	is_int(told("sum"), 3 << 20, "it has its data");
 	goes_by(5, false, "an image without the driver again");
 	goes_by(6, false, "and another one");
+	is_int(told("executable"), 0, "there is an executable graph");
+	ok(notes("came back as they were"), "able notes that the driver will be in the image");
+	goes_by(7, true, "an image with the driver, since that is safe");
+	is_int(told("no executable"), 0, "it ends");
+	goes_by(8, false, "an image without the driver");
 	lineage_kill(&l);
 }
 
