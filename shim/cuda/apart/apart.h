@@ -28,8 +28,9 @@ GCK_MUST_CHECK int gck_cuda_apart_discard(struct gck_error *err);
  * mapping that is made for it stays in its list as long as it lives. */
 void gck_cuda_apart_maps_for(uint64_t object);
 
-/* The object is not made again: its mappings are forgotten. Their addresses are not given to
- * others. Returns whether the library has kept some, for other objects. */
+/* The object is not made again. Its mappings are forgotten, and their addresses are not given to
+ * others, but for what the library has kept: that becomes another object's in a fresh copy. Returns
+ * whether there is such. */
 bool gck_cuda_apart_object_ended(uint64_t object);
 
 /* ---- between the folder's files -------------------------------------------------------------- */

@@ -7,7 +7,8 @@
  * makes it again, and an entry would be taken by another mapping of that kind. An object is made
  * again by the same calls. If it unmaps something while it is made, or later in its life, a fresh
  * copy maps that again, and the entries behind it have to stay in order: so an object's entries
- * stay until it ends.
+ * stay until it ends. What the library keeps of an ended object's, it puts later objects into: in a
+ * fresh copy it makes such a mapping for the first of these.
  *
  * The list is in memory of the program, which images contain, but not from its malloc: the library
  * may map where a lock of malloc's or the loader's is held. */
@@ -26,6 +27,7 @@
 #define PAGE 4096ul
 #define TRIES 64
 #define ROOM (1ul << 30)
+#define LEFT UINT64_MAX /* in place of an object that has ended */
 
 struct mapping {
 	uint64_t object;
@@ -94,14 +96,27 @@ static int grow(void)
 }
 
 /* As another version of the library may map more or less for an object. */
-static bool fits(const struct mapping *m, size_t length, int prot, int flags)
+static bool fits(const struct mapping *m, uint64_t of, size_t length, int prot, int flags)
 {
-	return m->copy != list.copy && m->object == object && m->prot == prot &&
-	       m->flags == flags && length <= m->slot;
+	return m->copy != list.copy && m->object == of && m->prot == prot && m->flags == flags &&
+	       length <= m->slot;
 }
 
-/* The first such mapping that this copy has not made yet, best of the same length; a new one, if
- * there is none. NULL: no memory. */
+static struct mapping *find_left(size_t length, int prot, int flags)
+{
+	for (size_t i = 0; i < list.n; i++) {
+		struct mapping *m = &list.v[i];
+
+		if (m->length == length && fits(m, LEFT, length, prot, flags)) {
+			m->object = object;
+			return m;
+		}
+	}
+	return NULL;
+}
+
+/* The first such mapping that this copy has not made yet, best of the same length; else one that an
+ * ended object has left; a new one, if there is none. NULL: no memory. */
 static struct mapping *take(size_t length, int prot, int flags)
 {
 	struct mapping *other = NULL;
@@ -109,7 +124,7 @@ static struct mapping *take(size_t length, int prot, int flags)
 	for (size_t i = 0; i < list.n; i++) {
 		struct mapping *m = &list.v[i];
 
-		if (!fits(m, length, prot, flags))
+		if (!fits(m, object, length, prot, flags))
 			continue;
 		if (m->length == length)
 			return m;
@@ -120,6 +135,9 @@ static struct mapping *take(size_t length, int prot, int flags)
 		other->length = length;
 		return other;
 	}
+	other = find_left(length, prot, flags);
+	if (other)
+		return other;
 	if (list.n == list.capacity && grow())
 		return NULL;
 	list.v[list.n] = (struct mapping){.object = object, .length = length,
@@ -153,7 +171,7 @@ static void unmapped(uintptr_t start, size_t length)
 		if (!n)
 			continue;
 		m->mapped -= n < m->mapped ? n : m->mapped;
-		if (!m->mapped && !m->object)
+		if (!m->mapped && (!m->object || m->object == LEFT))
 			forget(i);
 	}
 }
@@ -253,12 +271,13 @@ bool gck_cuda_apart_object_ended(uint64_t of)
 
 	pthread_mutex_lock(&list.lock);
 	for (size_t i = 0; i < list.n; i++) {
-		const struct mapping *m = &list.v[i];
+		struct mapping m = list.v[i];
 
-		if (m->object != of)
-			list.v[n++] = *m;
-		else
-			left |= m->mapped && m->copy == list.copy;
+		if (m.object == of && !(m.mapped && m.copy == list.copy))
+			continue;
+		left |= m.object == of;
+		m.object = m.object == of ? LEFT : m.object;
+		list.v[n++] = m;
 	}
 	list.n = n;
 	pthread_mutex_unlock(&list.lock);

@@ -170,12 +170,20 @@ static void test_steered(void)
 
 static void test_ended(void)
 {
-	uintptr_t gone = map_for(7, 2 * UNIT), next;
+	uintptr_t kept = map_for(30, 2 * UNIT), gone = map_for(31, 2 * UNIT), first, second;
 
-	gck_cuda_apart_object_ended(7);
-	ok(restart() && (next = map_for(7, 2 * UNIT)) != gone && next >= ZONE && next < ZONE_END &&
-	   map_for(8, 2 * UNIT) != gone, "no other object gets an ended one's addresses");
-	is_int(map_for(8, 2 * UNIT) != map_for(7, 2 * UNIT), 1, "one object's are its own");
+	m->unmap((void *)gone, 2 * UNIT);
+	ok(gck_cuda_apart_object_ended(30), "the library keeps what was an ended object's");
+	ok(!gck_cuda_apart_object_ended(31), "but what it has unmapped");
+	restart();
+	first = map_for(32, 2 * UNIT);
+	second = map_for(32, 2 * UNIT);
+	is_int(first == kept, 1, "the next object of a fresh copy gets what was kept");
+	ok(second != gone && second >= ZONE && second < ZONE_END,
+	   "no object gets the other addresses");
+	restart();
+	ok(map_for(33, 2 * UNIT) != kept && map_for(32, 2 * UNIT) == kept &&
+	   map_for(32, 2 * UNIT) == second, "from then on that is its own");
 }
 
 static void test_unmapped(void)
