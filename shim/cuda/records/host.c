@@ -52,6 +52,15 @@ CUresult gck_record_host_free(void *p, gck_record_unregister *note)
 	return is_allocated(p) ? note(p) : gck_cuda_driver.cuMemFreeHost(p);
 }
 
+/* Memory of the driver's own is no such memory that it registers. */
+CUresult gck_record_host_register(void *p, size_t size, unsigned flags, gck_record_register *note)
+{
+	CUresult rc = note(p, size, flags);
+
+	return rc == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED && is_allocated(p)
+		       ? CUDA_ERROR_INVALID_VALUE : rc;
+}
+
 CUresult gck_record_host_unregister(void *p, gck_record_unregister *note)
 {
 	return is_allocated(p) ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : note(p);

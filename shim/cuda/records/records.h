@@ -301,6 +301,7 @@ typedef CUresult gck_record_unregister(void *p);
 CUresult gck_record_host_allocate(void **at, size_t size, unsigned flags,
 				  gck_record_register *note);
 CUresult gck_record_host_free(void *p, gck_record_unregister *note);
+CUresult gck_record_host_register(void *p, size_t size, unsigned flags, gck_record_register *note);
 CUresult gck_record_host_unregister(void *p, gck_record_unregister *note);
 /* Frees it, if it was allocated here. */
 void gck_record_host_forget(const struct gck_record *r);

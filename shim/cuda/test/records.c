@@ -792,6 +792,14 @@ static void pin(void)
 	objects[i].open = own;
 }
 
+static void pin_again(void)
+{
+	int i = any("host");
+
+	if (i >= 0)
+		BOTH(cuMemHostRegister_v2(H(void *, i), PINNED, 0));
+}
+
 static void give_back(int i)
 {
 	/* The function for the other kind of memory says that it is not of that kind. */
@@ -1302,11 +1310,11 @@ static void (*const steps[])(void) = {
 	read_memory, create_array, create_mipmap, create_mipmap, destroy_mipmap, get_level,
 	get_level, create_array, destroy_array, use_array, use_array, use_array, create_texture,
 	create_texture, create_texture, destroy_any_texture, look_at_texture, look_at_texture, pin,
-	unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory, free_memory,
-	look_at_primary, keep, keep, look_at_kept, look_at_kept, look_at_private, create_pool,
-	destroy_pool, get_pool, get_pool, set_pool, set_pool, look_at_pool, look_at_pool,
-	look_at_buffers, take_functions, graph_step, graph_step, graph_step, graph_step, graph_step,
-	graph_step,
+	pin_again, unpin, use_pinned, use_pinned, launch, launch, launch, allocate, free_memory,
+	free_memory, look_at_primary, keep, keep, look_at_kept, look_at_kept, look_at_private,
+	create_pool, destroy_pool, get_pool, get_pool, set_pool, set_pool, look_at_pool,
+	look_at_pool, look_at_buffers, take_functions, graph_step, graph_step, graph_step,
+	graph_step, graph_step, graph_step,
 };
 
 /* With which a program of graphs begins. */

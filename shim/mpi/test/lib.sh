@@ -49,8 +49,9 @@ reference() { # NAME COMMAND...
 # A whole cycle initialises MPI a second time as the same rank of one mpirun. The server of PMIx
 # 4.2 sometimes hangs then: a rank waits in MPI_Init for a fence that the other ranks have left
 # (openpmix issues 3931 and 4113: fences have no generation, and a rank that leaves is removed
-# from fences that others have begun; with one rank, too). This happens without gpuckpt too: if each rank runs one
-# program of Open MPI after another, about one MPI_Init in 500 hangs on a loaded machine
+# from fences that others have begun; with one rank, too). This happens without gpuckpt too: if each
+# rank runs one program of Open MPI after another, about one MPI_Init in 500 hangs on a loaded
+# machine
 # (mpirun -np 4 sh -c 'while ./program && meet_the_other_ranks; do :; done', PMIX_MCA_gds=hash).
 # A restart under Slurm is a new step with its own server: test/cluster/mpi*.sh, restart_lammps.sh.
 # A run that hangs is begun anew; one that fails in another way is not.

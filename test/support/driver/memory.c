@@ -282,19 +282,22 @@ CUresult fake_cuMemFreeHost(void *address)
 
 CUresult fake_cuMemHostRegister_v2(void *address, size_t size, unsigned int flags)
 {
+	CUresult rc = CUDA_SUCCESS;
 	struct fake_block *b;
-	bool taken;
 
 	if (!fake_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	fake_lock();
-	taken = fake_find((CUdeviceptr)(uintptr_t)address);
-	if (!taken) {
+	b = fake_find((CUdeviceptr)(uintptr_t)address);
+	if (b) {
+		rc = b->kind == FAKE_HOST ? CUDA_ERROR_INVALID_VALUE
+					  : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	} else {
 		b = fake_block_new(NULL, (CUdeviceptr)(uintptr_t)address, size, FAKE_REGISTERED);
 		b->flags = flags;
 	}
 	fake_unlock();
-	return taken ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_SUCCESS;
+	return rc;
 }
 
 CUresult fake_cuMemHostUnregister(void *address)
