@@ -206,11 +206,12 @@ SLURM_PROCID=1 "$pair" "/$shm" 20000 0 / >"$ranks/want" &
 SLURM_PROCID=0 "$pair" "/$shm" 20000 0 / >>"$ranks/want"
 wait $!
 rm "/dev/shm/$shm"
-check "the number of two ranks is right" cmp <(sort "$ranks/want") <(sort "$ranks/answers")
+is "$(sort "$ranks/answers")" "$(sort "$ranks/want")" "the number of two ranks is right"
 SLURM_PROCID=1 "$sysv" "$key" 20000 0 / >"$ranks/want" &
 SLURM_PROCID=0 "$sysv" "$key" 20000 0 / >>"$ranks/want"
 wait $!
-check "their number in System V objects is right" cmp <(sort "$ranks/want") <(sort "$ranks/objects")
+is "$(sort "$ranks/objects")" "$(sort "$ranks/want")" \
+	"their number in System V objects is right"
 for answer in one two three; do
 	check "make's answers in $answer are right" cmp "$script/one" "$make/$answer"
 done
