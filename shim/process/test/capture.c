@@ -706,6 +706,16 @@ static void test_child(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* Those of another step's rank, whose PID where it began was this rank's, are not this rank's. */
+static void test_strangers(void)
+{
+	start();
+	tell("do", "strangers");
+	ok(refuses(NULL), "processes of another step, with the same PID, are not the rank's");
+	tell("undo", "strangers");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 static char state_of(pid_t pid)
 {
 	int proc = gck_proc_open(pid, NULL);
@@ -904,6 +914,7 @@ int main(void)
 	test_rings();
 	test_headless();
 	test_child();
+	test_strangers();
 	test_starting();
 	test_replaced();
 	test_attached();

@@ -1036,6 +1036,18 @@ static void do_orphans(void)
 	waitpid(child, NULL, 0);
 }
 
+/* The same, of a rank of another step that had this PID where it began. */
+static void do_strangers(void)
+{
+	char *link = getenv("GPUCKPT_LINK"), first = link ? *link : '\0';
+
+	if (!link)
+		return;
+	*link = 'x'; /* as /proc shows it of the children */
+	do_orphans();
+	*link = first;
+}
+
 static void undo_orphans(void)
 {
 	kill(-child, SIGKILL);
@@ -1671,6 +1683,7 @@ static const struct {
 	{"attached", do_attached, undo_half_segment},
 	{"static-ipc", do_static_ipc, undo_static_ipc},
 	{"mq-outside", do_mq_outside, undo_outside_process}, {"orphans", do_orphans, undo_orphans},
+	{"strangers", do_strangers, undo_orphans},
 	{"unshared", do_unshared, undo_unlike}, {"no-privs", do_no_privs, undo_unlike},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
 	{"raw", do_raw, NULL}, {"rights", do_rights, NULL}, {"seccomp", do_seccomp, NULL},

@@ -21,6 +21,7 @@
 #include "shim/process/tree/tree.h"
 
 #define MARK "GPUCKPT_PID=" /* of a rank's processes */
+#define LINK "GPUCKPT_LINK=" /* of a step's, on a node */
 #define STAT_PARENT 4
 #define STAT_GROUP 5
 #define STAT_SESSION 6
@@ -155,15 +156,39 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-/* Whether this process's environment is that of rank, or of a descendant of it. Without the right
- * to read it, it is not ours. */
+static char *read_environ(pid_t pid, size_t *size)
+{
+	int proc = gck_proc_open(pid, NULL);
+	char *all = proc < 0 ? NULL : gck_proc_read(proc, "environ", size, NULL);
+
+	if (proc >= 0)
+		close(proc);
+	return all;
+}
+
+/* Whether both environments have the same entry of this name. */
+static bool is_same_entry(const char *a, size_t na, const char *b, size_t nb, const char *name)
+{
+	const char *x = gck_slots_find(a, na, name), *y = gck_slots_find(b, nb, name);
+
+	return x && y && !strcmp(x, y);
+}
+
+/* Whether this process's environment is that of rank, or of a descendant of it. A rank of another
+ * step may have had the same PID where it began: that one's link is another. Without the right to
+ * read it, it is not ours. */
 static bool is_marked(int proc, pid_t rank)
 {
-	size_t size;
-	char *all = gck_proc_read(proc, "environ", &size, NULL);
+	size_t size, n = 0;
+	char *all = gck_proc_read(proc, "environ", &size, NULL), *own = NULL;
 	const char *entry = all ? gck_slots_find(all, size, MARK) : NULL;
 	bool marked = entry && atoi(entry + strlen(MARK)) == rank;
 
+	if (marked)
+		own = read_environ(rank, &n);
+	if (own && gck_slots_find(own, n, LINK))
+		marked = is_same_entry(all, size, own, n, LINK);
+	free(own);
 	free(all);
 	return marked;
 }
@@ -191,24 +216,6 @@ bool gck_is_descendant(pid_t pid, pid_t rank)
 	return is_below(pid, rank) || is_marked_pid(pid, rank);
 }
 
-static char *read_environ(pid_t pid, size_t *size)
-{
-	int proc = gck_proc_open(pid, NULL);
-	char *all = proc < 0 ? NULL : gck_proc_read(proc, "environ", size, NULL);
-
-	if (proc >= 0)
-		close(proc);
-	return all;
-}
-
-/* Whether both environments have the same entry of this name. */
-static bool is_same_entry(const char *a, size_t na, const char *b, size_t nb, const char *name)
-{
-	const char *x = gck_slots_find(a, na, name), *y = gck_slots_find(b, nb, name);
-
-	return x && y && !strcmp(x, y);
-}
-
 bool gck_is_of_step(pid_t pid, pid_t rank)
 {
 	size_t size, n = 0;
@@ -218,7 +225,7 @@ bool gck_is_of_step(pid_t pid, pid_t rank)
 	for (; of_rank && pid > 1 && !is; pid = parent_of(pid)) {
 		all = read_environ(pid, &n);
 		is = all && gck_slots_find(all, n, MARK) &&
-		     is_same_entry(all, n, of_rank, size, "GPUCKPT_LINK=");
+		     is_same_entry(all, n, of_rank, size, LINK);
 		free(all);
 	}
 	free(of_rank);
