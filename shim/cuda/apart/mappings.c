@@ -102,7 +102,7 @@ static bool fits(const struct mapping *m, uint64_t of, size_t length, int prot, 
 	       length <= m->slot;
 }
 
-static struct mapping *find_left(size_t length, int prot, int flags)
+static struct mapping *take_left(size_t length, int prot, int flags)
 {
 	for (size_t i = 0; i < list.n; i++) {
 		struct mapping *m = &list.v[i];
@@ -135,7 +135,7 @@ static struct mapping *take(size_t length, int prot, int flags)
 		other->length = length;
 		return other;
 	}
-	other = find_left(length, prot, flags);
+	other = take_left(length, prot, flags);
 	if (other)
 		return other;
 	if (list.n == list.capacity && grow())

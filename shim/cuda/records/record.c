@@ -51,7 +51,7 @@ struct gck_record *gck_record_find_now(enum gck_record_kind kind, uint64_t now)
 	return get(&by_now, key(kind, now));
 }
 
-/* Whether its address or number must come out equal. */
+/* Whether its address must come out equal. */
 static bool is_placed(enum gck_record_kind kind)
 {
 	return kind == GCK_RECORD_MODULE || kind == GCK_RECORD_RESERVATION;

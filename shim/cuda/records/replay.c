@@ -174,9 +174,18 @@ static void look_at_modules(void)
 	} while (r);
 }
 
-const char *gck_cuda_records_unable(void)
+/* What is told of an object; stays until the next call. */
+static const char *named(const struct gck_record *r, const char *why)
 {
 	static char text[160];
+
+	snprintf(text, sizeof text, "%s 0x%llx: %s", gck_record_kinds[r->kind],
+		 (unsigned long long)r->handle, why);
+	return text;
+}
+
+const char *gck_cuda_records_unable(void)
+{
 	const char *why = gck_record_spoiled();
 
 	look_at_modules();
@@ -187,11 +196,8 @@ const char *gck_cuda_records_unable(void)
 		why = "a thread whose current context has ended";
 	for (struct gck_record *r = gck_records_first(); r && !why; r = r->next) {
 		why = r->died ? NULL : record_unable(r);
-		if (why) {
-			snprintf(text, sizeof text, "%s 0x%llx: %s", gck_record_kinds[r->kind],
-				 (unsigned long long)r->handle, why);
-			why = text;
-		}
+		if (why)
+			why = named(r, why);
 	}
 	gck_records_unlock();
 	return why;
@@ -210,17 +216,13 @@ static const char *doubt(const struct gck_record *r)
 
 const char *gck_cuda_records_doubt(void)
 {
-	static char text[160];
 	const char *why = NULL;
 
 	gck_records_lock();
 	for (const struct gck_record *r = gck_records_first(); r && !why; r = r->next) {
 		why = doubt(r);
-		if (why) {
-			snprintf(text, sizeof text, "%s 0x%llx: %s", gck_record_kinds[r->kind],
-				 (unsigned long long)r->handle, why);
-			why = text;
-		}
+		if (why)
+			why = named(r, why);
 	}
 	gck_records_unlock();
 	return why;

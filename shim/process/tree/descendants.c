@@ -174,29 +174,41 @@ static bool is_same_entry(const char *a, size_t na, const char *b, size_t nb, co
 	return x && y && !strcmp(x, y);
 }
 
-/* Whether this process's environment is that of rank, or of a descendant of it. A rank of another
- * step may have had the same PID where it began: that one's link is another. Without the right to
- * read it, it is not ours. */
-static bool is_marked(int proc, pid_t rank)
-{
-	size_t size, n = 0;
-	char *all = gck_proc_read(proc, "environ", &size, NULL), *own = NULL;
-	const char *entry = all ? gck_slots_find(all, size, MARK) : NULL;
-	bool marked = entry && atoi(entry + strlen(MARK)) == rank;
+/* By what a rank's processes are known, whoever their parent is. */
+struct mark {
+	pid_t rank;
+	char *environ;
+	size_t size;
+};
 
-	if (marked)
-		own = read_environ(rank, &n);
-	if (own && gck_slots_find(own, n, LINK))
-		marked = is_same_entry(all, size, own, n, LINK);
-	free(own);
+static struct mark mark_of(pid_t rank)
+{
+	struct mark m = {.rank = rank};
+
+	m.environ = read_environ(rank, &m.size);
+	return m;
+}
+
+/* Whether this process's environment is that of the rank, or of a descendant of it. A rank of
+ * another step may have had the same PID where it began: that one's link is another. Without the
+ * right to read it, it is not ours. */
+static bool is_marked(int proc, const struct mark *m)
+{
+	size_t size;
+	char *all = gck_proc_read(proc, "environ", &size, NULL);
+	const char *entry = all ? gck_slots_find(all, size, MARK) : NULL;
+	bool marked = entry && atoi(entry + strlen(MARK)) == m->rank;
+
+	if (marked && m->environ && gck_slots_find(m->environ, m->size, LINK))
+		marked = is_same_entry(all, size, m->environ, m->size, LINK);
 	free(all);
 	return marked;
 }
 
-static bool is_marked_pid(pid_t pid, pid_t rank)
+static bool is_marked_pid(pid_t pid, const struct mark *m)
 {
 	int proc = gck_proc_open(pid, NULL);
-	bool marked = proc >= 0 && is_marked(proc, rank);
+	bool marked = proc >= 0 && is_marked(proc, m);
 
 	if (proc >= 0)
 		close(proc);
@@ -213,7 +225,15 @@ static bool is_below(pid_t pid, pid_t rank)
 
 bool gck_is_descendant(pid_t pid, pid_t rank)
 {
-	return is_below(pid, rank) || is_marked_pid(pid, rank);
+	struct mark m;
+	bool marked;
+
+	if (is_below(pid, rank))
+		return true;
+	m = mark_of(rank);
+	marked = is_marked_pid(pid, &m);
+	free(m.environ);
+	return marked;
 }
 
 bool gck_is_of_step(pid_t pid, pid_t rank)
@@ -234,13 +254,13 @@ bool gck_is_of_step(pid_t pid, pid_t rank)
 
 /* Whether it is a descendant of the rank, but no descendant's child: those are the child's matter.
  * v gets its stat. The rank's clones are its children. */
-static bool is_orphan(pid_t pid, pid_t rank, uint64_t v[GCK_STAT_FIELDS])
+static bool is_orphan(pid_t pid, const struct mark *m, uint64_t v[GCK_STAT_FIELDS])
 {
 	int proc = gck_proc_open(pid, NULL);
 	char state = 'Z';
-	bool orphan = proc >= 0 && pid != rank && is_marked(proc, rank) &&
+	bool orphan = proc >= 0 && pid != m->rank && is_marked(proc, m) &&
 		      !gck_proc_stat(proc, &state, v, NULL) && state != 'Z' &&
-		      !is_below(pid, rank) && !is_marked_pid((pid_t)v[STAT_PARENT], rank);
+		      !is_below(pid, m->rank) && !is_marked_pid((pid_t)v[STAT_PARENT], m);
 
 	if (proc >= 0)
 		close(proc);
@@ -295,6 +315,7 @@ int gck_scan_orphans(struct gck_scan *s)
 	struct stat rank, st;
 	int all, *pids, failed = 0;
 	char name[16], state;
+	struct mark m;
 	size_t n;
 
 	if (s->t->rank) /* the rank's scan finds all */
@@ -311,12 +332,14 @@ int gck_scan_orphans(struct gck_scan *s)
 		close(all);
 		return -1;
 	}
+	m = mark_of(s->t->pid);
 	for (size_t i = 0; i < n && !failed; i++) {
 		snprintf(name, sizeof(name), "%d", pids[i]);
 		if (fstatat(all, name, &st, 0) == 0 && st.st_uid == rank.st_uid &&
-		    is_orphan(pids[i], s->t->pid, v))
+		    is_orphan(pids[i], &m, v))
 			failed = add_orphan(s, pids[i], v, own);
 	}
+	free(m.environ);
 	free(pids);
 	close(all);
 	return failed;
