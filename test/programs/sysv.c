@@ -157,9 +157,8 @@ int main(int argc, char **argv)
 		if (!enough)
 			usleep((useconds_t)atol(argv[3]));
 	}
+	change(1, me ? -1 : 1, 0); /* neither leaves before the other's last check */
 	while (!me && value(PRESENT) == 2)
-		usleep(1000);
-	while (me && s->counts[0] != s->counts[1])
 		usleep(1000);
 	for (size_t i = 0; i < WORDS; i++)
 		sum = sum * 31 + large[i];
