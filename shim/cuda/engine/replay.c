@@ -127,8 +127,13 @@ static void fill_gaps(struct gck_cuda_real *table)
 
 static void hook(struct gck_cuda_real *table, const struct gck_cuda_real *found)
 {
+	static bool again;
+
 	gck_cuda_driver = *found;
 	gck_cuda_records_hook(table);
+	if (!again)
+		gck_cuda_records_shorten(&gck_cuda_real);
+	again = true;
 	fill_gaps(&gck_cuda_driver);
 	recorded_init = table->cuInit;
 	table->cuInit = init;
