@@ -38,6 +38,8 @@ struct task {
 	bool ended;
 	int status;          /* as from wait, once it has ended */
 	struct link *link;   /* agent: its shim's connection; NULL: none */
+	int64_t lease_left_ms; /* agent: the end of the lease that a closed link has left to the
+			        * rank (lease.h); 0: none */
 	uint64_t shim_state; /* agent: address of its struct gck_shim_state; 0: no link */
 	struct thread_link *mpi, *cuda; /* agent: lists of links of its MPI thread, and of the CUDA
 			      * threads of its processes; NULL: none */

@@ -43,16 +43,40 @@ static void look(struct link *l)
 		l->lease.foreign = task_is_stopped(l->task);
 }
 
-static bool has_ended(const struct lease *x)
+/* The same without a link. */
+static void look_left(struct task *t)
 {
-	return x->read_ms && gck_boot_ms() >= x->read_ms;
+	if (gck_boot_ms() < t->lease_left_ms && task_is_stopped(t))
+		t->lease_left_ms = 0;
+}
+
+void lease_left(struct link *l)
+{
+	look(l);
+	l->task->lease_left_ms = l->lease.foreign ? 0 : l->lease.read_ms;
+}
+
+static bool has_ended(int64_t end_ms)
+{
+	return end_ms && gck_boot_ms() >= end_ms;
+}
+
+static void go_on_without_link(struct task *t)
+{
+	if (!has_ended(t->lease_left_ms) || !task_is_stopped(t))
+		return;
+	kill(t->pid, SIGCONT);
+	t->lease_left_ms = 0;
 }
 
 void lease_look(struct agent *a)
 {
-	for (size_t i = 0; i < a->tasks.n; i++)
+	for (size_t i = 0; i < a->tasks.n; i++) {
 		if (a->tasks.v[i]->link)
 			look(a->tasks.v[i]->link);
+		else
+			look_left(a->tasks.v[i]);
+	}
 }
 
 void lease_renew(struct agent *a, int64_t until_ms)
@@ -60,11 +84,15 @@ void lease_renew(struct agent *a, int64_t until_ms)
 	lease_look(a);
 	a->lasting->lease_ms = until_ms;
 	for (size_t i = 0; i < a->tasks.n; i++) {
-		const struct task *t = a->tasks.v[i];
+		struct task *t = a->tasks.v[i];
 
-		if (t->ended || !t->link)
+		if (t->ended)
 			continue;
-		if (has_ended(&t->link->lease) && !t->link->lease.foreign)
+		if (!t->link) {
+			go_on_without_link(t);
+			continue;
+		}
+		if (has_ended(t->link->lease.read_ms) && !t->link->lease.foreign)
 			kill(t->pid, SIGCONT);
 		if (has_read(t->link))
 			lease_give(t->link);
@@ -76,6 +104,8 @@ void lease_end_stand(struct agent *a, bool suspended)
 	for (size_t i = 0; i < a->tasks.n; i++) {
 		struct task *t = a->tasks.v[i];
 
+		if (suspended)
+			t->lease_left_ms = 0;
 		if (suspended && t->link)
 			t->link->lease.foreign = true;
 		else if (!suspended && !t->link && task_is_stopped(t))

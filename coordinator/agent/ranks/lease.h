@@ -35,4 +35,8 @@ void lease_end_stand(struct agent *a, bool suspended);
 /* Gives a rank that was told to go its first lease, if there are leases. */
 void lease_give(struct link *l);
 
+/* Before a rank's link is closed: if its last lease stops it before it has found that out, it goes
+ * on at the next renewal, and connects again. */
+void lease_left(struct link *l);
+
 #endif

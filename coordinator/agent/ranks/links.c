@@ -29,6 +29,7 @@ void link_close(struct link *l)
 	if (*p)
 		*p = l->next;
 	if (l->task && l->task->link == l) {
+		lease_left(l);
 		l->task->link = NULL;
 		l->task->shim_state = 0;
 	}
@@ -99,6 +100,7 @@ static void match_task(struct link *l)
 		link_close(t->link);
 	l->task = t;
 	t->link = l;
+	t->lease_left_ms = 0;
 	t->shim_state = l->hello.state;
 	l->waiting = true;
 	if (!l->hello.reconnect)
