@@ -165,9 +165,9 @@ void lease_give(struct link *l)
 	must(l->task == &task);
 }
 
-void lease_left(struct link *l)
+void lease_look_at(struct task *t)
 {
-	must(l->task == &task);
+	must(t == &task);
 }
 
 int gck_process_runs(pid_t pid, struct gck_error *err)

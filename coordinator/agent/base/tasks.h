@@ -28,6 +28,14 @@ struct task_requests {
 				  * connected */
 };
 
+/* A rank's lease (ranks/lease.h), also while it has no link. Times are those of gck_boot_ms(); 0:
+ * none. */
+struct task_lease {
+	int64_t sent_ms; /* the end of the last lease that was sent */
+	int64_t read_ms; /* the end of the last lease that the rank has read */
+	bool foreign;    /* a signal stopped the rank during that lease: not its end */
+};
+
 struct task {
 	uint32_t rank;
 	pid_t pid;
@@ -38,8 +46,7 @@ struct task {
 	bool ended;
 	int status;          /* as from wait, once it has ended */
 	struct link *link;   /* agent: its shim's connection; NULL: none */
-	int64_t lease_left_ms; /* agent: the end of the lease that a closed link has left to the
-			        * rank (lease.h); 0: none */
+	struct task_lease lease; /* agent */
 	uint64_t shim_state; /* agent: address of its struct gck_shim_state; 0: no link */
 	struct thread_link *mpi, *cuda; /* agent: lists of links of its MPI thread, and of the CUDA
 			      * threads of its processes; NULL: none */

@@ -24,58 +24,45 @@ void lease_give(struct link *l)
 	int64_t until = l->all->agent->lasting->lease_ms;
 	int64_t left = until - gck_boot_ms();
 
-	if (!l->lease.taken || l->waiting)
+	if (!l->takes_lease || l->waiting)
 		return;
-	if (until ? left <= 0 : !l->lease.sent_ms)
+	if (until ? left <= 0 : !l->task->lease.sent_ms)
 		return;
 	if (link_tell(l, GCK_LINK_LEASE, 0, until ? (uint32_t)left : 0) == 0)
-		l->lease.sent_ms = until;
+		l->task->lease.sent_ms = until;
 }
 
 /* A rank that has read another lease has run since. */
-static void look(struct link *l)
+void lease_look_at(struct task *t)
 {
-	if (has_read(l) && l->lease.read_ms != l->lease.sent_ms) {
-		l->lease.read_ms = l->lease.sent_ms;
-		l->lease.foreign = false;
+	struct task_lease *x = &t->lease;
+
+	if (t->link && x->read_ms != x->sent_ms && has_read(t->link)) {
+		x->read_ms = x->sent_ms;
+		x->foreign = false;
 	}
-	if (gck_boot_ms() < l->lease.read_ms)
-		l->lease.foreign = task_is_stopped(l->task);
-}
-
-/* The same without a link. */
-static void look_left(struct task *t)
-{
-	if (gck_boot_ms() < t->lease_left_ms && task_is_stopped(t))
-		t->lease_left_ms = 0;
-}
-
-void lease_left(struct link *l)
-{
-	look(l);
-	l->task->lease_left_ms = l->lease.foreign ? 0 : l->lease.read_ms;
-}
-
-static bool has_ended(int64_t end_ms)
-{
-	return end_ms && gck_boot_ms() >= end_ms;
-}
-
-static void go_on_without_link(struct task *t)
-{
-	if (!has_ended(t->lease_left_ms) || !task_is_stopped(t))
-		return;
-	kill(t->pid, SIGCONT);
-	t->lease_left_ms = 0;
+	if (gck_boot_ms() < x->read_ms)
+		x->foreign = task_is_stopped(t);
 }
 
 void lease_look(struct agent *a)
 {
-	for (size_t i = 0; i < a->tasks.n; i++) {
-		if (a->tasks.v[i]->link)
-			look(a->tasks.v[i]->link);
-		else
-			look_left(a->tasks.v[i]);
+	for (size_t i = 0; i < a->tasks.n; i++)
+		lease_look_at(a->tasks.v[i]);
+}
+
+/* Without a link it drops its lease as soon as it runs: it is let go once. */
+static void let_go(struct task *t)
+{
+	struct task_lease *x = &t->lease;
+
+	if (!x->read_ms || gck_boot_ms() < x->read_ms || x->foreign)
+		return;
+	if (t->link) {
+		kill(t->pid, SIGCONT);
+	} else if (task_is_stopped(t)) {
+		kill(t->pid, SIGCONT);
+		x->read_ms = 0;
 	}
 }
 
@@ -88,13 +75,8 @@ void lease_renew(struct agent *a, int64_t until_ms)
 
 		if (t->ended)
 			continue;
-		if (!t->link) {
-			go_on_without_link(t);
-			continue;
-		}
-		if (has_ended(t->link->lease.read_ms) && !t->link->lease.foreign)
-			kill(t->pid, SIGCONT);
-		if (has_read(t->link))
+		let_go(t);
+		if (t->link && has_read(t->link))
 			lease_give(t->link);
 	}
 }
@@ -105,10 +87,8 @@ void lease_end_stand(struct agent *a, bool suspended)
 		struct task *t = a->tasks.v[i];
 
 		if (suspended)
-			t->lease_left_ms = 0;
-		if (suspended && t->link)
-			t->link->lease.foreign = true;
-		else if (!suspended && !t->link && task_is_stopped(t))
+			t->lease.foreign = true;
+		else if (!t->link && task_is_stopped(t))
 			kill(t->pid, SIGCONT);
 	}
 }

@@ -12,14 +12,7 @@
 
 struct agent;
 struct link;
-
-/* Of one link. Times are those of gck_boot_ms(); 0: none. */
-struct lease {
-	bool taken;      /* GCK_LINK_TAKES_LEASE */
-	int64_t sent_ms; /* the end of the last lease that was sent */
-	int64_t read_ms; /* the end of the last lease that the rank has read */
-	bool foreign;    /* a signal stopped the rank during that lease: not its end */
-};
+struct task;
 
 /* Lets all ranks run until then; those that the end of their lease has stopped go on. 0: without
  * leases. */
@@ -27,6 +20,9 @@ void lease_renew(struct agent *a, int64_t until_ms);
 
 /* Takes note of ranks that a signal has stopped while their leases last. */
 void lease_look(struct agent *a);
+/* The same for one, before its link is closed. If its lease stops it before it finds that out, it
+ * goes on at the next renewal, and connects again. */
+void lease_look_at(struct task *t);
 
 /* Lets ranks go on that stand without a link: an agent that died has left them so. suspended: Slurm
  * has stopped all ranks, and lets them go itself. */
@@ -34,9 +30,5 @@ void lease_end_stand(struct agent *a, bool suspended);
 
 /* Gives a rank that was told to go its first lease, if there are leases. */
 void lease_give(struct link *l);
-
-/* Before a rank's link is closed: if its last lease stops it before it has found that out, it goes
- * on at the next renewal, and connects again. */
-void lease_left(struct link *l);
 
 #endif

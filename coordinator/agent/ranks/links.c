@@ -13,6 +13,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/task_stdio.h"
+#include "coordinator/agent/ranks/lease.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
 /* A shim may connect before the plugin has named its task. */
@@ -29,7 +30,7 @@ void link_close(struct link *l)
 	if (*p)
 		*p = l->next;
 	if (l->task && l->task->link == l) {
-		lease_left(l);
+		lease_look_at(l->task);
 		l->task->link = NULL;
 		l->task->shim_state = 0;
 	}
@@ -100,7 +101,7 @@ static void match_task(struct link *l)
 		link_close(t->link);
 	l->task = t;
 	t->link = l;
-	t->lease_left_ms = 0;
+	t->lease = (struct task_lease){0};
 	t->shim_state = l->hello.state;
 	l->waiting = true;
 	if (!l->hello.reconnect)
@@ -133,7 +134,7 @@ static void take_hello(struct link *l, const struct gck_link_msg *m, ssize_t n)
 		return;
 	}
 	l->hello = m->hello;
-	l->lease.taken = m->number & GCK_LINK_TAKES_LEASE;
+	l->takes_lease = m->number & GCK_LINK_TAKES_LEASE;
 	l->greeted = true;
 	match_task(l);
 }

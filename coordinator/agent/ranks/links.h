@@ -5,7 +5,6 @@
 #define AGENT_LINKS_H
 
 #include "coordinator/agent/base/agent.h"
-#include "coordinator/agent/ranks/lease.h"
 #include "shim/link.h"
 
 /* What links pass on to the files above them. */
@@ -39,7 +38,7 @@ struct link {
 	bool waiting;            /* its only answer so far is HOLD, or none */
 	bool held;               /* HOLD was sent */
 	bool lent;               /* a worker uses the fd */
-	struct lease lease;
+	bool takes_lease;        /* GCK_LINK_TAKES_LEASE */
 	ev_io io;
 	ev_timer limit;          /* for the HELLO, and for the plugin to name the pid */
 };

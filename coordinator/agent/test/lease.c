@@ -24,7 +24,7 @@ static struct task *task(void)
 static void begin(int64_t left_ms)
 {
 	fake_begin();
-	task()->link->lease = (struct lease){.taken = true, .sent_ms = gck_boot_ms() + left_ms};
+	task()->lease.sent_ms = gck_boot_ms() + left_ms;
 	link_close(task()->link);
 }
 
